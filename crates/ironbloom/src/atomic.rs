@@ -1,0 +1,268 @@
+//! Bloom filters shared between threads without locks.
+//!
+//! A Bloom filter only ever turns zeros into ones, so concurrent inserts need no more than an atomic OR per word.
+//! What that gives, and what not:
+//!
+//! - A key whose `insert` has returned **in the same thread**, or in another one that has since been joined or
+//!   otherwise synchronised with, is found. The filter itself publishes nothing: all accesses are relaxed.
+//! - Two threads that insert the **same new key** at the same time may both be told `true` ("was new"), because the
+//!   k bits are set one after the other and each thread may be first on some of them. At least one is told so.
+//!   Where that matters (billing, exactly-once), decide ownership elsewhere.
+//! - `clear` and merging need `&mut self`: a clear that races with inserts would lose keys.
+//!
+//! Both types convert to the plain kind and back without copying, which is also how they are saved.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::blocked::{BlockedBloom, BlockedBloomParams};
+use crate::bloom::{Bloom, BloomParams, address};
+use crate::error::ParamError;
+use crate::filter::Filter;
+use crate::hash::HashFn;
+use crate::kernel::{AtomicWords, batch_contains, for_each_prefetched};
+
+/// Where the bits of a hash are: all that [`Atomic`] has to know of the kind it shares.
+///
+/// Implemented by [`BloomParams`] and [`BlockedBloomParams`].
+pub trait Layout: Copy {
+    /// Calls `visit(word, mask)` for each word with bits of this hash until it returns false.
+    #[doc(hidden)]
+    fn all_masks(&self, hash: u64, visit: impl FnMut(usize, u64) -> bool) -> bool;
+}
+
+impl Layout for BloomParams {
+    #[inline]
+    fn all_masks(&self, hash: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
+        self.all_positions(hash, |position| {
+            let (word, mask) = address(position);
+            visit(word, mask)
+        })
+    }
+}
+
+impl Layout for BlockedBloomParams {
+    #[inline]
+    fn all_masks(&self, hash: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
+        let start = self.block_start(hash);
+        Self::mask(hash).into_iter().enumerate().all(|(i, mask)| visit(start + i, mask))
+    }
+}
+
+/// A filter that many threads insert into at once; see [`AtomicBloom`] and [`AtomicBlockedBloom`].
+pub struct Atomic<P: Layout> {
+    params: P,
+    hash_fn: HashFn,
+    words: AtomicWords,
+    len: AtomicU64,
+}
+
+/// A [`Bloom`] that many threads insert into at once. What racing inserts report: see [`crate::atomic`].
+///
+/// ```
+/// let seen = ironbloom::AtomicBloom::with_rate(1000, 0.01)?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4u8 {
+///         let seen = &seen;
+///         scope.spawn(move || (0..100u8).for_each(|i| { seen.insert([thread, i]); }));
+///     }
+/// });
+/// assert!(seen.contains([3, 99]));
+/// let plain: ironbloom::Bloom = seen.into();      // to save, merge or estimate
+/// assert!(plain.contains([0, 0]));
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+pub type AtomicBloom = Atomic<BloomParams>;
+
+/// A [`BlockedBloom`] that many threads insert into at once. What racing inserts report: see [`crate::atomic`].
+pub type AtomicBlockedBloom = Atomic<BlockedBloomParams>;
+
+impl<P: Layout> Atomic<P> {
+    /// Inserts a key. True if it was new; two racing inserts of one new key may both be told so.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash. True if it was new; two racing inserts of one new key may both be told so.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        let new = self.set(hash);
+        if new {
+            self.len.fetch_add(1, Ordering::Relaxed);
+        }
+        new
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory. Counts once, so that threads do not fight over
+    /// the counter.
+    pub fn insert_hashes(&self, hashes: &[u64]) {
+        let mut added = 0;
+        for_each_prefetched(
+            &mut added,
+            hashes,
+            |_, hash| self.touch(hash),
+            |added, _, hash| *added += u64::from(self.set(hash)),
+        );
+        self.len.fetch_add(added, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn set(&self, hash: u64) -> bool {
+        let mut new = false;
+        self.params.all_masks(hash, |word, mask| {
+            new |= self.words.set(word, mask) & mask == 0;
+            true
+        });
+        new
+    }
+
+    /// Might the key be here? False is certain for keys whose insert happened before.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain for keys whose insert happened before.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.params.all_masks(hash, |word, mask| self.words.load(word) & mask != 0)
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    #[inline]
+    fn touch(&self, hash: u64) {
+        self.params.all_masks(hash, |word, _| {
+            self.words.prefetch(word);
+            true
+        });
+    }
+
+    /// Keys counted: inserts that were told they were new. Racing inserts of one key may count twice.
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// True if nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shape.
+    pub fn params(&self) -> P {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of bits.
+    pub fn size_in_bytes(&self) -> usize {
+        self.words.size_in_bytes()
+    }
+}
+
+impl AtomicBloom {
+    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Ok(Bloom::new(params, hash_fn)?.into())
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Ok(Bloom::with_rate(capacity, rate)?.into())
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        *self.len.get_mut() = 0;
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len() > self.params.capacity()
+    }
+
+    /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
+    pub fn snapshot(&self) -> Bloom {
+        Bloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
+    }
+}
+
+impl AtomicBlockedBloom {
+    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: BlockedBloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Ok(BlockedBloom::new(params, hash_fn)?.into())
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Ok(BlockedBloom::with_rate(capacity, rate)?.into())
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        *self.len.get_mut() = 0;
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len() > self.params.capacity()
+    }
+
+    /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
+    pub fn snapshot(&self) -> BlockedBloom {
+        BlockedBloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
+    }
+}
+
+impl From<Bloom> for AtomicBloom {
+    fn from(plain: Bloom) -> Self {
+        let (params, hash_fn, len) = (plain.params(), plain.hash_fn(), plain.len().into());
+        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len }
+    }
+}
+
+impl From<AtomicBloom> for Bloom {
+    fn from(atomic: AtomicBloom) -> Self {
+        let len = atomic.len();
+        Self::from_parts(atomic.params, atomic.hash_fn, atomic.words.into_words(), len)
+    }
+}
+
+impl From<BlockedBloom> for AtomicBlockedBloom {
+    fn from(plain: BlockedBloom) -> Self {
+        let (params, hash_fn, len) = (plain.params(), plain.hash_fn(), plain.len().into());
+        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len }
+    }
+}
+
+impl From<AtomicBlockedBloom> for BlockedBloom {
+    fn from(atomic: AtomicBlockedBloom) -> Self {
+        let len = atomic.len();
+        Self::from_parts(atomic.params, atomic.hash_fn, atomic.words.into_words(), len)
+    }
+}
+
+impl<P: Layout> Filter for Atomic<P> {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}

@@ -1,0 +1,504 @@
+//! The Bloom filter. The file to read first.
+//!
+//! ```text
+//! insert(key):   h = hash(key);  for i in 0..k  set bit p_i(h)
+//! contains(key): h = hash(key);  are all k bits set?
+//! ```
+//!
+//! A key that was inserted has all its bits set, so "no" is certain. A key that was not finds all k bits set by
+//! others with a probability, the *rate*, that follows from the number of bits m, of probes k and of keys n
+//! ([`crate::sizing`]). Two forms share the code:
+//!
+//! ```text
+//! flat        [···············m bits···············]        every probe falls anywhere
+//! segmented   [··m/k··|··m/k··|··m/k··| … |··m/k··]        probe i falls in slice i
+//! ```
+//!
+//! The flat form is the smaller by up to 2 % (and for a handful of keys by more); slices can be ANDed, sharded
+//! and aged one by one, which is why the growing, forgetting and multi-attribute kinds use them.
+
+use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::HashFn;
+use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::probe::Scheme;
+use crate::sizing;
+
+/// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
+pub const MAX_PROBES: u32 = 64;
+
+/// Where the probes of a key may fall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Anywhere in the bits.
+    #[default]
+    Flat,
+    /// Probe i in the i-th of k equal slices.
+    Segmented,
+}
+
+/// The validated shape of a [`Bloom`]: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BloomParams {
+    bits: u64,
+    probes: u32,
+    capacity: u64,
+    form: Form,
+    scheme: Scheme,
+}
+
+impl BloomParams {
+    /// The least flat filter that holds `capacity` keys at `rate`.
+    pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        check_rate(capacity, rate)?;
+        let shape = sizing::bloom_shape(capacity, rate);
+        Self::checked(shape.bits, shape.probes, capacity, Form::Flat)
+    }
+
+    /// The least segmented filter that holds `capacity` keys at `rate`.
+    pub fn segmented_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        check_rate(capacity, rate)?;
+        let shape = sizing::segmented_shape(capacity, rate);
+        Self::checked(shape.bits, shape.probes, capacity, Form::Segmented)
+    }
+
+    /// A filter of just so many bits and probes. Its capacity is the number of keys that fill half the bits,
+    /// where `probes` is the best choice; [`with_capacity`](Self::with_capacity) says otherwise.
+    pub fn for_bits(bits: u64, probes: u32) -> Result<Self, ParamError> {
+        check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
+        let capacity = (bits as f64 * std::f64::consts::LN_2 / f64::from(probes)).max(1.0);
+        Self::checked(bits, probes, capacity as u64, Form::Flat)
+    }
+
+    fn checked(bits: u64, probes: u32, capacity: u64, form: Form) -> Result<Self, ParamError> {
+        check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
+        check_range("bits", bits, u64::from(probes), u64::MAX >> 4)?;
+        check_range("capacity", capacity, 1, u64::MAX)?;
+        Ok(Self { bits, probes, capacity, form, scheme: Scheme::Remix })
+    }
+
+    /// The same number of bits (rounded up to a multiple of the probes) in slices.
+    pub fn segmented(mut self) -> Self {
+        self.form = Form::Segmented;
+        self.bits = self.bits.next_multiple_of(u64::from(self.probes));
+        self
+    }
+
+    /// Another number of keys planned for.
+    pub fn with_capacity(mut self, capacity: u64) -> Result<Self, ParamError> {
+        check_range("capacity", capacity, 1, u64::MAX)?;
+        self.capacity = capacity;
+        Ok(self)
+    }
+
+    /// Another probe sequence. Only for comparison: see [`Scheme`].
+    pub fn with_scheme(mut self, scheme: Scheme) -> Result<Self, ParamError> {
+        self.scheme = scheme;
+        check_range("bits", self.range(), 1, scheme.max_range())?;
+        Ok(self)
+    }
+
+    /// Number of bits, m.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Number of probes, k.
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// Keys planned for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Flat or segmented.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The probe sequence.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The rate expected with `len` keys in it, by the exact law of its form.
+    pub fn rate_at(&self, len: u64) -> f64 {
+        match self.form {
+            Form::Flat => sizing::bloom_rate_exact(self.bits, self.probes, len),
+            Form::Segmented => sizing::segmented_rate(self.bits, self.probes, len),
+        }
+    }
+
+    /// What one probe ranges over.
+    fn range(&self) -> u64 {
+        match self.form {
+            Form::Flat => self.bits,
+            Form::Segmented => self.bits / u64::from(self.probes),
+        }
+    }
+
+    /// Calls `visit` with each bit position of a hash until it returns false.
+    #[inline]
+    pub(crate) fn all_positions(&self, hash: u64, mut visit: impl FnMut(u64) -> bool) -> bool {
+        let range = self.range();
+        match self.form {
+            Form::Flat => self.scheme.all(hash, self.probes, range, |_, position| visit(position)),
+            Form::Segmented => self.scheme.all(hash, self.probes, range, |i, position| {
+                visit(u64::from(i) * range + position)
+            }),
+        }
+    }
+
+    /// An error unless two filters with these parameters set the same bits for the same hash.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("number of bits", self.bits, other.bits)?;
+        Mismatch::unless_equal("number of probes", self.probes, other.probes)?;
+        let form = |p: &Self| if p.form == Form::Flat { "flat" } else { "segmented" };
+        Mismatch::unless_equal("form", form(self), form(other))?;
+        Mismatch::unless_equal("probe scheme", self.scheme.name(), other.scheme.name())
+    }
+
+    /// The parameters as they stand in a file.
+    pub(crate) fn encode(&self) -> [u64; 4] {
+        let form = u64::from(self.form == Form::Segmented);
+        let scheme = Scheme::ALL.iter().position(|&s| s == self.scheme).unwrap_or_default();
+        [self.bits, u64::from(self.probes), form, scheme as u64]
+    }
+
+    /// The parameters from a file, none of them believed before it is checked.
+    pub(crate) fn decode(fields: [u64; 4], capacity: u64) -> Result<Self, DecodeError> {
+        let [bits, probes, form, scheme] = fields;
+        let probes = u32::try_from(probes)
+            .map_err(|_| DecodeError::Invalid { what: "number of probes", value: probes })?;
+        let form = match form {
+            0 => Form::Flat,
+            1 => Form::Segmented,
+            value => return Err(DecodeError::Invalid { what: "form", value }),
+        };
+        let scheme = usize::try_from(scheme)
+            .ok()
+            .and_then(|scheme| Scheme::ALL.get(scheme).copied())
+            .ok_or(DecodeError::Invalid { what: "probe scheme", value: scheme })?;
+        let params = Self::checked(bits, probes, capacity, form)?;
+        if form == Form::Segmented && !bits.is_multiple_of(u64::from(probes)) {
+            return Err(DecodeError::Invalid { what: "number of bits", value: bits });
+        }
+        Ok(params.with_scheme(scheme)?)
+    }
+}
+
+/// A Bloom filter: the smallest that takes inserts one by one, at any rate.
+///
+/// ```
+/// use ironbloom::Bloom;
+/// let mut seen = Bloom::with_rate(1_000_000, 0.01)?;
+/// assert!(seen.insert("alice"));          // true: was new, as HashSet::insert
+/// assert!(seen.contains("alice"));        // never wrong
+/// assert!(!seen.contains("bob"));         // wrong for one key in a hundred once it is full
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bloom {
+    params: BloomParams,
+    hash_fn: HashFn,
+    words: Words,
+    len: u64,
+}
+
+impl Bloom {
+    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Ok(Self { params, hash_fn, words: Words::zeroed(params.bits)?, len: 0 })
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
+    }
+
+    pub(crate) fn from_parts(params: BloomParams, hash_fn: HashFn, words: Words, len: u64) -> Self {
+        Self { params, hash_fn, words, len }
+    }
+
+    pub(crate) fn into_words(self) -> Words {
+        self.words
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Inserts a key. True if it was new, that is, certainly not in the filter before.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash. True if it was new.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        let words = self.words.to_mut();
+        let mut new = false;
+        self.params.all_positions(hash, |position| {
+            let (word, mask) = address(position);
+            new |= words[word] & mask == 0;
+            words[word] |= mask;
+            true
+        });
+        self.len += u64::from(new);
+        new
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        for_each_prefetched(self, hashes, Self::touch, |bloom, _, hash| {
+            bloom.insert_hash(hash);
+        });
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let words: &[u64] = &self.words;
+        self.params.all_positions(hash, |position| {
+            let (word, mask) = address(position);
+            words[word] & mask != 0
+        })
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// Asks for the lines that the probes of a hash will need.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u64) {
+        let words: &[u64] = &self.words;
+        self.params.all_positions(hash, |position| {
+            prefetch(words, address(position).0);
+            true
+        });
+    }
+
+    /// Adds every key of `other`: afterwards this filter has just the bits it would have had if both sets of
+    /// keys had been inserted here. Refused, and nothing changed, if the two do not set the same bits for the
+    /// same key. The count becomes an estimate.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)?;
+        self.words.combine(&other.words, |a, b| a | b);
+        self.len = self.recount().max(self.len).max(other.len);
+        Ok(())
+    }
+
+    /// Keeps the bits that both filters have. Every key that was in both is still found; the rate is at most
+    /// that of either side, but more than that of a filter made from the common keys alone.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)?;
+        self.words.combine(&other.words, |a, b| a & b);
+        self.len = self.recount().min(self.len).min(other.len);
+        Ok(())
+    }
+
+    /// Estimated number of distinct keys in the union of both sets.
+    pub fn estimate_union_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        self.check_same(other)?;
+        let both = self.words.iter().zip(other.words.iter());
+        let ones = both.map(|(a, b)| u64::from((a | b).count_ones())).sum();
+        Ok(self.estimate_from(ones))
+    }
+
+    /// Estimated number of keys that are in both sets: |A| + |B| − |A ∪ B|.
+    ///
+    /// The error is that of three estimates, so for sets that hardly overlap it can be larger than the answer.
+    pub fn estimate_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        let union = self.estimate_union_len(other)?;
+        Ok((self.estimate_len() + other.estimate_len() - union).max(0.0))
+    }
+
+    /// Estimated Jaccard similarity |A ∩ B| / |A ∪ B|, between 0 and 1. Two empty sets are equal: 1.
+    pub fn estimate_jaccard(&self, other: &Self) -> Result<f64, Mismatch> {
+        let union = self.estimate_union_len(other)?;
+        if union == 0.0 {
+            return Ok(1.0);
+        }
+        Ok((self.estimate_intersection_len(other)? / union).clamp(0.0, 1.0))
+    }
+
+    fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.params.check_same(&other.params)
+    }
+
+    fn estimate_from(&self, ones: u64) -> f64 {
+        sizing::estimate_len(self.params.bits, self.params.probes, ones)
+    }
+
+    /// The estimate as a count, for when counting has become impossible.
+    fn recount(&self) -> u64 {
+        self.estimate_len().round() as u64
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+    }
+
+    /// Keys counted: inserts that were new. After a union or an intersection, an estimate.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of distinct keys estimated from the bits set [SB07]. Infinite when all are.
+    pub fn estimate_len(&self) -> f64 {
+        self.estimate_from(self.words.count_ones())
+    }
+
+    /// The rate right now, from the bits set: the chance that k random probes find a one each.
+    pub fn estimate_rate(&self) -> f64 {
+        match self.params.form {
+            Form::Flat => self.fill().powi(self.params.probes as i32),
+            Form::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
+        }
+    }
+
+    /// Fraction of the bits that are set. A full filter of the planned size has about a half.
+    pub fn fill(&self) -> f64 {
+        self.words.count_ones() as f64 / self.params.bits as f64
+    }
+
+    fn slice_fill(&self, slice: u32) -> f64 {
+        let range = self.params.range();
+        let start = u64::from(slice) * range;
+        count_ones_in(&self.words, start, start + range) as f64 / range as f64
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len > self.params.capacity
+    }
+
+    /// The shape.
+    pub fn params(&self) -> BloomParams {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of bits.
+    pub fn size_in_bytes(&self) -> usize {
+        self.words.size_in_bytes()
+    }
+}
+
+/// Word and mask of a bit.
+#[inline]
+pub(crate) fn address(position: u64) -> (usize, u64) {
+    ((position / 64) as usize, 1 << (position % 64))
+}
+
+/// Ones among the bits `start..end`.
+pub(crate) fn count_ones_in(words: &[u64], start: u64, end: u64) -> u64 {
+    if start >= end {
+        return 0;
+    }
+    let (first, last) = ((start / 64) as usize, ((end - 1) / 64) as usize);
+    let head = u64::MAX << (start % 64);
+    let tail = u64::MAX >> (63 - (end - 1) % 64);
+    if first == last {
+        return u64::from((words[first] & head & tail).count_ones());
+    }
+    let middle: u64 = words[first + 1..last].iter().map(|w| u64::from(w.count_ones())).sum();
+    middle + u64::from((words[first] & head).count_ones() + (words[last] & tail).count_ones())
+}
+
+impl Filter for Bloom {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Persist for Bloom {
+    fn encode(&self) -> Image<'_> {
+        Image::new(Kind::Bloom, self.hash_fn, self.len, self.params.capacity)
+            .params(&self.params.encode())
+            .section(&self.words)
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Bloom)?;
+        let params = BloomParams::decode(header.first_params(), header.capacity)?;
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        Ok(Self { params, hash_fn, words: parts.words_of(params.bits)?, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_are_counted_in_any_range() {
+        let words = [u64::MAX, 0b1011, u64::MAX];
+        for start in 0..192 {
+            for end in start..=192 {
+                let naive = (start..end).filter(|&i| words[i as usize / 64] >> (i % 64) & 1 == 1);
+                assert_eq!(count_ones_in(&words, start, end), naive.count() as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn probes_of_a_segmented_filter_fall_each_in_its_slice() {
+        let params = BloomParams::segmented_for_rate(100, 0.01).unwrap();
+        for key in 0..100 {
+            let mut slice = 0;
+            params.all_positions(crate::hash::mix64(key), |position| {
+                assert_eq!(position / params.range(), slice);
+                slice += 1;
+                true
+            });
+            assert_eq!(slice, u64::from(params.probes));
+        }
+    }
+
+    #[test]
+    fn bits_and_probes_out_of_range_are_refused() {
+        assert!(BloomParams::for_bits(0, 1).is_err());
+        assert!(BloomParams::for_bits(100, 0).is_err());
+        assert!(BloomParams::for_bits(100, MAX_PROBES + 1).is_err());
+        assert!(BloomParams::for_bits(u64::MAX, 7).is_err());
+        let large = BloomParams::for_bits(1 << 33, 7).unwrap();
+        assert!(large.with_scheme(Scheme::LevelDb).is_err());
+        assert!(large.with_scheme(Scheme::Enhanced).is_ok());
+    }
+}

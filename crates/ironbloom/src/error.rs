@@ -1,0 +1,268 @@
+//! One small type for each way to fail. Fields, not sentences: `Display` makes the sentence.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::format::Kind;
+
+/// Parameters that no filter can be made from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// The rate is not strictly between 0 and 1.
+    Rate {
+        /// What was asked for.
+        rate: f64,
+    },
+    /// The rate is below what the hash can deliver for so many keys.
+    RateBelowHash {
+        /// What was asked for.
+        rate: f64,
+        /// The least rate possible.
+        floor: f64,
+    },
+    /// A number lies outside its range.
+    OutOfRange {
+        /// The parameter's name.
+        what: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// The least value allowed.
+        least: u64,
+        /// The greatest value allowed.
+        greatest: u64,
+    },
+    /// A ratio lies outside its open interval.
+    Ratio {
+        /// The parameter's name.
+        what: &'static str,
+        /// What was asked for.
+        value: f64,
+        /// The lower end, excluded.
+        above: f64,
+        /// The upper end, excluded.
+        below: f64,
+    },
+    /// The system has not that much memory to give.
+    Memory {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate { rate } => {
+                write!(f, "rate must lie strictly between 0 and 1, got {rate}")
+            }
+            Self::RateBelowHash { rate, floor } => {
+                write!(
+                    f,
+                    "rate {rate:e} cannot be reached: the hash limits it to {floor:.1e} for so many keys"
+                )
+            }
+            Self::OutOfRange { what, value, least, greatest: u64::MAX } => {
+                write!(f, "{what} must be at least {least}, got {value}")
+            }
+            Self::OutOfRange { what, value, least, greatest } => {
+                write!(f, "{what} must be between {least} and {greatest}, got {value}")
+            }
+            Self::Ratio { what, value, above, below } => {
+                write!(f, "{what} must lie strictly between {above} and {below}, got {value}")
+            }
+            Self::Memory { bytes } => write!(f, "cannot allocate {bytes} bytes of memory"),
+        }
+    }
+}
+
+impl std::error::Error for ParamError {}
+
+/// Checks a rate against (0, 1) and against what a 64-bit hash can deliver for `capacity` keys.
+pub(crate) fn check_rate(capacity: u64, rate: f64) -> Result<(), ParamError> {
+    check_range("capacity", capacity, 1, MAX_CAPACITY)?;
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(ParamError::Rate { rate });
+    }
+    let floor = crate::sizing::hash_floor(capacity);
+    if rate < floor { Err(ParamError::RateBelowHash { rate, floor }) } else { Ok(()) }
+}
+
+/// More keys than this (10^15) are a typing mistake, and no machine could hold their filter.
+pub(crate) const MAX_CAPACITY: u64 = 1_000_000_000_000_000;
+
+pub(crate) fn check_range(
+    what: &'static str,
+    value: u64,
+    least: u64,
+    greatest: u64,
+) -> Result<(), ParamError> {
+    if (least..=greatest).contains(&value) {
+        Ok(())
+    } else {
+        Err(ParamError::OutOfRange { what, value, least, greatest })
+    }
+}
+
+/// Two filters that cannot be combined, with what each side has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What differs.
+    pub what: &'static str,
+    /// The value on the left (the filter that would have been changed, and was not).
+    pub left: String,
+    /// The value on the right.
+    pub right: String,
+}
+
+impl Mismatch {
+    /// An error if the two values differ.
+    pub(crate) fn unless_equal<T: PartialEq + fmt::Display>(
+        what: &'static str,
+        left: T,
+        right: T,
+    ) -> Result<(), Self> {
+        if left == right {
+            Ok(())
+        } else {
+            Err(Self { what, left: left.to_string(), right: right.to_string() })
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} differs: {} and {}", self.what, self.left, self.right)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// A filter of limited room took the key nowhere. Nothing was changed, every earlier key is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Keys in the filter.
+    pub len: u64,
+    /// Keys it was planned for.
+    pub capacity: u64,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no room for this key: {} keys in a filter planned for {}",
+            self.len, self.capacity
+        )
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// Bytes that are not a filter, with the place where that shows.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The first bytes are not those of a filter file.
+    NotAFilter,
+    /// Made by a later release.
+    Version {
+        /// The version of the file.
+        found: u16,
+    },
+    /// A filter of another kind than the one asked for.
+    Kind {
+        /// The kind asked for.
+        wanted: Kind,
+        /// The kind in the file.
+        found: Kind,
+    },
+    /// The length does not fit what the header says.
+    Length {
+        /// Bytes the header calls for.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// A checksum does not fit: the bytes were damaged after they were written.
+    Damaged {
+        /// What is damaged: "header", "payload" or "checksum table".
+        part: &'static str,
+        /// First byte of the damaged part.
+        offset: u64,
+        /// Length of the damaged part.
+        len: u64,
+    },
+    /// The checksums fit, but a field has a value that no filter has.
+    Invalid {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// The parameters are whole, but the memory for the filter is not to be had.
+    Params(ParamError),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAFilter => write!(f, "not an Ironbloom filter"),
+            Self::Version { found } => {
+                write!(f, "format version {found} is newer than this program understands")
+            }
+            Self::Kind { wanted, found } => write!(f, "holds a {found} filter, not a {wanted}"),
+            Self::Length { expected, found } if found < expected => {
+                write!(f, "cut short: {found} bytes of {expected}")
+            }
+            Self::Length { expected, found } => {
+                write!(f, "{} bytes too many: {found} instead of {expected}", found - expected)
+            }
+            Self::Damaged { part, offset, len } => {
+                write!(f, "checksum mismatch: {part} damaged in bytes {offset}..{}", offset + len)
+            }
+            Self::Invalid { what, value } => write!(f, "invalid {what}: {value}"),
+            Self::Params(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl From<ParamError> for DecodeError {
+    fn from(error: ParamError) -> Self {
+        Self::Params(error)
+    }
+}
+
+/// A filter file that could not be read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The operating system refused.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its answer.
+        error: io::Error,
+    },
+    /// The bytes are not a (whole) filter.
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: DecodeError,
+    },
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Decode { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}

@@ -1,0 +1,64 @@
+//! Know what is not there: Bloom filters and their family.
+//!
+//! A filter answers "might this key be here?" from a few bits per key. *No* is certain; *yes* is wrong at a rate
+//! you choose. All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format
+//! ([`Persist`]).
+//!
+//! ```
+//! use ironbloom::{Bloom, Persist};
+//!
+//! let mut seen = Bloom::with_rate(1_000_000, 0.01)?;      // capacity, rate
+//! assert!(seen.insert("alice"));                          // true: was new
+//! assert!(seen.contains("alice"));                        // certain
+//! assert!(!seen.contains("bob"));                         // wrong once in a hundred
+//! # let path = std::env::temp_dir().join(format!("ironbloom-doc-{}.ibf", std::process::id()));
+//! seen.save(&path)?;
+//! let mapped = Bloom::map(&path)?;                        // the file is the filter
+//! assert!(mapped.contains("alice"));
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which filter?
+//!
+//! | You need | Take | bits/key at 1 % | lines touched |
+//! |---|---|---|---|
+//! | the fastest lookups | [`BlockedBloom`] | 10.1 | 1 |
+//! | the fewest bits with inserts, or a rate below 10^-5 | [`Bloom`] | 9.6 | up to 7 |
+//! | the fewest bits, all keys known | [`BinaryFuse`] | 7.9 | 3 |
+//! | to remove keys | [`Cuckoo`] | 10.5 | 2 |
+//! | to remove keys, and insert the same one often | [`DLeft`] | 18.7 | 4 |
+//! | to remove keys and merge | [`CountingBloom`] | 38.4 | up to 7 |
+//! | no idea how many keys will come | [`Scalable`] | 13 to 16 | grows |
+//! | to forget old keys | [`Windowed`] | 23 | a few |
+//! | many threads inserting | [`AtomicBloom`], [`AtomicBlockedBloom`] | as the plain kind | |
+//! | Parquet's own | [`SplitBlock`] | 10.5 | 1 |
+//! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
+//!
+//! A file of unknown kind is read as an [`AnyFilter`].
+
+pub mod atomic;
+mod bitmap;
+mod blocked;
+mod bloom;
+mod error;
+mod filter;
+pub mod format;
+pub mod hash;
+mod kernel;
+mod packed;
+mod probe;
+pub mod sizing;
+
+pub use atomic::{AtomicBlockedBloom, AtomicBloom};
+pub use bitmap::{Bitmap, OutOfBounds, Rank};
+pub use blocked::{
+    Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
+};
+pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
+pub use error::{DecodeError, FileError, Full, Mismatch, ParamError};
+pub use filter::Filter;
+pub use format::Kind;
+pub use format::native::Persist;
+pub use hash::HashFn;
+pub use probe::Scheme;

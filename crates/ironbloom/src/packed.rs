@@ -1,0 +1,114 @@
+//! Numbers of any width side by side: the fingerprints of the cuckoo, d-left and fuse filters.
+//!
+//! ```text
+//! width 12    | 0·········· | 1·········· | 2·········· | …      number i is bits 12·i .. 12·i + 12
+//! ```
+//!
+//! A number may straddle two words; one spare word behind the last makes reading two always possible.
+
+use crate::error::ParamError;
+use crate::kernel::{Words, prefetch};
+
+/// Widest number stored. Two adjacent words always hold one, wherever it starts.
+pub(crate) const MAX_WIDTH: u32 = 64;
+
+/// An array of `len` numbers of `width` bits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Packed {
+    words: Words,
+    width: u32,
+    mask: u64,
+}
+
+impl Packed {
+    /// Bits of storage for `len` numbers, the spare word included. `None` if that exceeds 64 bits.
+    pub(crate) fn bits_for(len: u64, width: u32) -> Option<u64> {
+        len.checked_mul(u64::from(width))?.checked_add(64)
+    }
+
+    /// `len` zeros.
+    pub(crate) fn zeroed(len: u64, width: u32) -> Result<Self, ParamError> {
+        let bits = Self::bits_for(len, width).ok_or(ParamError::Memory { bytes: u64::MAX })?;
+        Ok(Self::from_words(Words::zeroed(bits)?, width))
+    }
+
+    /// Words that have the room of [`bits_for`](Self::bits_for).
+    pub(crate) fn from_words(words: Words, width: u32) -> Self {
+        debug_assert!((1..=MAX_WIDTH).contains(&width));
+        Self { words, width, mask: u64::MAX >> (64 - width) }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> u64 {
+        let (word, shift) = self.address(index);
+        let words: &[u64] = &self.words;
+        // Shifting the high word in two steps keeps a shift by 64 out of the expression.
+        let high = (words[word + 1] << 1) << (63 - shift);
+        (words[word] >> shift | high) & self.mask
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, index: u64, value: u64) {
+        debug_assert_eq!(value & !self.mask, 0);
+        let (word, shift) = self.address(index);
+        let mask = self.mask;
+        let words = self.words.to_mut();
+        words[word] = words[word] & !(mask << shift) | value << shift;
+        let high = (mask >> 1) >> (63 - shift);
+        words[word + 1] = words[word + 1] & !high | (value >> 1) >> (63 - shift);
+    }
+
+    #[inline]
+    pub(crate) fn touch(&self, index: u64) {
+        prefetch(&self.words, self.address(index).0);
+    }
+
+    #[inline]
+    fn address(&self, index: u64) -> (usize, u64) {
+        let bit = index * u64::from(self.width);
+        ((bit / 64) as usize, bit % 64)
+    }
+
+    pub(crate) fn width(&self) -> u32 {
+        self.width
+    }
+
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    #[test]
+    fn every_width_holds_what_was_put_and_disturbs_no_neighbour() {
+        for width in 1..=MAX_WIDTH {
+            let mut packed = Packed::zeroed(200, width).unwrap();
+            let mut model = vec![0u64; 200];
+            for step in 0..1000u64 {
+                let index = mix64(step) % 200;
+                let value = mix64(step << 20) >> (64 - width);
+                packed.set(index, value);
+                model[index as usize] = value;
+            }
+            let all: Vec<u64> = (0..200).map(|i| packed.get(i)).collect();
+            assert_eq!(all, model, "width {width}");
+        }
+    }
+
+    #[test]
+    fn the_last_number_has_its_spare_word() {
+        for len in 1..=64 {
+            let mut packed = Packed::zeroed(len, 64).unwrap();
+            packed.set(len - 1, u64::MAX);
+            assert_eq!(packed.get(len - 1), u64::MAX);
+        }
+    }
+}
