@@ -1,2 +1,106 @@
-//! x
-fn main() {}
+//! The `ironbloom` program: one file a command, and this table of contents.
+
+mod add;
+mod build;
+mod check;
+mod dedup;
+mod demo;
+mod failure;
+mod file;
+mod info;
+mod input;
+mod interrupt;
+mod kinds;
+mod merge;
+mod number;
+mod output;
+mod plan;
+mod plot;
+mod progress;
+mod remove;
+mod report;
+mod shell;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Know what is not there: Bloom filters and their family.
+///
+/// A filter answers "might this key be here?" from a few bits per key: no is certain, yes may be wrong, at a rate
+/// you choose. Keys are bytes: the lines of a file, of standard input, or a column of CSV.
+#[derive(Parser)]
+#[command(name = "ironbloom", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ironbloom plan --capacity 10M --rate 1%         what would each kind cost?
+  ironbloom build -o seen.ibf urls.txt            a filter from the lines of a file
+  ironbloom check seen.ibf new.txt                the lines that may be in it
+  ironbloom dedup access.log                      first occurrences, in order, in little memory
+  ironbloom demo                                  the classic experiments, on this machine
+
+Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error.
+`ironbloom help COMMAND` explains a command with examples.";
+
+#[derive(Subcommand)]
+enum Command {
+    Plan(plan::PlanArgs),
+    Build(build::BuildArgs),
+    Check(check::CheckArgs),
+    Add(add::AddArgs),
+    Remove(remove::RemoveArgs),
+    Merge(merge::MergeArgs),
+    Info(info::InfoArgs),
+    Verify(verify::VerifyArgs),
+    Dedup(dedup::DedupArgs),
+    Demo(demo::DemoArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
+}
+
+/// What a command that succeeded found, as `grep` would say it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Found,
+    NotFound,
+}
+
+fn main() -> ExitCode {
+    let program = Program::parse(); // wrong flags end here, with status 2
+    interrupt::install();
+    match run(program.command) {
+        Ok(Outcome::Found) => ExitCode::SUCCESS,
+        Ok(Outcome::NotFound) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if let Some(hint) = failure::hint(&error) {
+                eprintln!("\nhint: {hint}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Outcome> {
+    match command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Build(args) => build::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Add(args) => add::run(&args),
+        Command::Remove(args) => remove::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Dedup(args) => dedup::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+    }
+}

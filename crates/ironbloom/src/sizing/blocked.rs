@@ -79,7 +79,7 @@ pub fn split_block_capacity(blocks: u64, p: f64, words: u32, word_bits: u32) -> 
 /// ```
 ///
 /// Takes the exact law inside a block. Less than a hundredth of a bit a key: p = 1. At c = 10:
-/// 0.967 % for 512 bits and 6 probes, 1.784 % for a 64-bit register and 5 probes.
+/// 0.966 % for 512 bits and 6 probes, 1.784 % for a 64-bit register and 5 probes.
 pub fn flat_block_rate(c: f64, block_bits: u32, k: u32) -> f64 {
     if block_bits == 0 || k == 0 || c.is_nan() || c < 0.01 {
         return 1.0;
@@ -116,14 +116,14 @@ mod tests {
     fn rates_by_bits_per_key_match_the_table() {
         for (c, standard, flat512, split64, split32, register) in [
             (8, (6, 2.158), (5, 2.326), 2.93, 3.32, (4, 3.35)),
-            (10, (7, 0.819), (6, 0.967), 1.049, 1.265, (5, 1.784)),
-            (12, (8, 0.314), (8, 0.414), 0.422, 0.542, (5, 1.035)),
+            (10, (7, 0.819), (6, 0.9665), 1.049, 1.265, (5, 1.784)),
+            (12, (8, 0.314), (8, 0.4135), 0.422, 0.542, (5, 1.035)),
             (16, (11, 0.0459), (9, 0.0844), 0.0909, 0.1316, (6, 0.405)),
-            (20, (14, 0.0067), (11, 0.0198), 0.0260, 0.0420, (7, 0.189)),
+            (20, (14, 0.00671), (11, 0.0198), 0.0260, 0.0420, (7, 0.189)),
         ] {
             let check = |found: (u32, f64), expected: (u32, f64)| {
                 assert_eq!(found.0, expected.0, "probes at {c} bits a key");
-                close(found.1, expected.1, 4e-3);
+                close(found.1, expected.1, 2e-3);
             };
             check(best(|k| bloom_rate(c << 20, k, 1 << 20)), standard);
             check(best(|k| flat_block_rate(c as f64, 512, k)), flat512);

@@ -173,8 +173,7 @@ fn rate_by_recurrence(m: f64, k: usize, throws: u64) -> f64 {
 
 /// The second-order form of [`bloom_rate_exact`].
 ///
-/// q1 - q0^2 cancels all its digits at large m, so it is written as q0^2 ((1 - 1/(m-1)^2)^(kn) -
-/// 1).
+/// At large m, q1 - q0^2 cancels all its digits; it is written q0^2 ((1 - 1/(m-1)^2)^(kn) - 1).
 fn rate_by_moments(m: f64, k: f64, throws: f64) -> f64 {
     let q = hit_share(m, throws);
     let q0 = 1.0 - q;

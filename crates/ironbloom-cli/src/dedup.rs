@@ -1,0 +1,188 @@
+//! `ironbloom dedup`: first occurrences, in order, in a few bytes per distinct key (seed 002's crawler).
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::{
+    HashFn, Kind, ParamError, Persist as _, Scalable, ScalableParams, StageKind, Windowed, WindowedParams,
+};
+
+use crate::failure::Advice;
+use crate::input::{self, InputArgs};
+use crate::report::{self, Cell};
+use crate::{Outcome, file, number, output};
+
+/// Print each key the first time it is seen, in input order
+///
+/// Memory grows with the distinct keys, a dozen bytes each whatever their length. The price is a small rate at
+/// which a new key is taken for a known one and dropped: one in a million unless --rate says otherwise.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom dedup urls.txt > distinct.txt
+  crawl | ironbloom dedup --state seen.ibf | fetch    go on tomorrow where this run ended
+  ironbloom dedup --window 1M events.log              only repeats within the last million lines
+  cut -f1 access.log | ironbloom dedup --count        distinct users of the day
+
+The state is saved when the input has ended; interrupted before that, the next run prints those keys again.")]
+pub(crate) struct DedupArgs {
+    /// Files of keys, one per line; `-` or none reads standard input. gzip and zstd are recognised by content
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+
+    /// Keys end with a NUL byte instead of a newline (find -print0)
+    #[arg(short = '0', long = "null")]
+    null: bool,
+
+    /// Remember the keys seen in this file, across runs
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
+    /// Forget keys that were not seen among the last N
+    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    window: Option<u64>,
+
+    /// Print only the number of distinct keys
+    #[arg(long)]
+    count: bool,
+
+    /// With --count: print JSON
+    #[arg(long, requires = "count")]
+    json: bool,
+
+    /// Rate at which a new key may be taken for a known one [default: 1e-6]
+    #[arg(long, value_name = "P", value_parser = number::parse_rate)]
+    rate: Option<f64>,
+}
+
+const DEFAULT_RATE: f64 = 1e-6;
+
+/// Keys the first stage holds: a few megabytes, so that small inputs cost little and large ones few stages.
+const FIRST_STAGE: u64 = 1_000_000;
+
+/// What remembers the keys.
+enum Memory {
+    All(Scalable),
+    Window(Windowed),
+}
+
+impl Memory {
+    fn new(args: &DedupArgs) -> Result<Self, ParamError> {
+        let rate = args.rate.unwrap_or(DEFAULT_RATE);
+        Ok(match args.window {
+            Some(window) => {
+                Self::Window(Windowed::new(WindowedParams::for_keys(window, rate)?, HashFn::default())?)
+            }
+            None => {
+                let params = ScalableParams::new(FIRST_STAGE, rate)?.with_stages_of(StageKind::Blocked);
+                Self::All(Scalable::new(params, HashFn::default())?)
+            }
+        })
+    }
+
+    /// The memory of an earlier run, or a new one if there was none.
+    fn open(args: &DedupArgs) -> Result<Self> {
+        let Some(path) = &args.state else { return Ok(Self::new(args)?) };
+        let memory = match AnyFilter::load(path) {
+            Err(error) if file::is_missing(&error) => return Ok(Self::new(args)?),
+            Err(error) => return Err(error.into()),
+            Ok(AnyFilter::Scalable(filter)) => Self::All(filter),
+            Ok(AnyFilter::Windowed(filter)) => Self::Window(filter),
+            Ok(other) => {
+                return Err(Advice::new(
+                    format!("{}: holds a {} filter, not a dedup state", path.display(), other.kind()),
+                    "name a new file, and dedup will create it",
+                ));
+            }
+        };
+        memory.refuse_other_options(args).map_err(|error| file::named(path, error))?;
+        Ok(memory)
+    }
+
+    /// A state was made with its own options; others given now would silently not be followed.
+    fn refuse_other_options(&self, args: &DedupArgs) -> Result<()> {
+        let (kind, window, rate, hash_fn) = match self {
+            Self::All(f) => (Kind::Scalable, None, f.params().rate(), f.hash_fn()),
+            Self::Window(f) => (Kind::Windowed, Some(f.params().window()), f.params().rate(), f.hash_fn()),
+        };
+        if let KeyHash::Hash(HashFn::External { .. }) = KeyHash::Hash(hash_fn) {
+            bail!("holds hashes of another program");
+        }
+        match (args.window, window) {
+            (Some(asked), None) => bail!("remembers all keys ({kind}), but --window {asked} was asked for"),
+            (Some(asked), Some(made)) if asked != made => {
+                bail!("was made with --window {made}, but --window {asked} was asked for")
+            }
+            _ => {}
+        }
+        match args.rate {
+            Some(asked) if (asked / rate - 1.0).abs() > 1e-9 => {
+                bail!("was made with --rate {rate}, but --rate {asked} was asked for")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        match self {
+            Self::All(filter) => filter.hash_fn(),
+            Self::Window(filter) => filter.hash_fn(),
+        }
+    }
+
+    fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), ParamError> {
+        match self {
+            Self::All(filter) => filter.insert_each(hashes, new),
+            Self::Window(filter) => {
+                filter.insert_each(hashes, new);
+                Ok(())
+            }
+        }
+    }
+
+    fn into_filter(self) -> AnyFilter {
+        match self {
+            Self::All(filter) => AnyFilter::Scalable(filter),
+            Self::Window(filter) => AnyFilter::Windowed(filter),
+        }
+    }
+}
+
+pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
+    let input = InputArgs { inputs: args.inputs.clone(), null: args.null, csv: None };
+    let mut memory = Memory::open(args)?;
+    let key_hash = KeyHash::Hash(memory.hash_fn());
+    let (mut seen, mut distinct) = (0u64, 0u64);
+    let (mut new, mut lines) = (Vec::new(), Vec::new());
+    input::for_each_block(
+        &input,
+        1,
+        move |keys| file::hashes(keys, key_hash),
+        |keys, hashes| {
+            new.resize(hashes.len(), false);
+            memory.insert_each(&hashes, &mut new)?;
+            seen += hashes.len() as u64;
+            distinct += new.iter().filter(|&&new| new).count() as u64;
+            if args.count {
+                return Ok(());
+            }
+            lines.clear();
+            for (key, _) in keys.iter().zip(&new).filter(|&(_, &new)| new) {
+                lines.extend_from_slice(key);
+                lines.push(input.delimiter());
+            }
+            output::write(&lines)
+        },
+    )?;
+    if args.count {
+        let record = vec![("keys", Cell::count(seen)), ("distinct", Cell::count(distinct))];
+        let plain = format!("{distinct}\n");
+        output::print(&if args.json { report::show_record(&record, true) } else { plain })?;
+    }
+    if let Some(path) = &args.state {
+        file::save(&memory.into_filter(), path)?;
+    }
+    Ok(Outcome::Found)
+}

@@ -1,0 +1,102 @@
+//! `ironbloom demo`: the experiments of the documents this project was made from, on this machine.
+//!
+//! Each experiment is a file, prints what it does, a table, and what to see in it. Numbers are measured here and
+//! now; what a document says is quoted beside them.
+
+mod double_hashing;
+mod integers;
+mod strings;
+mod variants;
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use ironbloom::hash::mix64;
+use serde_json::json;
+
+use crate::report::{self, Record};
+use crate::{Outcome, output};
+
+/// Run the classic experiments on this machine: measured, not quoted
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom demo                      all four, less than a minute
+  ironbloom demo variants --json      one of them, for a program")]
+pub(crate) struct DemoArgs {
+    /// The experiments to run [default: all]
+    #[arg(value_enum)]
+    experiments: Vec<Experiment>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Experiment {
+    /// 150,000 strings inserted, 50,000 probed, at 1 %
+    Strings,
+    /// 10,000 to 100,000 keys at 10 %, before and after the double-hashing "optimisation"
+    DoubleHashing,
+    /// 10 million integers: bitmap, hash table, Bloom filter
+    Integers,
+    /// All kinds: space, time, deletion
+    Variants,
+}
+
+/// What an experiment has to show.
+struct Findings {
+    title: &'static str,
+    about: String,
+    records: Vec<Record>,
+    see: String,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
+    let all = Experiment::value_variants();
+    let chosen = if args.experiments.is_empty() { all } else { &args.experiments };
+    let mut documents = Vec::new();
+    for &experiment in chosen {
+        let findings = match experiment {
+            Experiment::Strings => strings::run()?,
+            Experiment::DoubleHashing => double_hashing::run()?,
+            Experiment::Integers => integers::run()?,
+            Experiment::Variants => variants::run()?,
+        };
+        if args.json {
+            documents.push(json!({
+                "experiment": findings.title,
+                "results": report::json_records(&findings.records),
+            }));
+        } else {
+            let rule = "─".repeat(findings.title.chars().count());
+            let table = report::text_table(&findings.records);
+            let Findings { title, about, see, .. } = findings;
+            output::print(&format!("{title}\n{rule}\n{about}\n\n{table}\n{see}\n\n"))?;
+        }
+    }
+    if args.json {
+        output::print(&format!("{:#}\n", serde_json::Value::Array(documents)))?;
+    }
+    Ok(Outcome::Found)
+}
+
+/// Nanoseconds per operation of something that does `operations`.
+fn nanoseconds<T>(operations: usize, work: impl FnOnce() -> T) -> (f64, T) {
+    let start = Instant::now();
+    let result = std::hint::black_box(work());
+    (start.elapsed().as_nanos() as f64 / operations as f64, result)
+}
+
+/// Distinct, well-mixed numbers: a stream that cannot collide with another.
+fn numbers(stream: u64, count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |i| mix64(stream << 40 | i))
+}
+
+/// A random-looking string key of 16 letters, as the documents use.
+fn string_key(number: u64) -> String {
+    let letter = |i: u32| char::from(b'a' + ((number >> (4 * i)) & 15) as u8);
+    (0..16).map(letter).collect()
+}

@@ -1,0 +1,72 @@
+//! Errors with advice: what went wrong, and, where there is one, what to try.
+
+use std::fmt;
+
+use ironbloom::{ParamError, any::Refused};
+
+/// An error message with a hint.
+#[derive(Debug)]
+pub(crate) struct Advice {
+    message: String,
+    hint: String,
+}
+
+impl Advice {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        Self { message: message.into(), hint: hint.into() }.into()
+    }
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Advice {}
+
+/// The hint for an error, if there is something a person can do.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(advice) = cause.downcast_ref::<Advice>() {
+            return Some(advice.hint.clone());
+        }
+        if let Some(error) = cause.downcast_ref::<ParamError>() {
+            return param_hint(error).map(str::to_owned);
+        }
+        refusal_hint(cause.downcast_ref::<Refused>()?).map(str::to_owned)
+    })
+}
+
+fn param_hint(error: &ParamError) -> Option<&'static str> {
+    Some(match error {
+        ParamError::Rate { .. } => "write a rate as 1%, 0.01, 1e-6 or 1/1000",
+        ParamError::RateBelowHash { .. } => {
+            "ask for a higher rate; --kind bloom reaches the lowest (see `ironbloom plan`)"
+        }
+        ParamError::Memory { .. } => {
+            "ask for a smaller capacity or a higher rate; `ironbloom plan` shows what fits a given --memory"
+        }
+        _ => return None,
+    })
+}
+
+fn refusal_hint(error: &Refused) -> Option<&'static str> {
+    Some(match error {
+        Refused::Unsupported { operation: "remove keys", .. } => {
+            "counting, d-left, cuckoo and bitmap filters can remove"
+        }
+        Refused::Unsupported { operation: "be merged", .. } => {
+            "build one filter from all inputs, or use --kind bloom or blocked, which merge"
+        }
+        Refused::Unsupported { operation: "be intersected", .. } => {
+            "bloom, blocked, split-block and bitmap filters can be intersected"
+        }
+        Refused::Unsupported { .. } => "build it again from all keys",
+        Refused::Mismatch(_) => {
+            "filters merge if built with the same --kind, --capacity, --rate and --seed"
+        }
+        Refused::Full(_) => "build it with a larger --capacity",
+        _ => return None,
+    })
+}

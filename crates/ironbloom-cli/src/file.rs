@@ -1,0 +1,62 @@
+//! Filter files as the commands use them.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::{FileError, Persist as _};
+
+use crate::input::Keys;
+use crate::{interrupt, number};
+
+/// Saves a filter; Ctrl-C meanwhile leaves no temporary file.
+pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
+    interrupt::while_writing(path, || filter.save(path))?;
+    Ok(())
+}
+
+/// Maps a file, or reads it if it is not of the kind that can be mapped (a pipe).
+pub(crate) fn open(path: &Path) -> Result<AnyFilter> {
+    if std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        Ok(AnyFilter::map(path)?)
+    } else {
+        Ok(AnyFilter::load(path)?)
+    }
+}
+
+/// The hashes of some keys.
+pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
+    keys.iter().map(|key| Ok(key_hash.of(key)?)).collect()
+}
+
+/// An error of the library, with the file it concerns in front.
+pub(crate) fn named(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    error.into().context(path.display().to_string())
+}
+
+/// Says so on standard error if a filter holds more keys than it was planned for.
+pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
+    if filter.is_over_capacity() {
+        eprintln!(
+            "warning: {}: {} keys in a filter planned for {}; the rate is now about {}",
+            path.display(),
+            number::count(filter.len()),
+            number::count(filter.capacity()),
+            number::rate(filter.estimate_rate()),
+        );
+    }
+}
+
+/// Keeps an output from being the input: the file would be gone before it was read.
+pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Result<()> {
+    let Ok(output_file) = std::fs::canonicalize(output) else { return Ok(()) };
+    if inputs.iter().any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == output_file)) {
+        return Err(anyhow!("{}: is both an input and the output", output.display()));
+    }
+    Ok(())
+}
+
+/// Whether a file is not there at all, as opposed to damaged or unreadable.
+pub(crate) fn is_missing(error: &FileError) -> bool {
+    matches!(error, FileError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
+}

@@ -1,0 +1,352 @@
+//! Keys from files and standard input.
+//!
+//! ```text
+//! reader thread            worker threads             caller
+//! bytes ─► blocks of    ─► split into keys, hash, ─► results in input order
+//!          whole lines     (test or insert)
+//! ```
+//!
+//! Blocks end at a line end, so workers need nothing from each other. Results are put back in order, because
+//! `dedup` and `check` print in the order of the input. gzip and zstd are recognised by their first bytes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Cursor, IsTerminal as _, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::Args;
+
+use crate::failure::Advice;
+use crate::progress::Progress;
+
+/// Where keys come from, and how they are told apart.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// Files of keys, one per line; `-` or none reads standard input. gzip and zstd are recognised by content
+    #[arg(value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Keys end with a NUL byte instead of a newline (find -print0)
+    #[arg(short = '0', long = "null")]
+    pub(crate) null: bool,
+
+    /// Keys are this column of CSV input with a header line
+    #[arg(long, value_name = "COLUMN", conflicts_with = "null")]
+    pub(crate) csv: Option<String>,
+}
+
+impl InputArgs {
+    /// The byte that ends a key, in input and output.
+    pub(crate) fn delimiter(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+
+    fn sources(&self) -> Vec<PathBuf> {
+        if self.inputs.is_empty() { vec![PathBuf::from("-")] } else { self.inputs.clone() }
+    }
+
+    /// Bytes in all files together, or `None` if some input has no known length.
+    fn total_bytes(&self) -> Option<u64> {
+        self.sources()
+            .iter()
+            .map(|path| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len()))
+            .sum()
+    }
+}
+
+/// Some keys, in order.
+#[derive(Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    /// Where each key ends in `bytes`; it is followed by `gap` bytes of delimiter.
+    ends: Vec<usize>,
+    gap: usize,
+}
+
+impl Keys {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let key = &self.bytes[start..end];
+            start = end + self.gap;
+            key
+        })
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Cuts a block at its delimiters. Bytes behind the last one are a key too: a last line needs no newline.
+    fn split(bytes: Vec<u8>, delimiter: u8) -> Self {
+        let mut ends: Vec<usize> = memchr::memchr_iter(delimiter, &bytes).collect();
+        let consumed = ends.last().map_or(0, |end| end + 1);
+        if consumed < bytes.len() {
+            ends.push(bytes.len());
+        }
+        Self { bytes, ends, gap: 1 }
+    }
+}
+
+/// What the reader hands to the workers.
+enum Block {
+    Lines(Vec<u8>),
+    Split(Keys),
+}
+
+/// Bytes asked for in one read. Large enough that the cost of a block vanishes, small enough to stay in cache.
+const BLOCK_BYTES: usize = 256 * 1024;
+/// Keys of CSV in a block.
+const BLOCK_RECORDS: usize = 8192;
+
+/// Runs `map` over all keys on `threads` threads and gives the results to `consume` in input order.
+///
+/// When `consume` fails the error is returned at once; threads that still wait for input die with the program.
+pub(crate) fn for_each_block<R: Send + 'static>(
+    args: &InputArgs,
+    threads: usize,
+    map: impl Fn(&Keys) -> Result<R> + Send + Sync + 'static,
+    mut consume: impl FnMut(Keys, R) -> Result<()>,
+) -> Result<()> {
+    let read = Arc::new(AtomicU64::new(0));
+    let mut progress = Progress::new(args.total_bytes());
+    let results = spawn(args.clone(), threads, Arc::clone(&read), map);
+    let mut waiting = BTreeMap::new();
+    let (mut next, mut keys_seen) = (0u64, 0u64);
+    for (number, result) in results {
+        waiting.insert(number, result);
+        while let Some(result) = waiting.remove(&next) {
+            let (keys, mapped) = result?;
+            keys_seen += keys.len() as u64;
+            consume(keys, mapped)?;
+            progress.update(read.load(Ordering::Relaxed), keys_seen);
+            next += 1;
+        }
+    }
+    progress.finish();
+    Ok(())
+}
+
+type Numbered<T> = (u64, Result<T>);
+
+fn spawn<R: Send + 'static>(
+    args: InputArgs,
+    threads: usize,
+    read: Arc<AtomicU64>,
+    map: impl Fn(&Keys) -> Result<R> + Send + Sync + 'static,
+) -> Receiver<Numbered<(Keys, R)>> {
+    let delimiter = args.delimiter();
+    let (block_sender, blocks) = sync_channel::<Numbered<Block>>(2 * threads);
+    let (result_sender, results) = sync_channel(2 * threads);
+    let (blocks, map) = (Arc::new(Mutex::new(blocks)), Arc::new(map));
+    std::thread::spawn(move || read_all(&args, &read, block_sender));
+    for _ in 0..threads {
+        let (blocks, map, results) = (Arc::clone(&blocks), Arc::clone(&map), result_sender.clone());
+        std::thread::spawn(move || {
+            let next = || blocks.lock().ok()?.recv().ok();
+            while let Some((number, block)) = next() {
+                let result = block.and_then(|block| {
+                    let keys = match block {
+                        Block::Lines(bytes) => Keys::split(bytes, delimiter),
+                        Block::Split(keys) => keys,
+                    };
+                    let mapped = map(&keys)?;
+                    Ok((keys, mapped))
+                });
+                if results.send((number, result)).is_err() {
+                    return; // the caller has failed or is done
+                }
+            }
+        });
+    }
+    results
+}
+
+/// Sends the blocks of all inputs, numbered; an error is the last thing sent.
+fn read_all(args: &InputArgs, read: &Arc<AtomicU64>, sender: SyncSender<Numbered<Block>>) {
+    let mut number = 0;
+    let mut send = |block: Result<Block>| {
+        let sent = sender.send((number, block)).is_ok();
+        number += 1;
+        sent
+    };
+    for path in args.sources() {
+        let result = open(&path, read).and_then(|input| match &args.csv {
+            Some(column) => read_csv(input, column, &mut send),
+            None => read_lines(input, args.delimiter(), &mut send),
+        });
+        match result {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                send(Err(error.context(name(&path))));
+                return;
+            }
+        }
+    }
+}
+
+/// The name of an input in messages.
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Counts the bytes that were read from a file, before any decompression.
+struct Counted<R> {
+    input: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read(buffer)?;
+        self.read.fetch_add(got as u64, Ordering::Relaxed);
+        Ok(got)
+    }
+}
+
+fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
+    let raw: Box<dyn Read> = if path == Path::new("-") {
+        if io::stdin().is_terminal() {
+            eprintln!("reading keys from the terminal, one per line; Ctrl-D ends");
+        }
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+        }
+        Box::new(file)
+    };
+    decompress(Counted { input: raw, read: Arc::clone(read) })
+}
+
+/// Looks at the first bytes, and puts the decoder in front that they call for.
+fn decompress(mut raw: impl Read + 'static) -> Result<Box<dyn Read>> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let mut first = [0; 4];
+    let mut got = 0;
+    while got < first.len() && (got == 0 || could_be_compressed(&first[..got])) {
+        match raw.read(&mut first[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let input = Cursor::new(first[..got].to_vec()).chain(raw);
+    if first[..got].starts_with(&GZIP) {
+        Ok(Box::new(flate2::read::MultiGzDecoder::new(input)))
+    } else if first[..got] == ZSTD {
+        Ok(Box::new(zstd::Decoder::new(input).context("zstd")?))
+    } else {
+        Ok(Box::new(input))
+    }
+}
+
+/// Whether more bytes are worth waiting for: a person typing at a terminal should not have to type four.
+fn could_be_compressed(first: &[u8]) -> bool {
+    matches!(first[0], 0x1f | 0x28)
+}
+
+/// Sends blocks that end at a delimiter. What a single read returned is sent at once, so that a slow pipe flows.
+/// `Ok(false)` if nobody listens any more.
+fn read_lines(
+    mut input: Box<dyn Read>,
+    delimiter: u8,
+    send: &mut impl FnMut(Result<Block>) -> bool,
+) -> Result<bool> {
+    let mut block: Vec<u8> = Vec::new();
+    loop {
+        let start = block.len();
+        let room = BLOCK_BYTES.max(start); // a long line doubles the block: linear time in all
+        block.try_reserve(room).map_err(|_| anyhow!("a key of more than {start} bytes does not fit memory"))?;
+        block.resize(start + room, 0);
+        let got = input.read(&mut block[start..]);
+        block.truncate(start + *got.as_ref().unwrap_or(&0));
+        let got = match got {
+            Ok(got) => got,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if got == 0 {
+            return Ok(block.is_empty() || send(Ok(Block::Lines(block))));
+        }
+        if let Some(end) = memchr::memrchr(delimiter, &block[start..]) {
+            let rest = block.split_off(start + end + 1);
+            if !send(Ok(Block::Lines(std::mem::replace(&mut block, rest)))) {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Sends the values of one column.
+fn read_csv(
+    input: Box<dyn Read>,
+    column: &str,
+    send: &mut impl FnMut(Result<Block>) -> bool,
+) -> Result<bool> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
+    let header = reader.byte_headers()?.clone();
+    let index = header.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
+        let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+        Advice::new(format!("no column {column:?}"), format!("the columns are: {}", names.join(", ")))
+    })?;
+    let mut record = csv::ByteRecord::new();
+    let mut keys = Keys::default();
+    while reader.read_byte_record(&mut record)? {
+        let key = record.get(index).ok_or_else(|| {
+            let line = record.position().map_or(0, csv::Position::line);
+            anyhow!("line {line}: {} fields, column {column:?} is number {}", record.len(), index + 1)
+        })?;
+        keys.push(key);
+        if keys.len() == BLOCK_RECORDS && !send(Ok(Block::Split(std::mem::take(&mut keys)))) {
+            return Ok(false);
+        }
+    }
+    Ok(keys.len() == 0 || send(Ok(Block::Split(keys))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &[u8]) -> Vec<Vec<u8>> {
+        Keys::split(text.to_vec(), b'\n').iter().map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn lines_are_keys_and_the_last_needs_no_newline() {
+        assert_eq!(split(b""), Vec::<Vec<u8>>::new());
+        assert_eq!(split(b"a\nbc\n"), [b"a".to_vec(), b"bc".to_vec()]);
+        assert_eq!(split(b"a\nbc"), [b"a".to_vec(), b"bc".to_vec()]);
+        assert_eq!(split(b"\n\nx"), [b"".to_vec(), b"".to_vec(), b"x".to_vec()]);
+    }
+
+    #[test]
+    fn blocks_join_to_the_lines_of_the_input_whatever_its_size() {
+        let line = "x".repeat(1000);
+        let text = format!("{line}\n").repeat(2000) + &"y".repeat(3 * BLOCK_BYTES) + "\nlast";
+        let mut keys = Vec::new();
+        let input: Box<dyn Read> = Box::new(Cursor::new(text.clone().into_bytes()));
+        let all = read_lines(input, b'\n', &mut |block| {
+            let Ok(Block::Lines(bytes)) = block else { panic!("lines expected") };
+            keys.extend(Keys::split(bytes, b'\n').iter().map(<[u8]>::to_vec));
+            true
+        });
+        assert!(all.unwrap());
+        let expected: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
+        assert_eq!(keys, expected);
+    }
+}

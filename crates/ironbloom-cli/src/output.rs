@@ -1,0 +1,21 @@
+//! Standard output with a shell's manners: a closed pipe is success, anything else an error.
+
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::{Context as _, Result};
+
+/// Writes all bytes to standard output at once.
+pub(crate) fn write(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        // The reader has seen enough (`| head`). Ends here, since input threads may wait for a terminal.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(error).context("standard output"),
+    }
+}
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    write(text.as_bytes())
+}

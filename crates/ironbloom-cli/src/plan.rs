@@ -1,0 +1,159 @@
+//! `ironbloom plan`: what does each kind of filter cost?
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{ArgGroup, Args, ValueEnum as _};
+use ironbloom::ParamError;
+
+use crate::kinds::{KindArg, Shape};
+use crate::plot::{self, Curve};
+use crate::report::{self, Cell, Record};
+use crate::{Outcome, number, output};
+
+/// Compare the kinds of filter for a number of keys, a rate, or a memory limit
+///
+/// Give any two of --capacity, --rate and --memory; the third is computed, for every kind.
+#[derive(Args)]
+#[command(
+    group(ArgGroup::new("given").args(["capacity", "rate", "memory"]).multiple(true).required(true)),
+    after_help = "\
+Examples:
+  ironbloom plan --capacity 10M --rate 1%            how much memory?
+  ironbloom plan --capacity 10M --memory 16MiB       what rate?
+  ironbloom plan --memory 64MiB --rate 0.1%          how many keys?
+  ironbloom plan --capacity 10M --rate 1% --plot rates.svg
+
+Columns: probes and lines are the places and cache lines looked at for a key that is present; scalable is
+planned for its first stage; windowed counts the keys of its window."
+)]
+pub(crate) struct PlanArgs {
+    /// Keys to hold, e.g. 10M
+    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    capacity: Option<u64>,
+
+    /// Rate at which absent keys may be taken for present, e.g. 1%
+    #[arg(long, value_name = "P", value_parser = number::parse_rate)]
+    rate: Option<f64>,
+
+    /// Memory to stay within, e.g. 64MiB
+    #[arg(long, value_name = "BYTES", value_parser = number::parse_bytes)]
+    memory: Option<u64>,
+
+    /// Draw rate against bits per key, for all kinds, into an SVG file
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Capacity of the plot when none is given: large enough that sizes per key have settled.
+const PLOT_CAPACITY: u64 = 1_000_000;
+
+pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
+    let kinds = KindArg::value_variants().iter().copied();
+    let records: Vec<Record> = match (args.capacity, args.rate, args.memory) {
+        (Some(capacity), Some(rate), None) => {
+            KindArg::Bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
+            kinds.map(|kind| record(kind, capacity, kind.shape(capacity, rate).ok())).collect()
+        }
+        (Some(capacity), None, Some(memory)) => {
+            KindArg::Bloom.shape(capacity, 0.5)?;
+            kinds.map(|kind| record(kind, capacity, best_rate(kind, capacity, memory))).collect()
+        }
+        (None, Some(rate), Some(memory)) => {
+            KindArg::Bloom.shape(1, rate)?;
+            kinds
+                .map(|kind| match most_keys(kind, rate, memory) {
+                    Some((capacity, shape)) => record(kind, capacity, Some(shape)),
+                    None => record(kind, 0, None),
+                })
+                .collect()
+        }
+        _ => return Err(crate::failure::Advice::new(
+            "give two of --capacity, --rate and --memory",
+            "ironbloom plan --capacity 10M --rate 1%",
+        )),
+    };
+    output::print(&report::show_table(&records, args.json))?;
+    if let Some(path) = &args.plot {
+        let capacity = args.capacity.unwrap_or(PLOT_CAPACITY);
+        let drawing = plot::rates(&curves(capacity), capacity);
+        std::fs::write(path, drawing).with_context(|| path.display().to_string())?;
+    }
+    Ok(Outcome::Found)
+}
+
+fn record(kind: KindArg, capacity: u64, shape: Option<Shape>) -> Record {
+    let no = || Cell::none("–");
+    let cell = |make: &dyn Fn(&Shape) -> Cell| shape.as_ref().map_or_else(no, make);
+    vec![
+        ("kind", Cell::text(kind.name())),
+        ("keys", if shape.is_some() { Cell::count(capacity) } else { no() }),
+        ("rate", cell(&|shape| Cell::rate(shape.rate))),
+        ("bits/key", cell(&|shape| Cell::float(shape.bits as f64 / capacity as f64, 2))),
+        ("size", cell(&|shape| Cell::bytes(shape.bits.div_ceil(8)))),
+        ("probes", cell(&|shape| Cell::count(shape.probes.into()))),
+        ("lines", cell(&|shape| Cell::count(shape.lines.into()))),
+        ("remove", Cell::yes_no(kind.can_remove())),
+        ("grow", Cell::yes_no(kind.can_grow())),
+        ("merge", Cell::yes_no(kind.can_merge())),
+        ("forget", Cell::yes_no(kind.can_forget())),
+    ]
+}
+
+/// Whether a filter exists and fits. A kind that refuses the parameters does not fit.
+fn fits(shape: Result<Shape, ParamError>, memory: u64) -> Option<Shape> {
+    shape.ok().filter(|shape| shape.bits.div_ceil(8) <= memory)
+}
+
+/// The filter with the least rate that fits. Size falls with the rate, so bisect its logarithm.
+fn best_rate(kind: KindArg, capacity: u64, memory: u64) -> Option<Shape> {
+    let at = |exponent: f64| fits(kind.shape(capacity, 10f64.powf(exponent)), memory);
+    let (mut small, mut large) = (-18.0, -1e-4); // exponents of ten
+    let mut best = at(large)?;
+    for _ in 0..50 {
+        let middle = (small + large) / 2.0;
+        match at(middle) {
+            Some(shape) => (best, large) = (shape, middle),
+            None => small = middle,
+        }
+    }
+    Some(best)
+}
+
+/// The filter with the most keys that fits.
+fn most_keys(kind: KindArg, rate: f64, memory: u64) -> Option<(u64, Shape)> {
+    let at = |capacity: u64| fits(kind.shape(capacity, rate), memory);
+    let (mut least, mut most) = (1, memory.saturating_mul(8).saturating_add(1).min(1 << 48));
+    let mut best = (1, at(1)?);
+    while most - least > 1 {
+        let middle = least + (most - least) / 2;
+        match at(middle) {
+            Some(shape) => (best, least) = ((middle, shape), middle),
+            None => most = middle,
+        }
+    }
+    Some(best)
+}
+
+/// Bits per key over rates from 1/2 to 10^-6, for the kinds whose size follows from keys and rate.
+fn curves(capacity: u64) -> Vec<Curve> {
+    let rates: Vec<f64> = (0..=120).map(|i| 0.5 * 10f64.powf(-f64::from(i) * 0.0475)).collect();
+    let kinds = KindArg::value_variants().iter().filter(|&&kind| kind != KindArg::Bitmap);
+    let mut curves: Vec<Curve> = kinds
+        .map(|kind| Curve {
+            name: kind.name(),
+            points: rates
+                .iter()
+                .filter_map(|&rate| kind.shape(capacity, rate).ok())
+                .map(|shape| (shape.bits as f64 / capacity as f64, shape.rate))
+                .collect(),
+        })
+        .collect();
+    let bound = rates.iter().map(|&rate| (ironbloom::sizing::lower_bound(rate), rate)).collect();
+    curves.push(Curve { name: "lower bound".to_owned(), points: bound });
+    curves
+}

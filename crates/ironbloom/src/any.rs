@@ -1,0 +1,418 @@
+//! A filter of any kind, as it comes out of a file.
+//!
+//! Files hold a closed set of kinds, so this is an enum, and every operation is a `match`. What a kind cannot do
+//! is an error that names the kind and the operation, never a silent success.
+
+use std::fmt;
+
+use crate::bitmap::{Bitmap, OutOfBounds};
+use crate::blocked::{BlockedBloom, SplitBlock};
+use crate::bloom::Bloom;
+use crate::counting::CountingBloom;
+use crate::cuckoo::Cuckoo;
+use crate::dleft::DLeft;
+use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::fuse::BinaryFuse;
+use crate::hash::HashFn;
+use crate::scalable::Scalable;
+use crate::windowed::Windowed;
+
+/// A filter whose kind is known only at run time. Operations take hashes; [`AnyFilter::key_hash`] makes them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant is the kind it is named after")]
+pub enum AnyFilter {
+    Bitmap(Bitmap),
+    Bloom(Bloom),
+    Blocked(BlockedBloom),
+    SplitBlock(SplitBlock),
+    Counting(CountingBloom),
+    DLeft(DLeft),
+    Cuckoo(Cuckoo),
+    Fuse(BinaryFuse),
+    Scalable(Scalable),
+    Windowed(Windowed),
+}
+
+/// An operation that a filter refused. Nothing was changed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The kind cannot do this at all.
+    Unsupported {
+        /// The kind.
+        kind: Kind,
+        /// What it was asked to do.
+        operation: &'static str,
+    },
+    /// No room left.
+    Full(Full),
+    /// The two filters do not fit together.
+    Mismatch(Mismatch),
+    /// An integer outside a bitmap.
+    OutOfBounds(OutOfBounds),
+    /// A growing filter got no memory to grow.
+    Params(ParamError),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported { kind, operation } => write!(f, "a {kind} filter cannot {operation}"),
+            Self::Full(error) => error.fmt(f),
+            Self::Mismatch(error) => error.fmt(f),
+            Self::OutOfBounds(error) => error.fmt(f),
+            Self::Params(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Full> for Refused {
+    fn from(error: Full) -> Self {
+        Self::Full(error)
+    }
+}
+
+impl From<Mismatch> for Refused {
+    fn from(error: Mismatch) -> Self {
+        Self::Mismatch(error)
+    }
+}
+
+impl From<OutOfBounds> for Refused {
+    fn from(error: OutOfBounds) -> Self {
+        Self::OutOfBounds(error)
+    }
+}
+
+impl From<ParamError> for Refused {
+    fn from(error: ParamError) -> Self {
+        Self::Params(error)
+    }
+}
+
+impl From<MergeError> for Refused {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Mismatch(error) => Self::Mismatch(error),
+            MergeError::Full(error) => Self::Full(error),
+        }
+    }
+}
+
+/// How the keys of a filter become the numbers its operations take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHash {
+    /// Bytes are hashed.
+    Hash(HashFn),
+    /// Keys are decimal integers and stand for themselves: a bitmap.
+    Integer,
+}
+
+/// A key that cannot be turned into a number for this filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The filter holds hashes that only the program that made it can compute.
+    External {
+        /// The number that program gave its hash.
+        id: u64,
+    },
+    /// Not a decimal integer, in a filter of integers.
+    NotAnInteger {
+        /// The key.
+        key: String,
+    },
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::External { id } => write!(
+                f,
+                "the filter was built from hashes of another program (external hash {id}), keys cannot be looked up"
+            ),
+            Self::NotAnInteger { key } => write!(f, "not an integer: {key:?}"),
+        }
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl KeyHash {
+    /// The number that stands for a key.
+    #[inline]
+    pub fn of(self, key: &[u8]) -> Result<u64, KeyError> {
+        match self {
+            Self::Hash(hash_fn) => {
+                hash_fn.try_hash(key).ok_or(KeyError::External { id: hash_fn.seed() })
+            }
+            Self::Integer => std::str::from_utf8(key)
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .ok_or_else(|| KeyError::NotAnInteger { key: String::from_utf8_lossy(key).into() }),
+        }
+    }
+}
+
+impl AnyFilter {
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Bitmap(_) => Kind::Bitmap,
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Blocked(_) => Kind::Blocked,
+            Self::SplitBlock(_) => Kind::SplitBlock,
+            Self::Counting(_) => Kind::Counting,
+            Self::DLeft(_) => Kind::DLeft,
+            Self::Cuckoo(_) => Kind::Cuckoo,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Scalable(_) => Kind::Scalable,
+            Self::Windowed(_) => Kind::Windowed,
+        }
+    }
+
+    /// How keys become the numbers that the other methods take.
+    pub fn key_hash(&self) -> KeyHash {
+        KeyHash::Hash(match self {
+            Self::Bitmap(_) => return KeyHash::Integer,
+            Self::Bloom(f) => f.hash_fn(),
+            Self::Blocked(f) => f.hash_fn(),
+            Self::SplitBlock(f) => f.hash_fn(),
+            Self::Counting(f) => f.hash_fn(),
+            Self::DLeft(f) => f.hash_fn(),
+            Self::Cuckoo(f) => f.hash_fn(),
+            Self::Fuse(f) => f.hash_fn(),
+            Self::Scalable(f) => f.hash_fn(),
+            Self::Windowed(f) => f.hash_fn(),
+        })
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Refused {
+        Refused::Unsupported { kind: self.kind(), operation }
+    }
+
+    /// Inserts many keys. Those before a refused one stay inserted.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        match self {
+            Self::Bitmap(f) => {
+                for &index in hashes {
+                    f.insert(index)?;
+                }
+            }
+            Self::Bloom(f) => f.insert_hashes(hashes),
+            Self::Blocked(f) => f.insert_hashes(hashes),
+            Self::SplitBlock(f) => f.insert_hashes(hashes),
+            Self::Counting(f) => f.insert_hashes(hashes),
+            Self::DLeft(f) => f.insert_hashes(hashes)?,
+            Self::Cuckoo(f) => f.insert_hashes(hashes)?,
+            Self::Fuse(_) => return Err(self.unsupported("take keys after it was built")),
+            Self::Scalable(f) => f.insert_hashes(hashes)?,
+            Self::Windowed(f) => f.insert_hashes(hashes),
+        }
+        Ok(())
+    }
+
+    /// Removes a key. False if it is certainly not there, and then nothing was changed.
+    pub fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
+        Ok(match self {
+            Self::Bitmap(f) => f.remove(hash)?,
+            Self::Counting(f) => f.remove_hash(hash),
+            Self::DLeft(f) => f.remove_hash(hash),
+            Self::Cuckoo(f) => f.remove_hash(hash),
+            _ => return Err(self.unsupported("remove keys")),
+        })
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. False is certain.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        match self {
+            Self::Bitmap(f) => {
+                for (&index, found) in hashes.iter().zip(found) {
+                    *found = f.contains(index);
+                }
+            }
+            Self::Bloom(f) => f.contains_hashes(hashes, found),
+            Self::Blocked(f) => f.contains_hashes(hashes, found),
+            Self::SplitBlock(f) => f.contains_hashes(hashes, found),
+            Self::Counting(f) => f.contains_hashes(hashes, found),
+            Self::DLeft(f) => f.contains_hashes(hashes, found),
+            Self::Cuckoo(f) => f.contains_hashes(hashes, found),
+            Self::Fuse(f) => f.contains_hashes(hashes, found),
+            Self::Scalable(f) => f.contains_hashes(hashes, found),
+            Self::Windowed(f) => f.contains_hashes(hashes, found),
+        }
+    }
+
+    /// Adds every key of another filter of the same kind, shape and hash.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Refused> {
+        Mismatch::unless_equal("kind", self.kind(), other.kind())?;
+        match (&mut *self, other) {
+            (Self::Bitmap(a), Self::Bitmap(b)) => a.union_with(b)?,
+            (Self::Bloom(a), Self::Bloom(b)) => a.union_with(b)?,
+            (Self::Blocked(a), Self::Blocked(b)) => a.union_with(b)?,
+            (Self::SplitBlock(a), Self::SplitBlock(b)) => a.union_with(b)?,
+            (Self::Counting(a), Self::Counting(b)) => a.union_with(b)?,
+            (Self::DLeft(a), Self::DLeft(b)) => a.union_with(b)?,
+            (Self::Cuckoo(a), Self::Cuckoo(b)) => a.union_with(b)?,
+            _ => return Err(self.unsupported("be merged")),
+        }
+        Ok(())
+    }
+
+    /// Keeps what is in both filters, which must be of the same kind, shape and hash.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Refused> {
+        Mismatch::unless_equal("kind", self.kind(), other.kind())?;
+        match (&mut *self, other) {
+            (Self::Bitmap(a), Self::Bitmap(b)) => a.intersect_with(b)?,
+            (Self::Bloom(a), Self::Bloom(b)) => a.intersect_with(b)?,
+            (Self::Blocked(a), Self::Blocked(b)) => a.intersect_with(b)?,
+            (Self::SplitBlock(a), Self::SplitBlock(b)) => a.intersect_with(b)?,
+            _ => return Err(self.unsupported("be intersected")),
+        }
+        Ok(())
+    }
+
+    /// Keys counted.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bitmap(f) => f.len(),
+            Self::Bloom(f) => f.len(),
+            Self::Blocked(f) => f.len(),
+            Self::SplitBlock(f) => f.len(),
+            Self::Counting(f) => f.len(),
+            Self::DLeft(f) => f.len(),
+            Self::Cuckoo(f) => f.len(),
+            Self::Fuse(f) => f.len(),
+            Self::Scalable(f) => f.len(),
+            Self::Windowed(f) => f.len(),
+        }
+    }
+
+    /// True if no key was counted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys planned for.
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Self::Bitmap(f) => f.bound(),
+            Self::Bloom(f) => f.params().capacity(),
+            Self::Blocked(f) => f.params().capacity(),
+            Self::SplitBlock(f) => f.params().capacity(),
+            Self::Counting(f) => f.params().capacity(),
+            Self::DLeft(f) => f.params().capacity(),
+            Self::Cuckoo(f) => f.params().capacity(),
+            Self::Fuse(f) => f.len(),
+            Self::Scalable(f) => f.capacity(),
+            Self::Windowed(f) => f.params().capacity(),
+        }
+    }
+
+    /// Distinct keys estimated from the bits.
+    pub fn estimate_len(&self) -> f64 {
+        match self {
+            Self::Bitmap(f) => f.len() as f64,
+            Self::Bloom(f) => f.estimate_len(),
+            Self::Blocked(f) => f.estimate_len(),
+            Self::SplitBlock(f) => f.estimate_len(),
+            Self::Counting(f) => f.estimate_len(),
+            Self::DLeft(f) => f.estimate_len(),
+            Self::Cuckoo(f) => f.estimate_len(),
+            Self::Fuse(f) => f.estimate_len(),
+            Self::Scalable(f) => f.estimate_len(),
+            Self::Windowed(f) => f.estimate_len(),
+        }
+    }
+
+    /// The rate right now, estimated from the bits.
+    pub fn estimate_rate(&self) -> f64 {
+        match self {
+            Self::Bitmap(_) => 0.0,
+            Self::Bloom(f) => f.estimate_rate(),
+            Self::Blocked(f) => f.estimate_rate(),
+            Self::SplitBlock(f) => f.estimate_rate(),
+            Self::Counting(f) => f.estimate_rate(),
+            Self::DLeft(f) => f.estimate_rate(),
+            Self::Cuckoo(f) => f.estimate_rate(),
+            Self::Fuse(f) => f.estimate_rate(),
+            Self::Scalable(f) => f.estimate_rate(),
+            Self::Windowed(f) => f.estimate_rate(),
+        }
+    }
+
+    /// True if the rate asked for is no longer held, because more keys came than planned for.
+    pub fn is_over_capacity(&self) -> bool {
+        match self {
+            Self::Bitmap(_) | Self::Fuse(_) | Self::Scalable(_) => false,
+            Self::Bloom(f) => f.is_over_capacity(),
+            Self::Blocked(f) => f.is_over_capacity(),
+            Self::SplitBlock(f) => f.is_over_capacity(),
+            Self::Counting(f) => f.is_over_capacity(),
+            Self::DLeft(f) => f.is_over_capacity(),
+            Self::Cuckoo(f) => f.is_over_capacity(),
+            Self::Windowed(f) => f.is_over_capacity(),
+        }
+    }
+}
+
+impl Filter for AnyFilter {
+    fn contains_hash(&self, hash: u64) -> bool {
+        let mut found = [false];
+        self.contains_hashes(&[hash], &mut found);
+        found[0]
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        match self {
+            Self::Bitmap(f) => f.size_in_bytes(),
+            Self::Bloom(f) => f.size_in_bytes(),
+            Self::Blocked(f) => f.size_in_bytes(),
+            Self::SplitBlock(f) => f.size_in_bytes(),
+            Self::Counting(f) => f.size_in_bytes(),
+            Self::DLeft(f) => f.size_in_bytes(),
+            Self::Cuckoo(f) => f.size_in_bytes(),
+            Self::Fuse(f) => f.size_in_bytes(),
+            Self::Scalable(f) => f.size_in_bytes(),
+            Self::Windowed(f) => f.size_in_bytes(),
+        }
+    }
+}
+
+impl Persist for AnyFilter {
+    fn encode(&self) -> Image<'_> {
+        match self {
+            Self::Bitmap(f) => f.encode(),
+            Self::Bloom(f) => f.encode(),
+            Self::Blocked(f) => f.encode(),
+            Self::SplitBlock(f) => f.encode(),
+            Self::Counting(f) => f.encode(),
+            Self::DLeft(f) => f.encode(),
+            Self::Cuckoo(f) => f.encode(),
+            Self::Fuse(f) => f.encode(),
+            Self::Scalable(f) => f.encode(),
+            Self::Windowed(f) => f.encode(),
+        }
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        Ok(match parts.header.kind {
+            Kind::Bitmap => Self::Bitmap(Persist::decode(parts)?),
+            Kind::Bloom => Self::Bloom(Persist::decode(parts)?),
+            Kind::Blocked => Self::Blocked(Persist::decode(parts)?),
+            Kind::SplitBlock => Self::SplitBlock(Persist::decode(parts)?),
+            Kind::Counting => Self::Counting(Persist::decode(parts)?),
+            Kind::DLeft => Self::DLeft(Persist::decode(parts)?),
+            Kind::Cuckoo => Self::Cuckoo(Persist::decode(parts)?),
+            Kind::Fuse => Self::Fuse(Persist::decode(parts)?),
+            Kind::Scalable => Self::Scalable(Persist::decode(parts)?),
+            Kind::Windowed => Self::Windowed(Persist::decode(parts)?),
+        })
+    }
+}

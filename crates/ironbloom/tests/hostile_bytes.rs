@@ -1,0 +1,199 @@
+//! Promise: damage is an error, never the answer "absent"; and no bytes make the library panic or take memory it
+//! has not seen.
+
+mod common;
+
+use common::{FILTERS, hashes};
+use ironbloom::any::AnyFilter;
+use ironbloom::hash::mix64;
+use ironbloom::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+const HEADER: usize = 256;
+
+/// A small filter of every kind with forty keys, its bytes and the keys.
+fn samples() -> Vec<(&'static str, Vec<u8>, Vec<u64>)> {
+    let keys = hashes(1, 40);
+    let mut samples: Vec<_> = FILTERS
+        .iter()
+        .map(|config| (config.name, (config.build)(&keys, 40, 0.01).to_bytes(), keys.clone()))
+        .collect();
+    let mut bitmap = Bitmap::new(500).unwrap();
+    let integers: Vec<u64> = (0..40).map(|i| i * 12).collect();
+    integers.iter().for_each(|&i| assert!(bitmap.insert(i).unwrap()));
+    samples.push(("bitmap", bitmap.to_bytes(), integers));
+    samples
+}
+
+fn has_all(filter: &AnyFilter, keys: &[u64]) -> bool {
+    common::found(filter, keys) == keys.len() as u64
+}
+
+#[test]
+fn every_flipped_byte_is_detected_or_harmless() {
+    for (name, bytes, keys) in samples() {
+        assert!(has_all(&AnyFilter::from_bytes(&bytes).unwrap(), &keys), "{name}");
+        let mut damaged = bytes.clone();
+        for at in 0..bytes.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                damaged[at] ^= flip;
+                if let Ok(filter) = AnyFilter::from_bytes(&damaged) {
+                    assert!(has_all(&filter, &keys), "{name}: byte {at} ^ {flip:#x} loses a key");
+                }
+                damaged[at] ^= flip;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_and_every_surplus_byte_is_refused() {
+    for (name, bytes, _) in samples() {
+        for len in 0..bytes.len() {
+            assert!(AnyFilter::from_bytes(&bytes[..len]).is_err(), "{name}: cut to {len} bytes");
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert!(AnyFilter::from_bytes(&longer).is_err(), "{name}: one byte more");
+    }
+}
+
+/// The same through files: loading and mapping see the same damage, and `verify` names the place.
+#[test]
+fn damaged_files_are_refused_by_load_map_and_verify() {
+    let directory = std::env::temp_dir().join(format!("ironbloom-hostile-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("damaged.ibf");
+    for (name, bytes, _) in samples() {
+        for at in [0, 9, 20, 100, HEADER, bytes.len() / 2, bytes.len() - 20, bytes.len() - 1] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            std::fs::write(&path, &damaged).unwrap();
+            assert!(AnyFilter::load(&path).is_err(), "{name}: load, byte {at}");
+            assert!(AnyFilter::map(&path).is_err(), "{name}: map, byte {at}");
+            match format::native::verify(&path) {
+                Err(_) => assert!(at < HEADER, "{name}: byte {at}"),
+                Ok(found) => assert!(!found.damaged.is_empty(), "{name}: verify, byte {at}"),
+            }
+        }
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn verify_names_the_damaged_chunk() {
+    let directory = std::env::temp_dir().join(format!("ironbloom-verify-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("large.ibf");
+    let mut bloom = Bloom::with_rate(200_000, 0.01).unwrap();
+    bloom.insert_hashes(&hashes(1, 200_000));
+    let mut bytes = bloom.to_bytes();
+    for chunk in [1, 3] {
+        bytes[HEADER + chunk * 65536 + 77] ^= 1;
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = format::native::verify(&path).unwrap().damaged;
+    let offsets: Vec<u64> = damaged
+        .iter()
+        .map(|error| match error {
+            DecodeError::Damaged { part: "payload", offset, .. } => *offset,
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(offsets, [256 + 65536, 256 + 3 * 65536]);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// Puts a number into the header and makes the checksum fit, as an attacker would.
+fn forge(bytes: &[u8], at: usize, value: u64) -> Vec<u8> {
+    let mut forged = bytes.to_vec();
+    forged[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    let checksum = xxh3_64(&forged[..HEADER - 8]);
+    forged[HEADER - 8..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    // The table is sealed with the header's checksum, so it is sealed anew too.
+    let payload = u64::from_le_bytes(forged[40..48].try_into().unwrap());
+    let table = payload.checked_add(HEADER as u64).and_then(|at| usize::try_from(at).ok());
+    let end = forged.len() - 8;
+    if let Some(table) = table.filter(|&table| table <= end) {
+        let seal = xxhash_rust::xxh3::xxh3_64_with_seed(&forged[table..end], checksum);
+        forged[end..].copy_from_slice(&seal.to_le_bytes());
+    }
+    forged
+}
+
+/// Uses everything a filter offers; only a panic, or memory without end, is a failure.
+fn exercise(filter: &mut AnyFilter) {
+    let some = hashes(9, 64);
+    let mut found = vec![false; some.len()];
+    filter.contains_hashes(&some, &mut found);
+    let _ = (filter.estimate_len(), filter.estimate_rate(), filter.is_over_capacity(), filter.capacity());
+    let copy = filter.clone();
+    let _ = filter.union_with(&copy);
+    let _ = filter.intersect_with(&copy);
+    for &hash in &some {
+        let _ = filter.remove_hash(hash);
+    }
+    let _ = filter.insert_hashes(&some);
+    let _ = filter.insert_hashes(&[0, 1, 499, u64::MAX]);
+    let _ = filter.to_bytes();
+}
+
+/// Every field of the header gets every nasty number, with checksums that fit.
+#[test]
+fn forged_headers_never_panic_and_never_allocate_what_is_not_there() {
+    let fields = (8..HEADER - 8).step_by(8);
+    for (name, bytes, _) in samples() {
+        for at in fields.clone() {
+            let old = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+            let mut values: Vec<u64> = (0..64).map(|bit| old ^ (1 << bit)).collect();
+            values.extend([0, 1, 2, 3, 63, 64, 65, u32::MAX.into(), 1 << 32, u64::MAX / 2, u64::MAX - 1, u64::MAX]);
+            values.extend([old.wrapping_add(1), old.wrapping_sub(1), old.wrapping_mul(2), f64::NAN.to_bits()]);
+            values.extend([f64::INFINITY.to_bits(), (-1.0f64).to_bits(), 1e-300f64.to_bits()]);
+            for value in values {
+                let forged = forge(&bytes, at, value);
+                if let Ok(mut filter) = AnyFilter::from_bytes(&forged) {
+                    assert!(filter.size_in_bytes() <= forged.len(), "{name}: field {at} = {value:#x}");
+                    exercise(&mut filter);
+                }
+            }
+        }
+    }
+}
+
+/// A payload of noise under a good header: nonsense, but no panic.
+#[test]
+fn noise_as_payload_never_panics() {
+    for (_, bytes, _) in samples() {
+        for round in 0..200u64 {
+            let mut noisy = bytes.clone();
+            let payload = u64::from_le_bytes(noisy[40..48].try_into().unwrap()) as usize;
+            for (i, byte) in noisy[HEADER..HEADER + payload].iter_mut().enumerate() {
+                *byte = match round {
+                    0 => 0xff,
+                    1 => 0,
+                    _ => mix64(round << 32 | i as u64) as u8,
+                };
+            }
+            let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&noisy[HEADER..HEADER + payload], 0);
+            if payload <= 65536 && noisy.len() == HEADER + payload + 16 {
+                noisy[HEADER + payload..HEADER + payload + 8].copy_from_slice(&checksum.to_le_bytes());
+            }
+            let len = u64::from_le_bytes(noisy[24..32].try_into().unwrap());
+            let noisy = forge(&noisy, 24, len);
+            if let Ok(mut filter) = AnyFilter::from_bytes(&noisy) {
+                exercise(&mut filter);
+            }
+        }
+    }
+}
+
+#[test]
+fn other_files_are_not_filters() {
+    for bytes in [&b""[..], b"x", b"\x89PNG\r\n\x1a\n", &[0; 300], &[0xff; 10_000]] {
+        assert_eq!(AnyFilter::from_bytes(bytes).unwrap_err(), DecodeError::NotAFilter);
+    }
+    let newer = forge(&samples()[0].1, 8, 2 | 2 << 16 | 1 << 32 | 1 << 48);
+    assert_eq!(AnyFilter::from_bytes(&newer).unwrap_err(), DecodeError::Version { found: 2 });
+    let wrong_kind = Cuckoo::from_bytes(&samples()[0].1).unwrap_err();
+    assert_eq!(wrong_kind, DecodeError::Kind { wanted: Kind::Cuckoo, found: Kind::Bloom });
+}

@@ -1,0 +1,77 @@
+//! Atomic filters: many threads through `&self`, and nothing is lost.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::hashes;
+use ironbloom::*;
+
+const THREADS: u64 = 4;
+const KEYS: u64 = 20_000;
+
+#[test]
+fn keys_inserted_by_many_threads_are_all_found() {
+    let bloom = AtomicBloom::with_rate(THREADS * KEYS, 0.01).unwrap();
+    let blocked = AtomicBlockedBloom::with_rate(THREADS * KEYS, 0.01).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (bloom, blocked) = (&bloom, &blocked);
+            scope.spawn(move || {
+                let keys = hashes(thread, KEYS);
+                for chunk in keys.chunks(100) {
+                    bloom.insert_hashes(chunk);
+                    chunk.iter().for_each(|&hash| {
+                        blocked.insert_hash(hash);
+                    });
+                    assert!(chunk.iter().all(|&h| bloom.contains_hash(h) && blocked.contains_hash(h)));
+                }
+            });
+        }
+    });
+    let all: Vec<u64> = (0..THREADS).flat_map(|thread| hashes(thread, KEYS)).collect();
+    let mut found = vec![false; all.len()];
+    bloom.contains_hashes(&all, &mut found);
+    assert!(found.iter().all(|&found| found));
+    blocked.contains_hashes(&all, &mut found);
+    assert!(found.iter().all(|&found| found));
+}
+
+/// The same bits as one thread would have set.
+#[test]
+fn an_atomic_filter_is_the_plain_filter() {
+    let keys = hashes(1, 5000);
+    let (mut bloom, mut blocked) =
+        (Bloom::with_rate(5000, 0.01).unwrap(), BlockedBloom::with_rate(5000, 0.01).unwrap());
+    let atomic_bloom = AtomicBloom::from(bloom.clone());
+    let atomic_blocked = AtomicBlockedBloom::from(blocked.clone());
+    for &hash in &keys {
+        assert_eq!(bloom.insert_hash(hash), atomic_bloom.insert_hash(hash));
+        assert_eq!(blocked.insert_hash(hash), atomic_blocked.insert_hash(hash));
+    }
+    assert_eq!(atomic_bloom.len(), bloom.len());
+    assert_eq!(atomic_bloom.snapshot(), bloom);
+    assert_eq!(atomic_blocked.snapshot(), blocked);
+    assert_eq!(Bloom::from(atomic_bloom), bloom);
+    assert_eq!(BlockedBloom::from(atomic_blocked), blocked);
+}
+
+/// What racing inserts of one key may report: at least one of them is told that it was new.
+#[test]
+fn of_racing_inserts_at_least_one_is_told_it_was_first() {
+    let bloom = AtomicBloom::with_rate(KEYS, 1e-9).unwrap();
+    let keys = hashes(7, 2000);
+    let firsts: Vec<AtomicU64> = keys.iter().map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (bloom, keys, firsts) = (&bloom, &keys, &firsts);
+            scope.spawn(move || {
+                for (hash, first) in keys.iter().zip(firsts) {
+                    first.fetch_add(u64::from(bloom.insert_hash(*hash)), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert!(firsts.iter().all(|first| (1..=THREADS).contains(&first.load(Ordering::Relaxed))));
+    assert!(keys.iter().all(|&hash| !bloom.insert_hash(hash)));
+}
