@@ -133,11 +133,6 @@ impl Layout {
         segments.checked_mul(self.segment_length)
     }
 
-    #[inline]
-    fn mix(&self, hash: u64) -> u64 {
-        mix64(hash.wrapping_add(self.seed))
-    }
-
     /// The cells of a mixed hash, each in the segment behind the one before.
     #[inline]
     fn cells_of<const N: usize>(&self, mixed: u64) -> [u64; N] {
@@ -147,6 +142,12 @@ impl Layout {
             (first + i as u64 * self.segment_length) ^ (offsets[i] & (self.segment_length - 1))
         })
     }
+}
+
+/// The number that stands for a key under a seed: x of the module header.
+#[inline]
+fn mix(hash: u64, seed: u64) -> u64 {
+    mix64(hash.wrapping_add(seed))
 }
 
 /// More bits from a mixed hash, which all depend on both its halves: y of the module header.
@@ -162,7 +163,7 @@ fn fingerprint(mixed: u64, width: u32) -> u64 {
 
 /// A binary fuse filter: the smallest of all, made at once from all its keys and never changed.
 ///
-/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 70 ns a key.
+/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 100 ns a key.
 ///
 /// ```
 /// use ironbloom::BinaryFuse;
@@ -231,7 +232,7 @@ impl BinaryFuse {
         if self.is_empty() {
             return false;
         }
-        let mixed = self.layout.mix(hash);
+        let mixed = mix(hash, self.layout.seed);
         let cells = self.layout.cells_of::<N>(mixed);
         let found = cells.into_iter().fold(0, |xor, cell| xor ^ self.cells.get(cell));
         found == fingerprint(mixed, self.cells.width())
@@ -245,7 +246,7 @@ impl BinaryFuse {
     /// Asks for the lines of a hash's cells.
     #[inline]
     fn touch(&self, hash: u64) {
-        let cells = self.layout.cells_of::<4>(self.layout.mix(hash));
+        let cells = self.layout.cells_of::<4>(mix(hash, self.layout.seed));
         for cell in &cells[..self.layout.arity.cells() as usize] {
             self.cells.touch(*cell);
         }
