@@ -1,0 +1,447 @@
+//! The binary fuse filter: the fewest bits a key, for a set that is known beforehand and stays [GL22].
+//!
+//! Every key has a fingerprint of w bits and three (or four) cells in consecutive segments of an array. The cells
+//! hold such numbers that the exclusive or of a key's cells is its fingerprint:
+//!
+//! ```text
+//!  segment 0   segment 1   segment 2   segment 3  …      S + 2 segments of L cells, L a power of two
+//! [····a·····][·······b··][·c········][··········]
+//!
+//! contains(key):   A[a] ^ A[b] ^ A[c] == fingerprint(key)        one comparison: the rate is 2^-w
+//! ```
+//!
+//! An array of 1.125 n cells suffices for three cells a key, of 1.075 n for four, so that the filter takes 12 or 7 %
+//! more than the w bits below which no filter of rate 2^-w can fall. How the numbers are found is told in `build`.
+//!
+//! All that a lookup needs comes from one number, the key's hash mixed with the seed of the filter:
+//!
+//! ```text
+//! x  = mix64(hash + seed)               a bijection: distinct hashes stay distinct under every seed
+//! c0 = floor(x S L / 2^64)              by the high bits of x, so sorted x have sorted cells
+//! ci = (c0 + i L) ^ offset i            of 18 bits at most: x >> 18, x, y >> 14
+//! y  = remix(x ^ x >> 32)               the fingerprint is its highest w bits
+//! ```
+//!
+//! The paper's code has two offsets; the third is ours, taken from y because x has no 18 bits left for it.
+
+mod build;
+
+use crate::error::{DecodeError, ParamError, check_range, check_rate};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::{HashFn, fastrange, mix64, remix};
+use crate::kernel::batch_contains;
+use crate::packed::Packed;
+use crate::sizing;
+
+/// Narrowest fingerprint: 1/16 is a rate that hardly filters.
+const MIN_WIDTH: u32 = 4;
+/// Widest fingerprint: the high half of y. The third offset is below it.
+const MAX_WIDTH: u32 = 32;
+/// Bits of an offset, and so the logarithm of the longest segment.
+const OFFSET_BITS: u32 = 18;
+
+/// Cells of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arity {
+    /// Three cells: 12.5 % over the bits of the fingerprints, the faster lookups.
+    #[default]
+    Three,
+    /// Four cells: 7.5 % over the bits of the fingerprints.
+    Four,
+}
+
+impl Arity {
+    /// The number of cells.
+    pub fn cells(self) -> u32 {
+        match self {
+            Self::Three => 3,
+            Self::Four => 4,
+        }
+    }
+}
+
+/// What is chosen of a [`BinaryFuse`] before its keys are known: plain data, validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FuseParams {
+    width: u32,
+    arity: Arity,
+}
+
+impl FuseParams {
+    /// The narrowest fingerprints that keep `rate`, three cells a key. A rate above 1/16 is kept with 4 bits; one
+    /// below 2^-32 is refused.
+    pub fn for_rate(rate: f64) -> Result<Self, ParamError> {
+        check_rate(1, rate)?;
+        let width = sizing::fingerprint_width(rate).max(MIN_WIDTH);
+        if width > MAX_WIDTH {
+            return Err(ParamError::RateBelowHash { rate, floor: rate_of(MAX_WIDTH) });
+        }
+        Self::new(width, Arity::Three)
+    }
+
+    /// Fingerprints of `width` bits, 4 to 32.
+    pub fn new(width: u32, arity: Arity) -> Result<Self, ParamError> {
+        check_range("width", u64::from(width), u64::from(MIN_WIDTH), u64::from(MAX_WIDTH))?;
+        Ok(Self { width, arity })
+    }
+
+    /// Another number of cells a key.
+    pub fn with_arity(mut self, arity: Arity) -> Self {
+        self.arity = arity;
+        self
+    }
+
+    /// Bits of a fingerprint, w.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Cells of a key.
+    pub fn arity(&self) -> Arity {
+        self.arity
+    }
+
+    /// The rate, 2^-w, however many the keys.
+    pub fn rate(&self) -> f64 {
+        rate_of(self.width)
+    }
+}
+
+fn rate_of(width: u32) -> f64 {
+    (-f64::from(width)).exp2()
+}
+
+/// Where the cells of a key are. Without keys there are no segments and no cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Layout {
+    seed: u64,
+    segment_length: u64,
+    /// Segments in which the first cell of a key may lie, S.
+    segment_count: u64,
+    arity: Arity,
+}
+
+impl Layout {
+    /// Number of cells. `None` if it exceeds 64 bits, which can only be in a forged file.
+    fn cells(&self) -> Option<u64> {
+        if self.segment_count == 0 {
+            return Some(0);
+        }
+        let segments = self.segment_count.checked_add(u64::from(self.arity.cells()) - 1)?;
+        segments.checked_mul(self.segment_length)
+    }
+
+    /// The cells of a mixed hash, each in the segment behind the one before.
+    #[inline]
+    fn cells_of<const N: usize>(&self, mixed: u64) -> [u64; N] {
+        let first = fastrange(mixed, self.segment_count * self.segment_length);
+        let offsets = [0, mixed >> OFFSET_BITS, mixed, second(mixed) >> (MAX_WIDTH - OFFSET_BITS)];
+        std::array::from_fn(|i| {
+            (first + i as u64 * self.segment_length) ^ (offsets[i] & (self.segment_length - 1))
+        })
+    }
+}
+
+/// The number that stands for a key under a seed: x of the module header.
+#[inline]
+fn mix(hash: u64, seed: u64) -> u64 {
+    mix64(hash.wrapping_add(seed))
+}
+
+/// More bits from a mixed hash, which all depend on both its halves: y of the module header.
+#[inline]
+fn second(mixed: u64) -> u64 {
+    remix(mixed ^ mixed >> 32)
+}
+
+#[inline]
+fn fingerprint(mixed: u64, width: u32) -> u64 {
+    second(mixed) >> (64 - width)
+}
+
+/// A binary fuse filter: the smallest of all, made at once from all its keys and never changed.
+///
+/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 100 ns a key.
+///
+/// ```
+/// use ironbloom::BinaryFuse;
+/// let users = BinaryFuse::from_keys(["alice", "bob", "alice"], 0.01)?;
+/// assert!(users.contains("alice"));       // never wrong
+/// assert!(!users.contains("carol"));      // wrong for one key in 128: 7 bits
+/// assert_eq!(users.len(), 2);
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct BinaryFuse {
+    layout: Layout,
+    hash_fn: HashFn,
+    cells: Packed,
+    len: u64,
+}
+
+impl BinaryFuse {
+    /// A filter of the keys with these hashes, in any order; a hash that comes twice counts once.
+    ///
+    /// Construction takes another 19 bytes a key while it lasts, besides the filter and the hashes given. Equal input
+    /// makes equal filters. Fails only if the memory is not to be had.
+    pub fn from_hashes(
+        hashes: &[u64],
+        params: FuseParams,
+        hash_fn: HashFn,
+    ) -> Result<Self, ParamError> {
+        let (layout, cells, len) = match params.arity {
+            Arity::Three => build::build::<3>(hashes, params)?,
+            Arity::Four => build::build::<4>(hashes, params)?,
+        };
+        Ok(Self { layout, hash_fn, cells, len })
+    }
+
+    /// A filter of these keys at `rate`, three cells a key. A key that comes twice counts once.
+    pub fn from_keys(
+        keys: impl IntoIterator<Item = impl AsRef<[u8]>>,
+        rate: f64,
+    ) -> Result<Self, ParamError> {
+        let params = FuseParams::for_rate(rate)?;
+        let hash_fn = HashFn::default();
+        let hashes: Vec<u64> = keys.into_iter().map(|key| hash_fn.hash(key)).collect();
+        Self::from_hashes(&hashes, params, hash_fn)
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        match self.layout.arity {
+            Arity::Three => self.matches::<3>(hash),
+            Arity::Four => self.matches::<4>(hash),
+        }
+    }
+
+    #[inline]
+    fn matches<const N: usize>(&self, hash: u64) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mixed = mix(hash, self.layout.seed);
+        let cells = self.layout.cells_of::<N>(mixed);
+        let found = cells.into_iter().fold(0, |xor, cell| xor ^ self.cells.get(cell));
+        found == fingerprint(mixed, self.cells.width())
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// Asks for the lines of a hash's cells.
+    #[inline]
+    fn touch(&self, hash: u64) {
+        let cells = self.layout.cells_of::<4>(mix(hash, self.layout.seed));
+        for cell in &cells[..self.layout.arity.cells() as usize] {
+            self.cells.touch(*cell);
+        }
+    }
+
+    /// Number of distinct hashes it was made from.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if it was made from no keys. It then contains none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of keys, which is known: [`len`](Self::len).
+    pub fn estimate_len(&self) -> f64 {
+        self.len as f64
+    }
+
+    /// The rate, 2^-w; zero without keys.
+    pub fn estimate_rate(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { rate_of(self.width()) }
+    }
+
+    /// False: it was made to the measure of its keys. Here because every kind has it.
+    pub fn is_over_capacity(&self) -> bool {
+        false
+    }
+
+    /// Bits of a fingerprint, w.
+    pub fn width(&self) -> u32 {
+        self.cells.width()
+    }
+
+    /// Cells of a key.
+    pub fn arity(&self) -> Arity {
+        self.layout.arity
+    }
+
+    /// The choices it was made with.
+    pub fn params(&self) -> FuseParams {
+        FuseParams { width: self.width(), arity: self.arity() }
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of cells.
+    pub fn size_in_bytes(&self) -> usize {
+        self.cells.words().size_in_bytes()
+    }
+
+    /// Bits of cells a key. Infinite without keys.
+    pub fn bits_per_key(&self) -> f64 {
+        8.0 * self.size_in_bytes() as f64 / self.len as f64
+    }
+}
+
+impl Filter for BinaryFuse {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Persist for BinaryFuse {
+    fn encode(&self) -> Image<'_> {
+        let Layout { seed, segment_length, segment_count, arity } = self.layout;
+        let (width, arity) = (u64::from(self.width()), u64::from(arity.cells()));
+        Image::new(Kind::Fuse, self.hash_fn, self.len, self.len)
+            .params(&[seed, segment_length, segment_count, width, arity])
+            .section(self.cells.words())
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Fuse)?;
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        let [seed, segment_length, segment_count, _, arity] = header.first_params();
+        let invalid = |what, value| DecodeError::Invalid { what, value };
+        let arity = match arity {
+            3 => Arity::Three,
+            4 => Arity::Four,
+            value => return Err(invalid("arity", value)),
+        };
+        let FuseParams { width, .. } = FuseParams::new(parts.small(3, "width")?, arity)?;
+        if !segment_length.is_power_of_two() || segment_length > 1 << OFFSET_BITS {
+            return Err(invalid("segment length", segment_length));
+        }
+        let layout = Layout { seed, segment_length, segment_count, arity };
+        let cells = layout.cells().ok_or(invalid("segment count", segment_count))?;
+        if header.capacity != len {
+            return Err(invalid("capacity", header.capacity));
+        }
+        if len > cells || (len == 0) != (cells == 0) {
+            return Err(invalid("number of keys", len));
+        }
+        let bits = Packed::bits_for(cells, width).ok_or(invalid("segment count", segment_count))?;
+        Ok(Self { layout, hash_fn, cells: Packed::from_words(parts.words_of(bits)?, width), len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_lie_in_consecutive_segments_and_inside_the_array() {
+        for segment_length in [1, 4, 1 << OFFSET_BITS] {
+            for segment_count in [1, 2, 1000] {
+                let arity = Arity::Four;
+                let layout = Layout { seed: 0, segment_length, segment_count, arity };
+                for mixed in [0, u64::MAX].into_iter().chain((0..1000).map(mix64)) {
+                    let cells = layout.cells_of::<4>(mixed);
+                    let first = cells[0] / segment_length;
+                    assert!(first < segment_count);
+                    for (i, cell) in cells.into_iter().enumerate() {
+                        assert_eq!(cell / segment_length, first + i as u64);
+                        assert!(cell < layout.cells().unwrap());
+                    }
+                    assert_eq!(cells[..3], layout.cells_of::<3>(mixed));
+                }
+            }
+        }
+    }
+
+    /// 65,536 pairs of bits a pair of fields: were two fields tied, their difference would miss most values.
+    #[test]
+    fn the_offsets_and_the_fingerprint_are_independent() {
+        let (arity, segment_length) = (Arity::Four, 1 << OFFSET_BITS);
+        let layout = Layout { seed: 0, segment_length, segment_count: 1 << 10, arity };
+        let fields = |key| {
+            let mixed = mix64(key);
+            let cells = layout.cells_of::<4>(mixed);
+            let [a, b, c, d] = cells.map(|cell| cell % segment_length / (1 << 14));
+            [a, a ^ b, a ^ c, a ^ d, fingerprint(mixed, 4)]
+        };
+        for (one, other) in (0..5).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            let mut counts = [0u32; 256];
+            for key in 0..1 << 16 {
+                let fields = fields(key);
+                counts[(fields[one] << 4 | fields[other]) as usize] += 1;
+            }
+            // 256 expected a cell, sigma 16: six sigma.
+            assert!(counts.iter().all(|c| (160..=352).contains(c)), "fields {one} and {other}");
+        }
+    }
+
+    #[test]
+    fn rates_and_widths_out_of_range_are_refused() {
+        assert!(matches!(FuseParams::for_rate(1.0), Err(ParamError::Rate { .. })));
+        assert!(matches!(FuseParams::for_rate(0.0), Err(ParamError::Rate { .. })));
+        assert!(matches!(FuseParams::for_rate(1e-10), Err(ParamError::RateBelowHash { .. })));
+        assert!(FuseParams::new(3, Arity::Three).is_err());
+        assert!(FuseParams::new(33, Arity::Four).is_err());
+        for (rate, width) in [(0.5, 4), (0.01, 7), (1.0 / 256.0, 8), (rate_of(32), 32)] {
+            assert_eq!(FuseParams::for_rate(rate).unwrap().width(), width);
+        }
+    }
+
+    #[test]
+    fn a_forged_shape_is_refused_whatever_its_checksums() {
+        let hashes: Vec<u64> = (0..1000).map(mix64).collect();
+        let params = FuseParams::new(8, Arity::Three).unwrap();
+        let filter = BinaryFuse::from_hashes(&hashes, params, HashFn::default()).unwrap();
+        let empty = BinaryFuse::from_hashes(&[], params, HashFn::default()).unwrap();
+        let decode = |filter: &BinaryFuse, forge: &dyn Fn(&mut [u64], &mut u64)| {
+            let mut header = filter.encode().header;
+            forge(&mut header.params, &mut header.len);
+            header.capacity = header.len;
+            BinaryFuse::decode(Parts { header, words: filter.cells.words().clone() })
+        };
+        assert_eq!(decode(&filter, &|_, _| {}).as_ref(), Ok(&filter));
+        assert_eq!(decode(&empty, &|_, _| {}).as_ref(), Ok(&empty));
+        for segment_length in [0, 3, filter.layout.segment_length * 2, 1 << 19, 1 << 63, u64::MAX] {
+            assert!(decode(&filter, &|params, _| params[1] = segment_length).is_err());
+        }
+        for segment_count in [0, filter.layout.segment_count * 2, 1 << 46, 1 << 61, u64::MAX] {
+            assert!(decode(&filter, &|params, _| params[2] = segment_count).is_err());
+        }
+        for width in [0, 3, 16, 33, 1 << 32 | 8] {
+            assert!(decode(&filter, &|params, _| params[3] = width).is_err());
+        }
+        for arity in [0, 2, 4, 5, u64::MAX] {
+            assert!(decode(&filter, &|params, _| params[4] = arity).is_err());
+        }
+        for len in [0, 1 << 20, u64::MAX] {
+            assert!(decode(&filter, &|_, forged| *forged = len).is_err());
+        }
+        assert!(decode(&empty, &|_, forged| *forged = 1).is_err());
+        assert!(decode(&empty, &|params, _| params[2] = 1).is_err());
+    }
+}
