@@ -160,6 +160,39 @@ impl fmt::Display for Full {
 
 impl std::error::Error for Full {}
 
+/// Two filters of limited room that could not be merged. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// They cannot be combined at all.
+    Mismatch(Mismatch),
+    /// The keys of both have no room in one.
+    Full(Full),
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(error) => error.fmt(f),
+            Self::Full(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MergeError {}
+
+impl From<Mismatch> for MergeError {
+    fn from(error: Mismatch) -> Self {
+        Self::Mismatch(error)
+    }
+}
+
+impl From<Full> for MergeError {
+    fn from(error: Full) -> Self {
+        Self::Full(error)
+    }
+}
+
 /// Bytes that are not a filter, with the place where that shows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -41,6 +41,8 @@ pub mod atomic;
 mod bitmap;
 mod blocked;
 mod bloom;
+mod counting;
+mod dleft;
 mod error;
 mod filter;
 pub mod format;
@@ -57,7 +59,9 @@ pub use blocked::{
     Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
 };
 pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
-pub use error::{DecodeError, FileError, Full, Mismatch, ParamError};
+pub use counting::CountingBloom;
+pub use dleft::{DLeft, DLeftParams};
+pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError};
 pub use filter::Filter;
 pub use format::Kind;
 pub use format::native::Persist;

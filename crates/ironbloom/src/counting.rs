@@ -1,0 +1,434 @@
+//! The counting Bloom filter [FCAB00]: a counter of four bits where a Bloom filter has a bit, so keys can leave.
+//!
+//! ```text
+//! word    | c0 | c1 | c2 | … | c15 |          16 counters of 4 bits, c0 in the lowest
+//!
+//! insert(key):   for each distinct p_i(h)   counter += 1, up to 15
+//! remove(key):   is one of them 0? refuse.  else counter -= 1, except those at 15
+//! contains(key): are all of them above 0?
+//! ```
+//!
+//! Positions are those of a [`BloomParams`], with as many counters as it has bits. Two probes of one key that fall
+//! on one counter count once, in `insert` and in `remove` alike.
+//!
+//! A counter that reaches 15 is *stuck*: how many keys share it is no longer known, so it is never counted down
+//! again, and what it covers stays "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not
+//! happen: a counter of a full filter is Poisson with mean ln 2, and 16 or more have a chance of 7·10^-17
+//! ([`sizing::counter_overflow`]). Repeats are another matter: 15 inserts of one key make all its counters stuck.
+//! If that is your data take [`DLeft`](crate::DLeft), where a stuck key costs one cell and no other key notices.
+//!
+//! Four times the size of a Bloom filter is a high price. It buys merging that keeps the ability to remove.
+
+use crate::bloom::{BloomParams, MAX_PROBES};
+use crate::error::{DecodeError, Mismatch, ParamError};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::HashFn;
+use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::sizing;
+
+const COUNTER_BITS: u64 = 4;
+const COUNTERS_PER_WORD: u64 = 64 / COUNTER_BITS;
+
+/// The greatest count, which stands for itself and everything above.
+const STUCK: u64 = 15;
+
+/// The lowest bit of every counter of a word.
+const LOWEST: u64 = 0x1111_1111_1111_1111;
+
+/// Every second counter of a word, so that each has four free bits above it.
+const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+
+/// A Bloom filter from which keys can be removed, and which merges as a multiset.
+///
+/// Remove only what was inserted. A key that never was, but is a false positive, cannot be told from one that was:
+/// removing it counts down the counters of others, and those may then be reported absent.
+///
+/// ```
+/// use ironbloom::CountingBloom;
+/// let mut here = CountingBloom::with_rate(1_000_000, 0.01)?;
+/// here.insert("alice");
+/// here.insert("alice");                   // counted, so it takes two removals
+/// assert!(here.remove("alice") && here.contains("alice"));
+/// assert!(here.remove("alice") && !here.contains("alice"));
+/// assert!(!here.remove("alice"));         // refused: certainly not there
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountingBloom {
+    params: BloomParams,
+    hash_fn: HashFn,
+    words: Words,
+    len: u64,
+}
+
+impl CountingBloom {
+    /// An empty filter with a counter for each bit of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Ok(Self { params, hash_fn, words: Words::zeroed(counter_bits(&params))?, len: 0 })
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
+    }
+
+    /// Inserts a key. True if it was new, that is, certainly not in the filter before; if not, it is counted once
+    /// more. The fifteenth insert of one key makes its counters stuck: it can then no longer be removed.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash. True if it was new.
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        let mut buffer = [0; MAX_PROBES as usize];
+        let words = self.words.to_mut();
+        let mut new = false;
+        for &position in distinct_positions(&self.params, hash, &mut buffer) {
+            let (word, shift) = address(position);
+            let count = words[word] >> shift & STUCK;
+            new |= count == 0;
+            words[word] += u64::from(count < STUCK) << shift;
+        }
+        self.len = self.len.saturating_add(1);
+        new
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
+            filter.insert_hash(hash);
+        });
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let words: &[u64] = &self.words;
+        self.params.all_positions(hash, |position| {
+            let (word, shift) = address(position);
+            words[word] >> shift & STUCK != 0
+        })
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// Removes a key once. False if it is certainly not there; nothing is changed then.
+    ///
+    /// The key must have been inserted: see the note at [`CountingBloom`]. One with a stuck counter is counted
+    /// out, but where all its counters are stuck it is still found.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hash_fn.hash(key))
+    }
+
+    /// Removes a key once by its hash. False if it is certainly not there; nothing is changed then.
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        if !self.contains_hash(hash) {
+            return false;
+        }
+        let mut buffer = [0; MAX_PROBES as usize];
+        let words = self.words.to_mut();
+        for &position in distinct_positions(&self.params, hash, &mut buffer) {
+            let (word, shift) = address(position);
+            let count = words[word] >> shift & STUCK;
+            words[word] -= u64::from(count < STUCK) << shift;
+        }
+        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        true
+    }
+
+    /// Asks for the lines that the probes of a hash will need.
+    #[inline]
+    fn touch(&self, hash: u64) {
+        let words: &[u64] = &self.words;
+        self.params.all_positions(hash, |position| {
+            prefetch(words, address(position).0);
+            true
+        });
+    }
+
+    /// Adds every key of `other` as often as it is there: counters are added, up to 15, and are just what they
+    /// would have been if both sets of keys had been inserted here. Refused, and nothing changed, if the two do
+    /// not use the same counters for the same key.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.params.check_same(&other.params)?;
+        self.words.combine(&other.words, add_counters);
+        self.len = self.len.saturating_add(other.len);
+        Ok(())
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+    }
+
+    /// Keys counted, each as often as it is there: inserts less removals.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if as many keys were removed as inserted.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of distinct keys estimated from the counters above 0 [SB07]. Infinite when all are.
+    pub fn estimate_len(&self) -> f64 {
+        sizing::estimate_len(self.params.bits(), self.params.probes(), self.occupied())
+    }
+
+    /// The rate right now, from the counters above 0: the chance that k random probes find one each.
+    pub fn estimate_rate(&self) -> f64 {
+        self.fill().powi(self.params.probes() as i32)
+    }
+
+    /// Fraction of the counters that are above 0. A full filter of the planned size has about a half.
+    pub fn fill(&self) -> f64 {
+        self.occupied() as f64 / self.params.bits() as f64
+    }
+
+    fn occupied(&self) -> u64 {
+        let any_bit = |word: u64| (word | word >> 1 | word >> 2 | word >> 3) & LOWEST;
+        self.words.iter().map(|&word| u64::from(any_bit(word).count_ones())).sum()
+    }
+
+    /// Number of stuck counters: those that reached 15 and are never counted down again.
+    pub fn saturated(&self) -> u64 {
+        let all_bits = |word: u64| word & word >> 1 & word >> 2 & word >> 3 & LOWEST;
+        self.words.iter().map(|&word| u64::from(all_bits(word).count_ones())).sum()
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for may no longer be held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len > self.params.capacity()
+    }
+
+    /// The shape; its bits are the counters.
+    pub fn params(&self) -> BloomParams {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of counters.
+    pub fn size_in_bytes(&self) -> usize {
+        self.words.size_in_bytes()
+    }
+}
+
+/// Storage of all counters. `BloomParams` allows at most 2^60 of them, so this cannot overflow.
+fn counter_bits(params: &BloomParams) -> u64 {
+    params.bits() * COUNTER_BITS
+}
+
+/// Word and shift of a counter.
+#[inline]
+fn address(position: u64) -> (usize, u64) {
+    ((position / COUNTERS_PER_WORD) as usize, position % COUNTERS_PER_WORD * COUNTER_BITS)
+}
+
+/// The counters of a hash, each once however many probes fall on it.
+#[inline]
+fn distinct_positions<'a>(
+    params: &BloomParams,
+    hash: u64,
+    buffer: &'a mut [u64; MAX_PROBES as usize],
+) -> &'a [u64] {
+    let mut len = 0;
+    params.all_positions(hash, |position| {
+        if !buffer[..len].contains(&position) {
+            buffer[len] = position;
+            len += 1;
+        }
+        true
+    });
+    &buffer[..len]
+}
+
+/// The sums of the counters of two words, each at most 15.
+fn add_counters(a: u64, b: u64) -> u64 {
+    let add_even = |a: u64, b: u64| {
+        let sum = (a & EVEN) + (b & EVEN);
+        let carry = sum >> COUNTER_BITS & EVEN;
+        (sum | (carry * STUCK)) & EVEN
+    };
+    add_even(a, b) | add_even(a >> COUNTER_BITS, b >> COUNTER_BITS) << COUNTER_BITS
+}
+
+impl Filter for CountingBloom {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Persist for CountingBloom {
+    fn encode(&self) -> Image<'_> {
+        Image::new(Kind::Counting, self.hash_fn, self.len, self.params.capacity())
+            .params(&self.params.encode())
+            .section(&self.words)
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Counting)?;
+        let params = BloomParams::decode(header.first_params(), header.capacity)?;
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        Ok(Self { params, hash_fn, words: parts.words_of(counter_bits(&params))?, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+    use std::f64::consts::LN_2;
+
+    fn counter(filter: &CountingBloom, position: u64) -> u64 {
+        let (word, shift) = address(position);
+        filter.words[word] >> shift & STUCK
+    }
+
+    fn external(bits: u64, probes: u32) -> CountingBloom {
+        let params = BloomParams::for_bits(bits, probes).unwrap();
+        CountingBloom::new(params, HashFn::External { id: 0 }).unwrap()
+    }
+
+    #[test]
+    fn two_words_of_counters_add_one_by_one() {
+        for step in 0..10_000 {
+            let (a, b) = (mix64(step), mix64(!step));
+            let sum = add_counters(a, b);
+            for shift in (0..64).step_by(4) {
+                let naive = ((a >> shift & STUCK) + (b >> shift & STUCK)).min(STUCK);
+                assert_eq!(sum >> shift & STUCK, naive, "{a:x} {b:x}");
+            }
+        }
+    }
+
+    /// 20 probes in 20 counters: every key has probes that meet.
+    #[test]
+    fn probes_that_share_a_counter_count_once() {
+        let params = BloomParams::for_bits(20, 20).unwrap();
+        for key in 0..100 {
+            let mut filter = CountingBloom::new(params, HashFn::External { id: 0 }).unwrap();
+            let hash = mix64(key);
+            filter.insert_hash(hash);
+            assert!((0..20).all(|i| counter(&filter, i) <= 1));
+            let touched = (0..20).filter(|&i| counter(&filter, i) == 1).count();
+            assert!(touched < 20, "no two probes of key {key} met");
+            filter.insert_hash(hash);
+            assert!((0..20).all(|i| [0, 2].contains(&counter(&filter, i))));
+            assert!(filter.remove_hash(hash) && filter.remove_hash(hash));
+            assert!(filter.words.iter().all(|&word| word == 0));
+        }
+    }
+
+    #[test]
+    fn a_counter_stops_at_15_and_stays_there() {
+        let mut filter = external(1000, 5);
+        let hash = mix64(1);
+        for inserted in 1..=20 {
+            filter.insert_hash(hash);
+            let highest = (0..1000).map(|i| counter(&filter, i)).max().unwrap();
+            assert_eq!(highest, inserted.min(STUCK));
+        }
+        assert_eq!(filter.saturated(), 5);
+        for _ in 0..20 {
+            assert!(filter.remove_hash(hash));
+        }
+        assert_eq!((filter.saturated(), filter.occupied(), filter.len()), (5, 5, 0));
+    }
+
+    #[test]
+    fn removing_all_keys_leaves_all_counters_zero() {
+        let mut filter = external(100_000, 7);
+        let hashes: Vec<u64> = (0..10_000).map(mix64).collect();
+        filter.insert_hashes(&hashes);
+        assert!(filter.occupied() > 40_000);
+        assert!(hashes.iter().rev().all(|&hash| filter.remove_hash(hash)));
+        assert!(filter.words.iter().all(|&word| word == 0));
+        assert!(filter.is_empty());
+    }
+
+    /// A count is Binomial(m, P(Poisson(ln 2) = j)), its sigma at most √(m P): 4.5 sigma for each of 10 counts.
+    #[test]
+    fn counters_of_a_full_filter_are_poisson() {
+        let bits = 1_000_000;
+        let mut filter = external(bits, 7);
+        filter.insert_hashes(&(0..filter.params.capacity()).map(mix64).collect::<Vec<_>>());
+        let mut histogram = [0u64; 16];
+        for position in 0..bits {
+            histogram[counter(&filter, position) as usize] += 1;
+        }
+        let mut probability = (-LN_2).exp();
+        for (count, &found) in histogram.iter().enumerate().take(10) {
+            let expected = bits as f64 * probability;
+            let bound = 4.5 * expected.sqrt() + 1.0;
+            assert!((found as f64 - expected).abs() < bound, "{count}: {found}, not {expected}");
+            probability *= LN_2 / (count + 1) as f64;
+        }
+        assert_eq!(histogram[10..].iter().sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn a_file_with_impossible_fields_is_refused() {
+        let filter = external(1000, 7);
+        let decode = |change: &dyn Fn(&mut Parts)| {
+            let header = filter.encode().header;
+            let mut parts = Parts { header, words: filter.words.clone() };
+            change(&mut parts);
+            CountingBloom::decode(parts)
+        };
+        assert_eq!(decode(&|_| {}), Ok(filter.clone()));
+        assert!(decode(&|parts| parts.header.kind = Kind::Bloom).is_err());
+        assert!(decode(&|parts| parts.header.capacity = 0).is_err());
+        for bits in [0, 6, 4000, 1 << 60, 1 << 62, u64::MAX] {
+            assert!(decode(&|parts| parts.header.params[0] = bits).is_err(), "{bits} counters");
+        }
+        for probes in [0, 65, 1 << 32 | 7, u64::MAX] {
+            assert!(decode(&|parts| parts.header.params[1] = probes).is_err(), "{probes} probes");
+        }
+        assert!(decode(&|parts| parts.words = Words::zeroed(64).unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_count_from_a_file_cannot_overflow() {
+        let mut full = external(1000, 7);
+        full.len = u64::MAX;
+        full.insert_hash(mix64(1));
+        assert_eq!(full.len(), u64::MAX);
+        full.union_with(&full.clone()).unwrap();
+        full.len = 0;
+        assert!(full.remove_hash(mix64(1)));
+        assert_eq!(full.len(), 0);
+    }
+}

@@ -1,0 +1,784 @@
+//! The d-left counting filter [BMPSV06]: fingerprints with small counters, half the size of a counting Bloom filter.
+//!
+//! ```text
+//! key ── hash ── F = (bucket, remainder)                   the true fingerprint
+//!                   ├─ P_0(F) ─► subtable 0  |········|··●·····|····      a bucket is 8 cells
+//!                   ├─ P_1(F) ─► subtable 1  |········|········|····
+//!                   ├─ P_2(F) ─► subtable 2  |····●···|········|····      cell = remainder (r bits), counter (2 bits)
+//!                   └─ P_3(F) ─► subtable 3  |········|········|····      counter 0: the cell is empty
+//!
+//! insert(key):   in one of the four buckets?  counter += 1, up to 3
+//!                else a cell in the least loaded bucket, the leftmost of equals;  none free: the stash
+//! remove(key):   in none of them? refuse.     else counter -= 1, except at 3
+//! contains(key): in one of the four buckets, or in the stash?
+//! ```
+//!
+//! The least loaded of four evens out so well that at a mean load of 6 no bucket needs a ninth cell: none in 10^5
+//! keys replaced six times over. The stash of 64 is for the day that is not so.
+//!
+//! **Why permutations.** With four independent hashes two keys could agree in remainder and bucket of one subtable
+//! only. The cell there would stand for both, and removing one would remove the other. So each P_i is a bijection
+//! of all fingerprints: equal in one subtable means equal F, hence equal in all, and a cell that matches is the
+//! only one and stands for just this F. The paper multiplies modulo 2^q; here P_i is two Feistel steps, which work
+//! for any number of buckets B and mix better:
+//!
+//! ```text
+//! b_i = b + f_i(rem)  mod B          f_i, g_i: mix64 of the argument and a constant
+//! rem_i = rem ^ g_i(b_i)
+//! ```
+//!
+//! A counter at 3 is *stuck*: it stands for three or more and is never counted down again. Distinct keys hardly
+//! ever get there (four of one F among n: n·10^-10 at r = 14), the third insert of one key does.
+
+use crate::error::{
+    DecodeError, Full, MAX_CAPACITY, MergeError, Mismatch, ParamError, check_range, check_rate,
+};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::{HashFn, fastrange, mix64};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, batch_contains, for_each_prefetched};
+use crate::packed::Packed;
+use crate::sizing;
+
+const SUBTABLES: u64 = 4;
+const BUCKET_CELLS: u64 = 8;
+
+/// Cells of a bucket that are full at capacity, on average. At 7 replaced keys begin to overflow.
+const DESIGN_LOAD: u64 = 6;
+
+const MAX_REMAINDER_BITS: u32 = 56;
+const MAX_BUCKETS: u64 = MAX_CAPACITY.div_ceil(SUBTABLES * DESIGN_LOAD);
+
+const COUNTER_BITS: u32 = 2;
+
+/// The greatest count, which stands for itself and everything above. Also the mask of the counter in a cell.
+const STUCK: u64 = 3;
+
+/// Keys of the Feistel steps: the first 512 bits of π behind the point.
+const BUCKET_KEYS: [u64; SUBTABLES as usize] =
+    [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
+const REMAINDER_KEYS: [u64; SUBTABLES as usize] =
+    [0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6c, 0xc0ac_29b7_c97c_50dd, 0x3f84_d5b5_b547_0917];
+
+/// What a filter knows of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Fingerprint {
+    bucket: u64,
+    remainder: u64,
+}
+
+/// The validated shape of a [`DLeft`]: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DLeftParams {
+    buckets: u64,
+    remainder_bits: u32,
+    capacity: u64,
+}
+
+impl DLeftParams {
+    /// The least filter that holds `capacity` keys at `rate`.
+    pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        check_rate(capacity, rate)?;
+        let bits = sizing::dleft_remainder_bits(buckets_for(capacity), capacity, rate);
+        Self::with_remainder_bits(capacity, bits.max(1))
+    }
+
+    /// A filter for `capacity` keys with remainders of just so many bits, 1 to 56. Each bit halves the rate.
+    pub fn with_remainder_bits(capacity: u64, remainder_bits: u32) -> Result<Self, ParamError> {
+        check_range("capacity", capacity, 1, MAX_CAPACITY)?;
+        Self::checked(buckets_for(capacity), remainder_bits, capacity)
+    }
+
+    fn checked(buckets: u64, remainder_bits: u32, capacity: u64) -> Result<Self, ParamError> {
+        let widest = u64::from(MAX_REMAINDER_BITS);
+        check_range("remainder bits", u64::from(remainder_bits), 1, widest)?;
+        check_range("buckets", buckets, 1, MAX_BUCKETS)?;
+        check_range("capacity", capacity, 1, u64::MAX)?;
+        Ok(Self { buckets, remainder_bits, capacity })
+    }
+
+    /// Number of buckets in each of the four subtables.
+    pub fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// Bits of a key's remainder.
+    pub fn remainder_bits(&self) -> u32 {
+        self.remainder_bits
+    }
+
+    /// Number of bits of all cells.
+    pub fn bits(&self) -> u64 {
+        self.cells() * u64::from(self.width())
+    }
+
+    /// Keys planned for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The rate expected with `len` distinct keys in it.
+    pub fn rate_at(&self, len: u64) -> f64 {
+        sizing::dleft_rate(self.buckets, self.remainder_bits, len)
+    }
+
+    fn cells(&self) -> u64 {
+        SUBTABLES * self.buckets * BUCKET_CELLS
+    }
+
+    /// Bits of a cell.
+    fn width(&self) -> u32 {
+        self.remainder_bits + COUNTER_BITS
+    }
+
+    /// The true fingerprint of a hash.
+    #[inline]
+    fn fingerprint(&self, hash: u64) -> Fingerprint {
+        Fingerprint {
+            bucket: fastrange(hash, self.buckets),
+            remainder: mix64(hash) >> (64 - self.remainder_bits),
+        }
+    }
+
+    /// P_i: the fingerprint as it is kept in a subtable.
+    #[inline]
+    fn permute(&self, subtable: u64, fingerprint: Fingerprint) -> Fingerprint {
+        let moved = fingerprint.bucket + self.bucket_step(subtable, fingerprint.remainder);
+        let bucket = if moved < self.buckets { moved } else { moved - self.buckets };
+        let remainder = fingerprint.remainder ^ self.remainder_step(subtable, bucket);
+        Fingerprint { bucket, remainder }
+    }
+
+    /// The inverse of [`permute`](Self::permute).
+    fn restore(&self, subtable: u64, image: Fingerprint) -> Fingerprint {
+        let remainder = image.remainder ^ self.remainder_step(subtable, image.bucket);
+        let step = self.bucket_step(subtable, remainder);
+        let moved = image.bucket + self.buckets - step;
+        let bucket = if moved < self.buckets { moved } else { moved - self.buckets };
+        Fingerprint { bucket, remainder }
+    }
+
+    #[inline]
+    fn bucket_step(&self, subtable: u64, remainder: u64) -> u64 {
+        fastrange(mix64(remainder ^ BUCKET_KEYS[subtable as usize]), self.buckets)
+    }
+
+    #[inline]
+    fn remainder_step(&self, subtable: u64, bucket: u64) -> u64 {
+        mix64(bucket ^ REMAINDER_KEYS[subtable as usize]) >> (64 - self.remainder_bits)
+    }
+
+    /// First cell of a bucket.
+    #[inline]
+    fn bucket_start(&self, subtable: u64, bucket: u64) -> u64 {
+        (subtable * self.buckets + bucket) * BUCKET_CELLS
+    }
+
+    fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("number of buckets", self.buckets, other.buckets)?;
+        Mismatch::unless_equal("remainder bits", self.remainder_bits, other.remainder_bits)
+    }
+}
+
+fn buckets_for(capacity: u64) -> u64 {
+    capacity.div_ceil(SUBTABLES * DESIGN_LOAD)
+}
+
+/// A filter from which keys can be removed, however often they were inserted.
+///
+/// Remove only what was inserted. A key that never was, but is a false positive, shares its fingerprint with one
+/// that was: removing it removes that one, which is then reported absent.
+///
+/// ```
+/// use ironbloom::DLeft;
+/// let mut here = DLeft::with_rate(1_000_000, 0.01)?;
+/// here.insert("alice")?;
+/// assert!(here.contains("alice"));
+/// assert!(here.remove("alice") && !here.contains("alice"));
+/// assert!(!here.remove("alice"));         // refused: certainly not there
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct DLeft {
+    params: DLeftParams,
+    hash_fn: HashFn,
+    cells: Packed,
+    stash: Stash,
+    len: u64,
+}
+
+/// Where a fingerprint is kept.
+#[derive(Clone, Copy)]
+enum Place {
+    Cell(u64),
+    Stash(usize),
+}
+
+impl DLeft {
+    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: DLeftParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        let cells = Packed::zeroed(params.cells(), params.width())?;
+        Ok(Self { params, hash_fn, cells, stash: Stash::default(), len: 0 })
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(DLeftParams::for_rate(capacity, rate)?, HashFn::default())
+    }
+
+    /// Inserts a key; one that is there is counted once more. The third insert of one key makes its counter stuck:
+    /// it can then no longer be removed. [`Full`] if its four buckets and the stash are; nothing is changed then.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), Full> {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash.
+    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        self.add(self.params.fingerprint(hash), 1)?;
+        self.len = self.len.saturating_add(1);
+        Ok(())
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory. Stops at the first that finds no room: those before
+    /// it are in, it and those behind it are not, and [`len`](Self::len) has grown by the number of the former.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
+        let mut inserted = Ok(());
+        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
+            if inserted.is_ok() {
+                inserted = filter.insert_hash(hash);
+            }
+        });
+        inserted
+    }
+
+    /// Counts a fingerprint `count` times.
+    fn add(&mut self, fingerprint: Fingerprint, count: u64) -> Result<(), Full> {
+        if let Some(place) = self.find(fingerprint) {
+            let cell = self.cell(place);
+            let sum = (cell & STUCK) + count;
+            self.set_cell(place, cell & !STUCK | sum.min(STUCK));
+            return Ok(());
+        }
+        if let Some((index, remainder)) = self.free_cell(fingerprint) {
+            self.cells.set(index, remainder << COUNTER_BITS | count);
+            return Ok(());
+        }
+        if self.stash.insert(fingerprint, count) {
+            return Ok(());
+        }
+        Err(Full { len: self.len, capacity: self.params.capacity })
+    }
+
+    /// The one place where a fingerprint is kept.
+    #[inline]
+    fn find(&self, fingerprint: Fingerprint) -> Option<Place> {
+        let in_subtable = |subtable| {
+            let image = self.params.permute(subtable, fingerprint);
+            let start = self.params.bucket_start(subtable, image.bucket);
+            (start..start + BUCKET_CELLS).find(|&index| {
+                let cell = self.cells.get(index);
+                cell & STUCK != 0 && cell >> COUNTER_BITS == image.remainder
+            })
+        };
+        (0..SUBTABLES)
+            .find_map(in_subtable)
+            .map(Place::Cell)
+            .or_else(|| self.stash.find(fingerprint).map(Place::Stash))
+    }
+
+    /// An empty cell in the least loaded of the four buckets, the leftmost of equals, and what to keep there.
+    fn free_cell(&self, fingerprint: Fingerprint) -> Option<(u64, u64)> {
+        let mut best = None;
+        let mut least_load = BUCKET_CELLS;
+        for subtable in 0..SUBTABLES {
+            let image = self.params.permute(subtable, fingerprint);
+            let start = self.params.bucket_start(subtable, image.bucket);
+            let is_free = |&index: &u64| self.cells.get(index) & STUCK == 0;
+            let mut free = (start..start + BUCKET_CELLS).filter(is_free);
+            let load = BUCKET_CELLS - free.clone().count() as u64;
+            if load < least_load {
+                least_load = load;
+                best = free.next().map(|index| (index, image.remainder));
+            }
+        }
+        best
+    }
+
+    fn cell(&self, place: Place) -> u64 {
+        match place {
+            Place::Cell(index) => self.cells.get(index),
+            Place::Stash(entry) => self.stash.cell(entry),
+        }
+    }
+
+    fn set_cell(&mut self, place: Place, cell: u64) {
+        match place {
+            Place::Cell(index) => self.cells.set(index, cell),
+            Place::Stash(entry) => self.stash.set_cell(entry, cell),
+        }
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.find(self.params.fingerprint(hash)).is_some()
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// Removes a key once. False if it is certainly not there; nothing is changed then.
+    ///
+    /// The key must have been inserted: see the note at [`DLeft`]. One whose counter is stuck is counted out, but
+    /// still found.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hash_fn.hash(key))
+    }
+
+    /// Removes a key once by its hash. False if it is certainly not there; nothing is changed then.
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let Some(place) = self.find(self.params.fingerprint(hash)) else { return false };
+        let cell = self.cell(place);
+        match cell & STUCK {
+            STUCK => {}
+            1 => self.set_cell(place, 0),
+            _ => self.set_cell(place, cell - 1),
+        }
+        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        true
+    }
+
+    /// Asks for the lines of the four buckets of a hash.
+    #[inline]
+    fn touch(&self, hash: u64) {
+        let fingerprint = self.params.fingerprint(hash);
+        for subtable in 0..SUBTABLES {
+            let bucket = self.params.permute(subtable, fingerprint).bucket;
+            self.cells.touch(self.params.bucket_start(subtable, bucket));
+        }
+    }
+
+    /// Adds every key of `other` as often as it is there. Refused, and nothing changed, if the two do not keep the
+    /// same fingerprint for the same key, or if there is no room for the keys of both. Works on a copy.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.params.check_same(&other.params)?;
+        let mut union = self.clone();
+        for (fingerprint, count) in other.fingerprints() {
+            union.add(fingerprint, count)?;
+        }
+        union.len = self.len.saturating_add(other.len);
+        *self = union;
+        Ok(())
+    }
+
+    /// Every true fingerprint with its count.
+    fn fingerprints(&self) -> impl Iterator<Item = (Fingerprint, u64)> {
+        let buckets = self.params.buckets;
+        let in_cells = self.occupied_cells().map(move |(index, cell)| {
+            let bucket = index / BUCKET_CELLS;
+            let image = Fingerprint { bucket: bucket % buckets, remainder: cell >> COUNTER_BITS };
+            (self.params.restore(bucket / buckets, image), cell & STUCK)
+        });
+        in_cells.chain(self.stash.entries())
+    }
+
+    fn occupied_cells(&self) -> impl Iterator<Item = (u64, u64)> {
+        let cells = (0..self.params.cells()).map(|index| (index, self.cells.get(index)));
+        cells.filter(|(_, cell)| cell & STUCK != 0)
+    }
+
+    fn counts(&self) -> impl Iterator<Item = u64> {
+        let in_cells = self.occupied_cells().map(|(_, cell)| cell & STUCK);
+        in_cells.chain(self.stash.entries().map(|(_, count)| count))
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.stash = Stash::default();
+        self.len = 0;
+    }
+
+    /// Keys counted, each as often as it is there: inserts less removals.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if as many keys were removed as inserted.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of keys, each as often as it is there, from the counters. Exact unless some are stuck: those are
+    /// taken for 3.
+    pub fn estimate_len(&self) -> f64 {
+        self.counts().sum::<u64>() as f64
+    }
+
+    /// The rate right now: the share of all fingerprints that are kept.
+    pub fn estimate_rate(&self) -> f64 {
+        let kept = self.counts().count() as f64;
+        kept / (self.params.buckets as f64 * f64::from(self.params.remainder_bits).exp2())
+    }
+
+    /// Number of stuck counters: those that reached 3 and are never counted down again.
+    pub fn saturated(&self) -> u64 {
+        self.counts().filter(|&count| count == STUCK).count() as u64
+    }
+
+    /// Number of fingerprints in the stash. It takes 64; if it is not empty the filter is over capacity, or close.
+    pub fn stashed(&self) -> u64 {
+        self.stash.entries().count() as u64
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for may no longer be held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len > self.params.capacity
+    }
+
+    /// The shape.
+    pub fn params(&self) -> DLeftParams {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of cells and stash.
+    pub fn size_in_bytes(&self) -> usize {
+        self.cells.words().size_in_bytes() + self.stash.0.len() * size_of::<u64>()
+    }
+}
+
+/// The fingerprints whose four buckets were full: for each its bucket, then its cell, in two words.
+///
+/// Whole lines of four entries, as many as are needed, since that is how they stand in the file. An entry of zeros
+/// is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Stash(Vec<u64>);
+
+impl Stash {
+    const MAX_ENTRIES: u64 = 64;
+    const ENTRY_WORDS: usize = 2;
+    const MAX_LINES: u64 = Self::MAX_ENTRIES / (LINE_WORDS / Self::ENTRY_WORDS) as u64;
+
+    fn lines(&self) -> u64 {
+        (self.0.len() / LINE_WORDS) as u64
+    }
+
+    fn cell(&self, entry: usize) -> u64 {
+        self.0[entry * Self::ENTRY_WORDS + 1]
+    }
+
+    /// Changes an entry; a cell of 0 frees it.
+    fn set_cell(&mut self, entry: usize, cell: u64) {
+        let at = entry * Self::ENTRY_WORDS;
+        self.0[at + 1] = cell;
+        if cell == 0 {
+            self.0[at] = 0;
+            let used = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
+            self.0.truncate(used.next_multiple_of(LINE_WORDS));
+        }
+    }
+
+    #[inline]
+    fn find(&self, wanted: Fingerprint) -> Option<usize> {
+        self.0.chunks_exact(Self::ENTRY_WORDS).position(|entry| {
+            let kept = Fingerprint { bucket: entry[0], remainder: entry[1] >> COUNTER_BITS };
+            entry[1] & STUCK != 0 && kept == wanted
+        })
+    }
+
+    /// False if there is no room.
+    fn insert(&mut self, fingerprint: Fingerprint, count: u64) -> bool {
+        let mut entries = self.0.chunks_exact(Self::ENTRY_WORDS);
+        let at = match entries.position(|entry| entry[1] == 0) {
+            Some(entry) => entry * Self::ENTRY_WORDS,
+            None if self.lines() < Self::MAX_LINES => {
+                let end = self.0.len();
+                self.0.resize(end + LINE_WORDS, 0);
+                end
+            }
+            None => return false,
+        };
+        self.0[at] = fingerprint.bucket;
+        self.0[at + 1] = fingerprint.remainder << COUNTER_BITS | count;
+        true
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Fingerprint, u64)> {
+        let used = self.0.chunks_exact(Self::ENTRY_WORDS).filter(|entry| entry[1] != 0);
+        used.map(|entry| {
+            let remainder = entry[1] >> COUNTER_BITS;
+            (Fingerprint { bucket: entry[0], remainder }, entry[1] & STUCK)
+        })
+    }
+
+    /// The stash from a file, no entry believed before it is checked.
+    fn decode(words: &[u64], params: &DLeftParams) -> Result<Self, DecodeError> {
+        for entry in words.chunks_exact(Self::ENTRY_WORDS) {
+            let [bucket, cell] = [entry[0], entry[1]];
+            if bucket >= params.buckets || cell == 0 && bucket != 0 {
+                return Err(DecodeError::Invalid { what: "bucket in the stash", value: bucket });
+            }
+            if cell >> params.width() != 0 || cell != 0 && cell & STUCK == 0 {
+                return Err(DecodeError::Invalid { what: "cell in the stash", value: cell });
+            }
+        }
+        Ok(Self(words.to_vec()))
+    }
+}
+
+impl Filter for DLeft {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Persist for DLeft {
+    fn encode(&self) -> Image<'_> {
+        let params = &self.params;
+        Image::new(Kind::DLeft, self.hash_fn, self.len, params.capacity)
+            .params(&[params.buckets, u64::from(params.remainder_bits), self.stash.lines()])
+            .section(self.cells.words())
+            .section(&self.stash.0)
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
+        let header = parts.expect_kind(Kind::DLeft)?;
+        let [buckets, _, stash_lines] = header.first_params();
+        let remainder_bits = parts.small(1, "remainder bits")?;
+        let params = DLeftParams::checked(buckets, remainder_bits, header.capacity)?;
+        if stash_lines > Stash::MAX_LINES {
+            return Err(DecodeError::Invalid { what: "stash lines", value: stash_lines });
+        }
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        let cell_lines = Packed::bits_for(params.cells(), params.width())
+            .expect("the most buckets and the widest cells fit")
+            .div_ceil(LINE_BITS);
+        let words = parts.words_of((cell_lines + stash_lines) * LINE_BITS)?;
+        let cell_lines = cell_lines as usize; // so many lines are there
+        let stash = Stash::decode(&words[cell_lines * LINE_WORDS..], &params)?;
+        let words = match stash_lines {
+            0 => words,
+            _ => words.section(0, cell_lines).expect("the length was checked"),
+        };
+        Ok(Self { params, hash_fn, cells: Packed::from_words(words, params.width()), stash, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Words;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn external(capacity: u64, remainder_bits: u32) -> DLeft {
+        let params = DLeftParams::with_remainder_bits(capacity, remainder_bits).unwrap();
+        DLeft::new(params, HashFn::External { id: 0 }).unwrap()
+    }
+
+    /// With one bucket a subtable there is room for 32 fingerprints, and for 64 more in the stash.
+    fn one_bucket() -> DLeft {
+        external(1, 32)
+    }
+
+    #[test]
+    fn the_widest_filter_can_be_counted_in_bits() {
+        let params = DLeftParams::with_remainder_bits(MAX_CAPACITY, MAX_REMAINDER_BITS).unwrap();
+        assert_eq!(params.buckets, MAX_BUCKETS);
+        assert!(Packed::bits_for(params.cells(), params.width()).unwrap() < 1 << 60);
+    }
+
+    #[test]
+    fn every_permutation_reaches_every_fingerprint_once() {
+        for (buckets, remainder_bits) in [(1, 6), (7, 5), (64, 3), (100, 4)] {
+            let params = DLeftParams::checked(buckets, remainder_bits, 1).unwrap();
+            for subtable in 0..SUBTABLES {
+                let mut images = HashSet::new();
+                for bucket in 0..buckets {
+                    for remainder in 0..1 << remainder_bits {
+                        let image = params.permute(subtable, Fingerprint { bucket, remainder });
+                        assert!(image.bucket < buckets && image.remainder >> remainder_bits == 0);
+                        images.insert(image);
+                    }
+                }
+                assert_eq!(images.len() as u64, buckets << remainder_bits);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn restoring_undoes_the_permutation(
+            buckets in 1..=MAX_BUCKETS,
+            remainder_bits in 1..=MAX_REMAINDER_BITS,
+            hash: u64,
+        ) {
+            let params = DLeftParams::checked(buckets, remainder_bits, 1).unwrap();
+            let fingerprint = params.fingerprint(hash);
+            prop_assert!(fingerprint.bucket < buckets);
+            prop_assert_eq!(fingerprint.remainder >> remainder_bits, 0);
+            for subtable in 0..SUBTABLES {
+                let image = params.permute(subtable, fingerprint);
+                prop_assert!(image.bucket < buckets && image.remainder >> remainder_bits == 0);
+                prop_assert_eq!(params.restore(subtable, image), fingerprint);
+            }
+        }
+    }
+
+    /// Remainders so short that many keys share a fingerprint, and more keys than planned, so that some are stashed.
+    #[test]
+    fn a_fingerprint_never_has_two_places() {
+        let mut filter = external(2_000, 8);
+        let mut live: Vec<u64> = Vec::new();
+        for step in 0..30_000 {
+            let random = mix64(step);
+            if live.len() < 2_400 {
+                filter.insert_hash(random).unwrap();
+                live.push(random);
+            } else {
+                let out = live.swap_remove((random % 2_400) as usize);
+                assert!(filter.remove_hash(out));
+            }
+        }
+        assert!(filter.stashed() > 0);
+        let kept: Vec<Fingerprint> = filter.fingerprints().map(|(kept, _)| kept).collect();
+        let distinct: HashSet<Fingerprint> = kept.iter().copied().collect();
+        assert_eq!(kept.len(), distinct.len());
+        let wanted = live.iter().map(|&hash| filter.params.fingerprint(hash));
+        assert!(wanted.collect::<HashSet<_>>().is_subset(&distinct));
+    }
+
+    #[test]
+    fn removing_all_keys_leaves_all_cells_zero() {
+        let mut filter = external(10_000, 14);
+        let hashes: Vec<u64> = (0..10_000).map(mix64).collect();
+        filter.insert_hashes(&hashes).unwrap();
+        assert_eq!((filter.saturated(), filter.estimate_len()), (0, 10_000.0));
+        assert!(hashes.iter().rev().all(|&hash| filter.remove_hash(hash)));
+        assert!(filter.cells.words().iter().all(|&word| word == 0));
+        assert!(filter.is_empty());
+    }
+
+    #[test]
+    fn a_counter_stops_at_3_and_stays_there() {
+        let mut filter = one_bucket();
+        let hash = mix64(1);
+        for inserted in 1..=6 {
+            filter.insert_hash(hash).unwrap();
+            assert_eq!(filter.counts().collect::<Vec<_>>(), [inserted.min(STUCK)]);
+        }
+        for _ in 0..6 {
+            assert!(filter.remove_hash(hash));
+        }
+        assert_eq!(filter.counts().collect::<Vec<_>>(), [STUCK]);
+        assert_eq!((filter.saturated(), filter.len()), (1, 0));
+    }
+
+    #[test]
+    fn the_stash_counts_too_and_shrinks_to_nothing() {
+        let mut filter = one_bucket();
+        let hashes: Vec<u64> = (0..37).map(mix64).collect();
+        filter.insert_hashes(&hashes).unwrap();
+        assert_eq!((filter.stashed(), filter.stash.lines()), (5, 2));
+        filter.insert_hash(hashes[36]).unwrap();
+        assert_eq!((filter.stashed(), filter.estimate_len()), (5, 38.0));
+        assert!(filter.remove_hash(hashes[36]) && filter.contains_hash(hashes[36]));
+        assert!(filter.remove_hash(hashes[36]) && !filter.contains_hash(hashes[36]));
+        assert_eq!((filter.stashed(), filter.stash.lines()), (4, 1));
+        assert!(hashes[32..36].iter().all(|&hash| filter.remove_hash(hash)));
+        assert_eq!(filter.stash, Stash::default());
+    }
+
+    fn decode(filter: &DLeft, change: impl Fn(&mut Parts)) -> Result<DLeft, DecodeError> {
+        let Image { header, sections } = filter.encode();
+        let all = sections.concat();
+        let mut words = Words::zeroed(all.len() as u64 * 64).unwrap();
+        words.to_mut().copy_from_slice(&all);
+        let mut parts = Parts { header, words };
+        change(&mut parts);
+        DLeft::decode(parts)
+    }
+
+    #[test]
+    fn a_file_with_impossible_fields_is_refused() {
+        let mut filter = one_bucket();
+        filter.insert_hashes(&(0..40).map(mix64).collect::<Vec<_>>()).unwrap();
+        assert_eq!(decode(&filter, |_| {}), Ok(filter.clone()));
+        assert!(decode(&filter, |parts| parts.header.kind = Kind::Cuckoo).is_err());
+        assert!(decode(&filter, |parts| parts.header.capacity = 0).is_err());
+        for (param, wrong) in [
+            (0, [0, 2, 100, MAX_BUCKETS, 1 << 58, u64::MAX]),
+            (1, [0, 57, 62, 63, 1 << 32 | 32, u64::MAX]),
+            (2, [0, 1, 3, 17, 1 << 61, u64::MAX]),
+        ] {
+            for value in wrong {
+                let refused = decode(&filter, |parts| parts.header.params[param] = value);
+                assert!(refused.is_err(), "parameter {param} = {value}");
+            }
+        }
+        assert!(decode(&filter, |parts| parts.words = Words::zeroed(0).unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_file_with_impossible_stash_entries_is_refused() {
+        let mut filter = one_bucket();
+        filter.insert_hashes(&(0..35).map(mix64).collect::<Vec<_>>()).unwrap();
+        let first = filter.cells.words().len();
+        let set = |at: usize, value| {
+            decode(&filter, move |parts: &mut Parts| parts.words.to_mut()[first + at] = value)
+        };
+        assert!(set(1, 5).is_ok());
+        for (what, entry, value) in [
+            ("bucket in the stash", 0, 1),         // there is but one bucket
+            ("bucket in the stash", 6, 1),         // of an empty entry
+            ("cell in the stash", 1, 4),           // a remainder without a count
+            ("cell in the stash", 1, 1 << 34 | 1), // wider than a cell
+            ("cell in the stash", 7, 1 << 63),
+        ] {
+            assert_eq!(set(entry, value), Err(DecodeError::Invalid { what, value }));
+        }
+    }
+
+    #[test]
+    fn a_count_from_a_file_cannot_overflow() {
+        let mut filter = one_bucket();
+        filter.len = u64::MAX;
+        filter.insert_hash(mix64(1)).unwrap();
+        filter.union_with(&filter.clone()).unwrap();
+        assert_eq!(filter.len(), u64::MAX);
+        filter.len = 0;
+        assert!(filter.remove_hash(mix64(1)));
+        assert_eq!(filter.len(), 0);
+    }
+}
