@@ -266,3 +266,36 @@ impl fmt::Display for FileError {
 }
 
 impl std::error::Error for FileError {}
+
+/// Two filters of limited room that were not merged. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// The two do not store the same key in the same place.
+    Mismatch(Mismatch),
+    /// The keys of both do not fit into one.
+    Full(Full),
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch(error) => error.fmt(f),
+            Self::Full(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MergeError {}
+
+impl From<Mismatch> for MergeError {
+    fn from(error: Mismatch) -> Self {
+        Self::Mismatch(error)
+    }
+}
+
+impl From<Full> for MergeError {
+    fn from(error: Full) -> Self {
+        Self::Full(error)
+    }
+}

@@ -41,6 +41,7 @@ pub mod atomic;
 mod bitmap;
 mod blocked;
 mod bloom;
+mod cuckoo;
 mod error;
 mod filter;
 pub mod format;
@@ -56,7 +57,8 @@ pub use blocked::{
     Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
 };
 pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
-pub use error::{DecodeError, FileError, Full, Mismatch, ParamError};
+pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
+pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError};
 pub use filter::Filter;
 pub use format::Kind;
 pub use format::native::Persist;
