@@ -43,6 +43,7 @@ mod blocked;
 mod bloom;
 mod counting;
 mod dleft;
+mod cuckoo;
 mod error;
 mod filter;
 pub mod format;
@@ -61,6 +62,7 @@ pub use blocked::{
 pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
 pub use counting::CountingBloom;
 pub use dleft::{DLeft, DLeftParams};
+pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError};
 pub use filter::Filter;
 pub use format::Kind;

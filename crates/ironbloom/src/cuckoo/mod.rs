@@ -1,0 +1,398 @@
+//! The cuckoo filter [FAKM14]: a table of fingerprints, from which keys can be removed.
+//!
+//! ```text
+//!                 ┌────────── i ──► [ · | F | · | · ]        bucket of four slots
+//! hash ──► F, i ──┤
+//!                 └─ (m−i−r(F)) ──► [ · | · | · | · ]        the other bucket: from i and F alone
+//!
+//! contains(key):  is F in one of the two?
+//! insert(key):    put F into an empty slot of the two, else throw out a fingerprint and move it to *its* other bucket,
+//!                 and so on, until one finds an empty slot
+//! remove(key):    empty one slot of the two that holds F
+//! ```
+//!
+//! The other bucket follows from the fingerprint and the bucket it is in, so a fingerprint can be moved though its
+//! key is long forgotten. Four slots a bucket fill to 95 % before an insert fails. What is unlike the paper:
+//!
+//! 1. Any even number of buckets, not only powers of two ([`CuckooParams`]).
+//! 2. An insert that finds no room puts every fingerprint back where it was and says [`Full`]. Throwing away the last
+//!    one moved, as many implementations do, makes some *other* key disappear.
+//! 3. Fingerprints are 1 + a number in 0..2^f − 1, all equally likely, instead of mapping 0 to 1.
+
+mod bucket;
+mod params;
+mod semisort;
+
+pub use bucket::CuckooLayout;
+pub use params::CuckooParams;
+
+use bucket::{Bucket, Buckets, EMPTY, SLOTS};
+
+use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::{HashFn, mix64};
+use crate::kernel::{batch_contains, for_each_prefetched};
+use crate::sizing;
+
+/// Fingerprints moved before an insert gives up, as in the paper.
+const MAX_KICKS: usize = 500;
+
+/// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).
+///
+/// ```
+/// use ironbloom::Cuckoo;
+/// let mut online = Cuckoo::with_rate(1_000_000, 0.01)?;
+/// online.insert("alice")?;                // Full if there is no room
+/// assert!(online.contains("alice"));      // never wrong
+/// assert!(online.remove("alice"));
+/// assert!(!online.contains("alice"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Every insert takes a slot, also that of a key which is already there. The two buckets of a key have eight slots, so
+/// the ninth insert of one key is refused however empty the filter is; [`insert_new`](Self::insert_new) stores a key
+/// once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cuckoo {
+    params: CuckooParams,
+    hash_fn: HashFn,
+    buckets: Buckets,
+    len: u64,
+}
+
+impl Cuckoo {
+    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    pub fn new(params: CuckooParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        let buckets = Buckets::empty(params.buckets(), params.fingerprint_bits(), params.layout())?;
+        Ok(Self { params, hash_fn, buckets, len: 0 })
+    }
+
+    /// An empty filter that holds `capacity` keys at `rate`.
+    pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(CuckooParams::for_rate(capacity, rate)?, HashFn::default())
+    }
+
+    /// Inserts a key, once more if it is already there. Refused, and nothing changed, if there is no room: then the
+    /// filter is some 95 % full, or this key (or others with its fingerprint and buckets) was inserted eight times.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), Full> {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash, once more if it is already there.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        let (fingerprint, bucket) = self.params.locate(hash);
+        self.store(fingerprint, bucket, hash)
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory. Stops at the first that is refused; by how many
+    /// [`len`](Self::len) has grown tells which that is.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
+        let mut outcome = Ok(());
+        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
+            if outcome.is_ok() {
+                outcome = filter.insert_hash(hash);
+            }
+        });
+        outcome
+    }
+
+    /// Inserts a key unless it might be here already. True if it was new, that is, certainly not in the filter
+    /// before.
+    ///
+    /// A key for which this said false because of a false positive must not be removed: what would go is the
+    /// other key's fingerprint.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Full> {
+        self.insert_new_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash unless it might be here already. True if it was new.
+    pub fn insert_new_hash(&mut self, hash: u64) -> Result<bool, Full> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        self.insert_hash(hash).map(|()| true)
+    }
+
+    /// Stores a fingerprint that belongs in `bucket` or its alternate.
+    #[inline]
+    fn store(&mut self, fingerprint: u32, bucket: u64, random: u64) -> Result<(), Full> {
+        let other = self.params.alternate(bucket, fingerprint);
+        let stored = self.buckets.put(bucket, fingerprint)
+            || self.buckets.put(other, fingerprint)
+            || self.make_room(fingerprint, bucket, random);
+        if !stored {
+            return Err(Full { len: self.len, capacity: self.params.capacity() });
+        }
+        self.len = self.len.saturating_add(1);
+        Ok(())
+    }
+
+    /// Stores a fingerprint in a full bucket by a random walk: it takes the slot of another one, which takes one in
+    /// its other bucket, and so on. False, with everything as it was, if none of [`MAX_KICKS`] steps finds an
+    /// empty slot.
+    #[cold]
+    fn make_room(&mut self, mut fingerprint: u32, mut bucket: u64, random: u64) -> bool {
+        let mut random = mix64(random ^ self.len);
+        let mut undo: Vec<(u64, Bucket)> = Vec::new();
+        for _ in 0..MAX_KICKS {
+            let before = self.buckets.get(bucket);
+            let mut after = before;
+            let evicted = std::mem::replace(&mut after[random as usize % SLOTS], fingerprint);
+            self.buckets.set(bucket, after);
+            undo.push((bucket, before));
+            fingerprint = evicted;
+            bucket = self.params.alternate(bucket, fingerprint);
+            if self.buckets.put(bucket, fingerprint) {
+                return true;
+            }
+            random = mix64(random);
+        }
+        for (bucket, before) in undo.into_iter().rev() {
+            self.buckets.set(bucket, before);
+        }
+        false
+    }
+
+    /// Removes a key that was inserted, once. False if it is certainly not here: then nothing was changed.
+    ///
+    /// Two keys with the same fingerprint and buckets are interchangeable, so removing one that was inserted never
+    /// harms another. Removing one that was *not* inserted but is a false positive cannot be noticed, and takes away
+    /// a fingerprint that somebody else needs.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hash_fn.hash(key))
+    }
+
+    /// Removes a key by its hash. See [`remove`](Self::remove).
+    pub fn remove_hash(&mut self, hash: u64) -> bool {
+        let (fingerprint, bucket) = self.params.locate(hash);
+        let other = self.params.alternate(bucket, fingerprint);
+        let removed =
+            self.buckets.take(bucket, fingerprint) || self.buckets.take(other, fingerprint);
+        self.len = self.len.saturating_sub(u64::from(removed));
+        removed
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.count_hash(hash) > 0
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// How often the key was inserted and not removed, 0 to 8: never too low, too high at the rate of the filter.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn count(&self, key: impl AsRef<[u8]>) -> u32 {
+        self.count_hash(self.hash_fn.hash(key))
+    }
+
+    /// How often the key with this hash was inserted and not removed. See [`count`](Self::count).
+    #[inline]
+    pub fn count_hash(&self, hash: u64) -> u32 {
+        let (fingerprint, bucket) = self.params.locate(hash);
+        let other = self.params.alternate(bucket, fingerprint);
+        self.buckets.count(bucket, fingerprint) + self.buckets.count(other, fingerprint)
+    }
+
+    /// Asks for the lines of both buckets of a hash.
+    #[inline]
+    fn touch(&self, hash: u64) {
+        let (fingerprint, bucket) = self.params.locate(hash);
+        self.buckets.touch(bucket);
+        self.buckets.touch(self.params.alternate(bucket, fingerprint));
+    }
+
+    /// Adds every key of `other`, as often as it is there. Refused, and nothing changed, if the two do not keep the
+    /// same fingerprint of a key in the same buckets, or if there is no room.
+    ///
+    /// Works on a copy, so for a moment it takes the memory of two.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.params.check_same(&other.params)?;
+        let mut union = self.clone();
+        for (bucket, fingerprint) in other.fingerprints() {
+            union.store(fingerprint, bucket, mix64(bucket))?;
+        }
+        *self = union;
+        Ok(())
+    }
+
+    /// Every fingerprint with the bucket it is in.
+    fn fingerprints(&self) -> impl Iterator<Item = (u64, u32)> {
+        let slots = |bucket| self.buckets.get(bucket).map(|slot| (bucket, slot));
+        (0..self.params.buckets()).flat_map(slots).filter(|&(_, slot)| slot != EMPTY)
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.len = 0;
+    }
+
+    /// Keys counted: inserts less removals.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if nothing was inserted, or all of it removed.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of keys from the slots in use: exact, but looks at all of them.
+    pub fn estimate_len(&self) -> f64 {
+        self.fingerprints().count() as f64
+    }
+
+    /// The rate right now, from the slots in use.
+    pub fn estimate_rate(&self) -> f64 {
+        sizing::cuckoo_rate(self.params.fingerprint_bits(), SLOTS as u32, self.fill())
+    }
+
+    /// Fraction of the slots that are in use, the load of the table. Beyond 0.95 inserts begin to be refused.
+    pub fn fill(&self) -> f64 {
+        self.estimate_len() / self.params.slots() as f64
+    }
+
+    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.len > self.params.capacity()
+    }
+
+    /// The shape.
+    pub fn params(&self) -> CuckooParams {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of slots.
+    pub fn size_in_bytes(&self) -> usize {
+        self.buckets.words().size_in_bytes()
+    }
+}
+
+impl Filter for Cuckoo {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Persist for Cuckoo {
+    fn encode(&self) -> Image<'_> {
+        Image::new(Kind::Cuckoo, self.hash_fn, self.len, self.params.capacity())
+            .params(&self.params.encode())
+            .section(self.buckets.words())
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Cuckoo)?;
+        let params = CuckooParams::decode(header.first_params(), header.capacity)?;
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (bits, layout) = (params.fingerprint_bits(), params.layout());
+        let room = Buckets::bits_for(params.buckets(), bits, layout)
+            .ok_or(DecodeError::Invalid { what: "number of buckets", value: params.buckets() })?;
+        let buckets = Buckets::from_words(parts.words_of(room)?, bits, layout);
+        Ok(Self { params, hash_fn, buckets, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Words;
+
+    /// What a file with these fields and right checksums decodes to.
+    fn decode(fields: [u64; 3], capacity: u64, words: Words) -> Result<Cuckoo, DecodeError> {
+        let hash_fn = HashFn::External { id: 0 };
+        let image = Image::new(Kind::Cuckoo, hash_fn, u64::MAX, capacity).params(&fields);
+        Cuckoo::decode(Parts { header: image.header, words })
+    }
+
+    #[test]
+    fn fields_that_no_filter_has_are_refused() {
+        let words = || Words::zeroed(100 * 4 * 8 + 64).unwrap();
+        assert!(decode([100, 8, 0], 300, words()).is_ok());
+        for fields in [
+            [0, 8, 0],
+            [1, 8, 0],
+            [101, 8, 0],
+            [1 << 62, 8, 0],
+            [u64::MAX - 1, 32, 1],
+            [100, 0, 0],
+            [100, 3, 0],
+            [100, 4, 1],
+            [100, 33, 0],
+            [100, u64::MAX, 0],
+            [100, 8, 2],
+            [100, 8, u64::MAX],
+            [1 << 40, 32, 0],
+            [200, 8, 0],
+        ] {
+            assert!(decode(fields, 300, words()).is_err(), "{fields:?}");
+        }
+        assert!(decode([100, 8, 0], 0, words()).is_err());
+        assert!(decode([100, 8, 0], 401, words()).is_err());
+    }
+
+    #[test]
+    fn any_payload_and_any_count_give_answers_and_not_a_panic() {
+        for (layout, fingerprint_bits) in [(0, 4), (1, 5), (0, 32), (1, 32), (1, 8)] {
+            let bits = 100 * 4 * (fingerprint_bits - layout) + 64;
+            let mut words = Words::zeroed(bits).unwrap();
+            for (word, seed) in words.to_mut().iter_mut().zip(0..) {
+                *word = mix64(seed);
+            }
+            let mut filter = decode([100, fingerprint_bits, layout], 300, words).unwrap();
+            assert_eq!(filter.len(), u64::MAX);
+            for hash in (0..1000).map(mix64) {
+                let found = filter.contains_hash(hash);
+                let (removed, stored) = (filter.remove_hash(hash), filter.insert_hash(hash));
+                assert!(found || !removed);
+                assert!(stored.is_err() || filter.contains_hash(hash));
+            }
+            assert!(filter.fill() <= 1.0);
+            let mut union = filter.clone();
+            if union.union_with(&filter).is_err() {
+                assert_eq!(union, filter);
+            }
+        }
+    }
+}
