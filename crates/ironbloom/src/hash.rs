@@ -93,7 +93,7 @@ const MULTIPLIER: u64 = 0xf135_7aea_2e62_a9c5;
 
 /// The next hash of a sequence: one multiplication, a bijection, high bits well mixed.
 #[inline]
-pub(crate) fn remix(hash: u64) -> u64 {
+pub(crate) const fn remix(hash: u64) -> u64 {
     hash.wrapping_mul(MULTIPLIER)
 }
 

@@ -52,7 +52,9 @@ pub mod hash;
 mod kernel;
 mod packed;
 mod probe;
+mod scalable;
 pub mod sizing;
+mod windowed;
 
 pub use atomic::{AtomicBlockedBloom, AtomicBloom};
 pub use bitmap::{Bitmap, OutOfBounds, Rank};
@@ -70,3 +72,5 @@ pub use format::native::Persist;
 pub use fuse::{Arity, BinaryFuse, FuseParams};
 pub use hash::HashFn;
 pub use probe::Scheme;
+pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
+pub use windowed::{Windowed, WindowedParams};

@@ -23,6 +23,7 @@
 //! the header, so a file cut short or with bytes behind it is refused before anything is allocated. A later
 //! version may give meaning to what is zero here; a reader refuses versions it does not know.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -74,22 +75,31 @@ pub struct Header {
 #[doc(hidden)]
 pub struct Image<'a> {
     pub(crate) header: Header,
-    pub(crate) sections: Vec<&'a [u64]>,
+    pub(crate) sections: Vec<Cow<'a, [u64]>>,
 }
 
 impl<'a> Image<'a> {
     pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
-        let header = Header { kind, hash_fn, len, capacity, payload_bytes: 0, params: [0; PARAMS] };
+        let header = Header::new(kind, hash_fn, len, capacity);
         Self { header, sections: Vec::new() }
     }
 
     pub(crate) fn params(mut self, params: &[u64]) -> Self {
-        self.header.params[..params.len()].copy_from_slice(params);
+        self.header = self.header.with_params(params);
         self
     }
 
     /// Appends an array of whole lines to the payload.
-    pub(crate) fn section(mut self, words: &'a [u64]) -> Self {
+    pub(crate) fn section(self, words: &'a [u64]) -> Self {
+        self.push(Cow::Borrowed(words))
+    }
+
+    /// Appends an array of whole lines that was made up for the file.
+    pub(crate) fn owned_section(self, words: Vec<u64>) -> Self {
+        self.push(Cow::Owned(words))
+    }
+
+    fn push(mut self, words: Cow<'a, [u64]>) -> Self {
         debug_assert!((words.len() * 8).is_multiple_of(LINE_BYTES));
         self.header.payload_bytes += words.len() as u64 * 8;
         self.sections.push(words);
@@ -105,6 +115,16 @@ pub struct Parts {
 }
 
 impl Header {
+    /// A header without parameters, of an empty payload.
+    pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
+        Self { kind, hash_fn, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
+    }
+
+    pub(crate) fn with_params(mut self, params: &[u64]) -> Self {
+        self.params[..params.len()].copy_from_slice(params);
+        self
+    }
+
     /// The first parameters.
     pub(crate) fn first_params<const N: usize>(&self) -> [u64; N] {
         std::array::from_fn(|i| self.params[i])
@@ -441,7 +461,7 @@ fn write_image(image: &Image<'_>, mut out: impl Write) -> io::Result<()> {
     out.write_all(&header)?;
     let mut chunks = ChunkWriter::new(out);
     for section in &image.sections {
-        for &word in *section {
+        for &word in section.iter() {
             chunks.write(word)?;
         }
     }

@@ -20,10 +20,13 @@ use super::search::least;
 use super::{clamp_rate, hit_share};
 
 /// A window is cut into at most this many slices, k + l: a query touches up to all of them.
-const MOST_SLICES: u32 = 48;
+pub(crate) const MOST_SLICES: u32 = 48;
 
 /// Counts of stages, probes and ages above this are taken as this.
 const MOST_TERMS: u32 = 1024;
+
+/// A product of fills below this may have lost digits, or be zero, and is not divided further.
+const LEAST_PRODUCT: f64 = 1e-200;
 
 /// Rate of one stage of a scalable filter.
 ///
@@ -58,20 +61,53 @@ pub fn scalable_bits_per_key(p: f64, growth: u64, tightening: f64, stages: u32) 
     bits / keys
 }
 
+/// Probability that k neighbours in a row of independent bits are all set.
+///
+/// ```text
+/// a_s = f_s f_(s+1) ... f_(s+k-1)                  the k bits from s on are set
+/// R_s = R_(s-1) + a_s (1 - f_(s-1)) (1 - R_(s-1-k)),   R_0 = a_0,   R_(negative) = 0
+/// p   = R_(n-k)                                    [SBA20]
+/// ```
+///
+/// n bits, f_i the chance that bit i is set. R_s is the probability that a run of k set bits starts
+/// at s or before: the first run starts at s if its bits are set, the bit before is not, and no run
+/// ended before that. The recurrence adds only positive terms, so small rates keep their digits. No
+/// neighbours wanted: p = 1; more than there are: p = 0.
+///
+/// Two heads in a row in three throws of a coin: 3/8.
+pub fn run_rate(k: u32, fills: &[f64]) -> f64 {
+    let k = k as usize;
+    if k == 0 {
+        return 1.0;
+    }
+    if fills.len() < k {
+        return 0.0;
+    }
+    let mut run: f64 = fills[..k].iter().product();
+    let mut found = Vec::with_capacity(fills.len() - k + 1);
+    found.push(run);
+    for start in 1..=fills.len() - k {
+        let before = fills[start - 1];
+        run = if run > LEAST_PRODUCT {
+            run * fills[start + k - 1] / before
+        } else {
+            fills[start..start + k].iter().product()
+        };
+        let earlier = if start > k { found[start - 1 - k] } else { 0.0 };
+        found.push(found[start - 1] + run * (1.0 - before) * (1.0 - earlier));
+    }
+    found[fills.len() - k].min(1.0)
+}
+
 /// Rate of an age-partitioned filter at its worst moment, the end of a generation.
 ///
 /// ```text
 /// f_i = 1 - (1 - 1/w)^(g (min(i, k-1) + 1))        share set in the slice of age i
-/// a_s = f_s f_(s+1) ... f_(s+k-1)                  the k bits from age s on are set
-/// R_s = R_(s-1) + a_s (1 - f_(s-1)) (1 - R_(s-1-k)),   R_0 = a_0,   R_(negative) = 0
-/// p   = R_l                                        [SBA20]
+/// p   = run_rate(k, f_0 ... f_(k+l-1))             [SBA20]
 /// ```
 ///
-/// k probes, l ages remembered, g keys a generation, w bits a slice. R_s is the probability that a
-/// run of k set bits starts at age s or before: the first run starts at s if its bits are set, the
-/// bit before is not, and no run ended before that. The recurrence adds only positive terms, so
-/// small rates keep their digits. No probes or no bits: p = 1. Probes and ages are taken as at most
-/// 1024.
+/// k probes, l ages remembered, g keys a generation, w bits a slice. No probes or no bits: p = 1.
+/// Probes and ages are taken as at most 1024.
 ///
 /// At k = 3, l = 3, g = 100, w = 1000: 4.27 %.
 pub fn windowed_rate(k: u32, l: u32, generation: u64, slice_bits: u64) -> f64 {
@@ -81,21 +117,11 @@ pub fn windowed_rate(k: u32, l: u32, generation: u64, slice_bits: u64) -> f64 {
     if generation == 0 {
         return 0.0;
     }
-    let (k, l) = (k.min(MOST_TERMS) as usize, l.min(MOST_TERMS) as usize);
+    let (k, l) = (k.min(MOST_TERMS), l.min(MOST_TERMS));
     let (keys, bits) = (generation as f64, slice_bits as f64);
-    let young: Vec<f64> = (1..=k).map(|age| hit_share(bits, age as f64 * keys)).collect();
-    let oldest = young[k - 1];
-
-    let mut run: f64 = young.iter().product();
-    let mut found = Vec::with_capacity(l + 1);
-    found.push(run);
-    for start in 1..=l {
-        let before = young.get(start - 1).copied().unwrap_or(oldest);
-        run *= oldest / before;
-        let earlier = if start > k { found[start - 1 - k] } else { 0.0 };
-        found.push(found[start - 1] + run * (1.0 - before) * (1.0 - earlier));
-    }
-    found[l].min(1.0)
+    let mut fills: Vec<f64> = (1..=k).map(|age| hit_share(bits, f64::from(age) * keys)).collect();
+    fills.resize((k + l) as usize, fills[k as usize - 1]);
+    run_rate(k, &fills)
 }
 
 /// Shape of an age-partitioned filter.
@@ -200,6 +226,35 @@ mod tests {
             close(found, rate_by_run_length(k as usize, l as usize, generation, slice_bits), 1e-10);
         }
         close(windowed_rate(3, 3, 100, 1000), 0.0427, 2e-3);
+    }
+
+    #[test]
+    fn runs_are_counted_in_any_row_of_bits() {
+        close(run_rate(2, &[0.5; 3]), 3.0 / 8.0, 1e-15);
+        assert_eq!(
+            (run_rate(0, &[]), run_rate(3, &[1.0; 2]), run_rate(2, &[1.0; 5])),
+            (1.0, 0.0, 1.0)
+        );
+        let fills = [0.0, 0.9, 0.3, 0.0, 0.7, 0.6, 1.0, 0.2];
+        for k in 1..=fills.len() {
+            let chance = |row: u32| -> f64 {
+                let bit =
+                    |(i, &fill): (usize, &f64)| if row >> i & 1 == 1 { fill } else { 1.0 - fill };
+                fills.iter().enumerate().map(bit).product()
+            };
+            let has_run = |row: &u32| {
+                (0..=fills.len() - k).any(|s| (row >> s) & ((1 << k) - 1) == (1 << k) - 1)
+            };
+            let naive: f64 = (0..1u32 << fills.len()).filter(has_run).map(chance).sum();
+            assert!((run_rate(k as u32, &fills) - naive).abs() < 1e-14, "{k}: {naive}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_tiny_fills_does_not_hide_a_later_run() {
+        let mut fills = vec![1e-12; 40];
+        fills.extend([0.5; 40]);
+        close(run_rate(40, &fills), 0.5f64.powi(40), 1e-9);
     }
 
     #[test]

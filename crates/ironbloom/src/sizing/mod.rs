@@ -45,8 +45,9 @@ pub use fingerprint::{
     cuckoo_fingerprint_bits, cuckoo_minimum_fingerprint, cuckoo_rate, dleft_rate,
     dleft_remainder_bits, fingerprint_width, fuse_segment_length, fuse_size_factor,
 };
+pub(crate) use growing::MOST_SLICES;
 pub use growing::{
-    WindowShape, scalable_bits_per_key, scalable_stage_rate, window_shape, windowed_rate,
+    WindowShape, run_rate, scalable_bits_per_key, scalable_stage_rate, window_shape, windowed_rate,
 };
 
 /// The fewest bits a key any filter can spend.

@@ -1,0 +1,638 @@
+//! A filter that grows: a chain of stages, each larger and stricter than the one before [ABPH07].
+//!
+//! ```text
+//! stage 0 [n keys, rate P(1-r)]   stage 1 [n·s, P(1-r)·r]   stage 2 [n·s², P(1-r)·r²]   …
+//!
+//! insert(key):   in some stage? then it is not new.  Else into the last stage; if that is full, add one first.
+//! contains(key): in some stage?                      The newest first: it has the most keys.
+//! ```
+//!
+//! An absent key is wrongly found if any stage finds it, so its rate is at most the sum of the stages' rates,
+//! and the series sums to P however many stages there come to be. The price is bits, since late stages are
+//! stricter, and lines touched, since every stage is asked: see [`sizing::scalable_bits_per_key`]. As with every
+//! plan the rate is that of the mean filling; a chain that starts at 1,000 keys scatters about it by 2 to 4 %
+//! (standard deviation), nearly all of it in the small first stages.
+//!
+//! Two stages of the series cannot be had as planned; neither stops the growth:
+//!
+//! 1. A *blocked* stage stricter than its 32 bits of hash can be (about 10^-7) becomes a Bloom stage.
+//! 2. A stage stricter than 64 bits of hash can be is planned at that floor, n_i/2^64. The floors of all stages
+//!    sum to N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is held
+//!    as long as P is far above N/2^64, and no filter could hold it longer.
+
+use crate::blocked::{BlockedBloom, BlockedBloomParams, LANES};
+use crate::bloom::{Bloom, BloomParams};
+use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
+use crate::filter::Filter;
+use crate::format::Kind;
+use crate::format::native::{Header, Image, Parts, Persist};
+use crate::hash::HashFn;
+use crate::kernel::{LINE_WORDS, Words, batch_contains, for_each_prefetched};
+use crate::sizing;
+
+/// Most stages of a chain. Each is at least twice the one before, so memory ends first.
+const MAX_STAGES: usize = 64;
+
+/// Largest factor between the capacities of two stages.
+const MAX_GROWTH: u64 = 16;
+
+/// What the stages of a [`Scalable`] are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StageKind {
+    /// Segmented [`Bloom`] filters: the fewest bits.
+    #[default]
+    Bloom,
+    /// [`BlockedBloom`] filters: one line a stage.
+    Blocked,
+}
+
+/// The validated plan of a [`Scalable`]: plain data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalableParams {
+    initial_capacity: u64,
+    rate: f64,
+    growth: u64,
+    tightening: f64,
+    stages_of: StageKind,
+}
+
+impl ScalableParams {
+    /// A chain that starts with room for `initial_capacity` keys and keeps `rate` however far it grows: each
+    /// stage twice the one before, with 0.85 of its rate.
+    pub fn new(initial_capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        check_rate(initial_capacity, rate)?;
+        let stages_of = StageKind::default();
+        Ok(Self { initial_capacity, rate, growth: 2, tightening: 0.85, stages_of })
+    }
+
+    /// Another factor between the capacities of two stages, 2 to 16. The larger, the fewer stages to ask and
+    /// the more room unused while the last one fills.
+    pub fn with_growth(mut self, growth: u64) -> Result<Self, ParamError> {
+        check_range("growth", growth, 2, MAX_GROWTH)?;
+        self.growth = growth;
+        Ok(self)
+    }
+
+    /// Another factor between the rates of two stages, in (0, 1). Small factors are cheap at first and dear
+    /// after a few stages.
+    pub fn with_tightening(mut self, tightening: f64) -> Result<Self, ParamError> {
+        if !(tightening > 0.0 && tightening < 1.0) {
+            let what = "tightening";
+            return Err(ParamError::Ratio { what, value: tightening, above: 0.0, below: 1.0 });
+        }
+        self.tightening = tightening;
+        Ok(self)
+    }
+
+    /// Stages of another kind.
+    pub fn with_stages_of(mut self, kind: StageKind) -> Self {
+        self.stages_of = kind;
+        self
+    }
+
+    /// Keys planned for in the first stage.
+    pub fn initial_capacity(&self) -> u64 {
+        self.initial_capacity
+    }
+
+    /// The rate of the whole chain, P.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Factor between the capacities of two stages, s.
+    pub fn growth(&self) -> u64 {
+        self.growth
+    }
+
+    /// Factor between the rates of two stages, r.
+    pub fn tightening(&self) -> f64 {
+        self.tightening
+    }
+
+    /// The kind of stages asked for.
+    pub fn stages_of(&self) -> StageKind {
+        self.stages_of
+    }
+
+    /// Stage `i`, empty. The module header says why it may be of another kind or rate than the series asks for.
+    fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
+        check_range("stages", i as u64 + 1, 1, MAX_STAGES as u64)?;
+        let i = i as u32;
+        let capacity = self.growth.saturating_pow(i).saturating_mul(self.initial_capacity);
+        let capacity = capacity.min(MAX_CAPACITY);
+        let rate = sizing::scalable_stage_rate(self.rate, self.tightening, i)
+            .max(sizing::hash_floor(capacity));
+        if self.stages_of == StageKind::Blocked
+            && let Ok(params) = BlockedBloomParams::for_rate(capacity, rate)
+        {
+            return Ok(Stage::Blocked(BlockedBloom::new(params, hash_fn)?));
+        }
+        let params = BloomParams::segmented_for_rate(capacity, rate)?;
+        Ok(Stage::Bloom(Bloom::new(params, hash_fn)?))
+    }
+
+    /// The parameters as they stand in a file; the initial capacity is the header's.
+    fn encode(&self) -> [u64; 4] {
+        let kind = u64::from(self.stages_of == StageKind::Blocked);
+        [self.rate.to_bits(), self.growth, self.tightening.to_bits(), kind]
+    }
+
+    /// The parameters from a file, none of them believed before it is checked.
+    fn decode(fields: [u64; 4], initial_capacity: u64) -> Result<Self, DecodeError> {
+        let [rate, growth, tightening, kind] = fields;
+        let kind = match kind {
+            0 => StageKind::Bloom,
+            1 => StageKind::Blocked,
+            value => return Err(DecodeError::Invalid { what: "stage kind", value }),
+        };
+        Ok(Self::new(initial_capacity, f64::from_bits(rate))?
+            .with_growth(growth)?
+            .with_tightening(f64::from_bits(tightening))?
+            .with_stages_of(kind))
+    }
+}
+
+/// One stage of a [`Scalable`] as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StageInfo {
+    /// What it is.
+    pub kind: StageKind,
+    /// Number of bits.
+    pub bits: u64,
+    /// Bits set for a key.
+    pub probes: u32,
+    /// Keys planned for.
+    pub capacity: u64,
+    /// Keys counted.
+    pub len: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Stage {
+    Bloom(Bloom),
+    Blocked(BlockedBloom),
+}
+
+impl Stage {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        match self {
+            Self::Bloom(stage) => stage.insert_hash(hash),
+            Self::Blocked(stage) => stage.insert_hash(hash),
+        }
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        match self {
+            Self::Bloom(stage) => stage.contains_hash(hash),
+            Self::Blocked(stage) => stage.contains_hash(hash),
+        }
+    }
+
+    #[inline]
+    fn touch(&self, hash: u64) {
+        match self {
+            Self::Bloom(stage) => stage.touch(hash),
+            Self::Blocked(stage) => stage.touch(hash),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Bloom(stage) => stage.clear(),
+            Self::Blocked(stage) => stage.clear(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let info = self.info();
+        info.len >= info.capacity
+    }
+
+    fn info(&self) -> StageInfo {
+        match self {
+            Self::Bloom(stage) => StageInfo {
+                kind: StageKind::Bloom,
+                bits: stage.params().bits(),
+                probes: stage.params().probes(),
+                capacity: stage.params().capacity(),
+                len: stage.len(),
+            },
+            Self::Blocked(stage) => StageInfo {
+                kind: StageKind::Blocked,
+                bits: stage.params().bits(),
+                probes: LANES,
+                capacity: stage.params().capacity(),
+                len: stage.len(),
+            },
+        }
+    }
+
+    fn estimate_len(&self) -> f64 {
+        match self {
+            Self::Bloom(stage) => stage.estimate_len(),
+            Self::Blocked(stage) => stage.estimate_len(),
+        }
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        match self {
+            Self::Bloom(stage) => stage.estimate_rate(),
+            Self::Blocked(stage) => stage.estimate_rate(),
+        }
+    }
+
+    fn words(&self) -> &[u64] {
+        match self {
+            Self::Bloom(stage) => stage.words(),
+            Self::Blocked(stage) => stage.words(),
+        }
+    }
+
+    /// The stage's line of the table: what the header of its own file would say.
+    ///
+    /// ```text
+    /// kind, len, capacity, lines of payload, four parameters
+    /// ```
+    fn encode(&self) -> [u64; LINE_WORDS] {
+        let header = match self {
+            Self::Bloom(stage) => stage.encode().header,
+            Self::Blocked(stage) => stage.encode().header,
+        };
+        let lines = (self.words().len() / LINE_WORDS) as u64;
+        let [a, b, c, d] = header.first_params();
+        [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
+    }
+
+    /// The stage whose words start at line `start` of the payload, and the line behind them.
+    fn decode(
+        line: [u64; LINE_WORDS],
+        hash_fn: HashFn,
+        payload: &Words,
+        start: usize,
+    ) -> Result<(Self, usize), DecodeError> {
+        let [kind, len, capacity, lines, a, b, c, d] = line;
+        if len > capacity {
+            return Err(DecodeError::Invalid { what: "stage length", value: len });
+        }
+        let section = usize::try_from(lines).ok().and_then(|lines| payload.section(start, lines));
+        let words = section.ok_or(DecodeError::Invalid { what: "stage size", value: lines })?;
+        let end = start + words.len() / LINE_WORDS;
+        let parts = |kind| {
+            let header = Header::new(kind, hash_fn, len, capacity).with_params(&[a, b, c, d]);
+            Parts { header, words }
+        };
+        let stage = match u16::try_from(kind).ok().and_then(Kind::from_number) {
+            Some(Kind::Bloom) => Self::Bloom(Bloom::decode(parts(Kind::Bloom))?),
+            Some(Kind::Blocked) => Self::Blocked(BlockedBloom::decode(parts(Kind::Blocked))?),
+            _ => return Err(DecodeError::Invalid { what: "stage kind", value: kind }),
+        };
+        Ok((stage, end))
+    }
+}
+
+/// A filter that grows with its keys and still keeps its rate.
+///
+/// ```
+/// use ironbloom::Scalable;
+/// let mut seen = Scalable::with_rate(1000, 0.01)?;    // room for 1,000 keys at first
+/// for key in 0..10_000u32 {
+///     seen.insert(key.to_le_bytes())?;                // Err only if there is no memory to grow
+/// }
+/// assert!(seen.contains(9_999u32.to_le_bytes()));     // never wrong
+/// assert_eq!(seen.stages().len(), 4);                 // 1,000 + 2,000 + 4,000 + 8,000
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scalable {
+    params: ScalableParams,
+    hash_fn: HashFn,
+    /// Never empty; the last one takes the inserts.
+    stages: Vec<Stage>,
+}
+
+impl Scalable {
+    /// A chain of one empty stage. Fails only if the memory is not to be had.
+    pub fn new(params: ScalableParams, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Ok(Self { params, hash_fn, stages: vec![params.stage(0, hash_fn)?] })
+    }
+
+    /// A chain with room for `initial_capacity` keys at first that keeps `rate` however far it grows.
+    pub fn with_rate(initial_capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(ScalableParams::new(initial_capacity, rate)?, HashFn::default())
+    }
+
+    /// Inserts a key unless some stage has it. `Ok(true)` if it was new, that is, certainly not in the filter
+    /// before. An error means that the memory for a further stage was not to be had, and that nothing changed.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, ParamError> {
+        self.insert_hash(self.hash_fn.hash(key))
+    }
+
+    /// Inserts a key by its hash. `Ok(true)` if it was new.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ParamError> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        if self.newest().is_full() {
+            self.grow()?;
+        }
+        Ok(self.newest().insert_hash(hash))
+    }
+
+    fn newest(&mut self) -> &mut Stage {
+        self.stages.last_mut().expect("a chain has a stage")
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<(), ParamError> {
+        self.stages.push(self.params.stage(self.stages.len(), self.hash_fn)?);
+        Ok(())
+    }
+
+    /// Inserts many hashes, overlapping the waits for memory. After an error the hashes before the one that
+    /// found no room are in, and none behind it.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), ParamError> {
+        self.insert_each(hashes, &mut [])
+    }
+
+    /// Inserts many hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a hash that comes
+    /// twice is new at most the first time. Overlaps the waits for memory. Hashes without an entry in `new` are
+    /// inserted all the same. After an error, as [`insert_hashes`](Self::insert_hashes); the entries of what was
+    /// not inserted are left alone.
+    pub fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), ParamError> {
+        let mut outcome = Ok(());
+        for_each_prefetched(self, hashes, Self::touch, |filter, i, hash| {
+            if outcome.is_ok() {
+                match (filter.insert_hash(hash), new.get_mut(i)) {
+                    (Ok(was_new), Some(entry)) => *entry = was_new,
+                    (Ok(_), None) => {}
+                    (Err(error), _) => outcome = Err(error),
+                }
+            }
+        });
+        outcome
+    }
+
+    /// Might the key be here? False is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hash_fn.hash(key))
+    }
+
+    /// Might the key with this hash be here? False is certain.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+    }
+
+    /// Asks for the lines of a hash in all stages.
+    #[inline]
+    fn touch(&self, hash: u64) {
+        for stage in &self.stages {
+            stage.touch(hash);
+        }
+    }
+
+    /// Removes all keys, and all stages but the first.
+    pub fn clear(&mut self) {
+        self.stages.truncate(1);
+        self.newest().clear();
+    }
+
+    /// Keys counted: inserts that were new.
+    pub fn len(&self) -> u64 {
+        self.stages().map(|stage| stage.len).fold(0, u64::saturating_add)
+    }
+
+    /// True if nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of distinct keys estimated from the bits set: the sum over the stages.
+    pub fn estimate_len(&self) -> f64 {
+        self.stages.iter().map(Stage::estimate_len).sum()
+    }
+
+    /// The rate right now, from the bits set: 1 − Π (1 − rate of stage i).
+    pub fn estimate_rate(&self) -> f64 {
+        // The logarithm of the product: 1 − x would lose the digits of a small x.
+        -self.stages.iter().map(|stage| (-stage.estimate_rate()).ln_1p()).sum::<f64>().exp_m1()
+    }
+
+    /// Always false: the filter grows instead. For symmetry with the other kinds.
+    pub fn is_over_capacity(&self) -> bool {
+        false
+    }
+
+    /// Keys that the stages there are have room for.
+    pub fn capacity(&self) -> u64 {
+        self.stages().map(|stage| stage.capacity).fold(0, u64::saturating_add)
+    }
+
+    /// The stages as they are, oldest first.
+    pub fn stages(&self) -> impl ExactSizeIterator<Item = StageInfo> {
+        self.stages.iter().map(Stage::info)
+    }
+
+    /// The plan.
+    pub fn params(&self) -> ScalableParams {
+        self.params
+    }
+
+    /// The hash function.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// Bytes of bits.
+    pub fn size_in_bytes(&self) -> usize {
+        self.stages.iter().map(|stage| size_of_val(stage.words())).sum()
+    }
+}
+
+impl Filter for Scalable {
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+/// The payload is a table with a line for each stage, then the words of the stages. The capacity in the header is
+/// the initial one; the parameters are rate, growth, tightening, kind of stages and number of stages.
+impl Persist for Scalable {
+    fn encode(&self) -> Image<'_> {
+        let [rate, growth, tightening, kind] = self.params.encode();
+        let table = self.stages.iter().flat_map(Stage::encode).collect();
+        let image =
+            Image::new(Kind::Scalable, self.hash_fn, self.len(), self.params.initial_capacity)
+                .params(&[rate, growth, tightening, kind, self.stages.len() as u64])
+                .owned_section(table);
+        self.stages.iter().fold(image, |image, stage| image.section(stage.words()))
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Scalable)?;
+        let [rate, growth, tightening, kind, count] = header.first_params();
+        let fields = [rate, growth, tightening, kind];
+        let params = ScalableParams::decode(fields, header.capacity)?;
+        if !(1..=MAX_STAGES as u64).contains(&count) {
+            return Err(DecodeError::Invalid { what: "number of stages", value: count });
+        }
+        let found = parts.words.size_in_bytes() as u64;
+        let mut end = count as usize;
+        let table = parts.words.get(..end * LINE_WORDS).ok_or(DecodeError::Length {
+            expected: (end * size_of::<[u64; LINE_WORDS]>()) as u64,
+            found,
+        })?;
+        let mut stages = Vec::with_capacity(end);
+        for line in table.chunks_exact(LINE_WORDS) {
+            let line = std::array::from_fn(|i| line[i]);
+            let (stage, next) = Stage::decode(line, header.hash_fn, &parts.words, end)?;
+            stages.push(stage);
+            end = next;
+        }
+        let expected = (end * size_of::<[u64; LINE_WORDS]>()) as u64;
+        if expected != found {
+            return Err(DecodeError::Length { expected, found });
+        }
+        let filter = Self { params, hash_fn: header.hash_fn, stages };
+        if filter.len() != header.len {
+            return Err(DecodeError::Invalid { what: "number of keys", value: header.len });
+        }
+        Ok(filter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    fn grown(kind: StageKind) -> Scalable {
+        let params = ScalableParams::new(100, 0.01).unwrap().with_stages_of(kind);
+        let mut filter = Scalable::new(params, HashFn::default()).unwrap();
+        let hashes: Vec<u64> = (0..1000).map(mix64).collect();
+        filter.insert_hashes(&hashes).unwrap();
+        assert_eq!(filter.stages().len(), 4);
+        filter
+    }
+
+    fn decode(image: &Image<'_>) -> Result<Scalable, DecodeError> {
+        let words: Vec<u64> = image.sections.iter().flat_map(|s| s.iter().copied()).collect();
+        let mut payload = Words::zeroed(words.len() as u64 * 64).unwrap();
+        payload.to_mut().copy_from_slice(&words);
+        Scalable::decode(Parts { header: image.header.clone(), words: payload })
+    }
+
+    #[test]
+    fn a_blocked_stage_too_strict_for_its_hash_becomes_a_bloom_stage() {
+        let params = ScalableParams::new(1000, 1e-6).unwrap().with_stages_of(StageKind::Blocked);
+        let kind = |i| params.stage(i, HashFn::default()).unwrap().info().kind;
+        assert_eq!(kind(0), StageKind::Blocked);
+        assert_eq!(kind(12), StageKind::Bloom);
+    }
+
+    #[test]
+    fn a_stage_too_strict_for_any_hash_is_planned_at_the_floor() {
+        let params = ScalableParams::new(1, 1e-18).unwrap().with_tightening(1e-300).unwrap();
+        for i in 0..10 {
+            let Stage::Bloom(stage) = params.stage(i, HashFn::default()).unwrap() else { panic!() };
+            let capacity = stage.params().capacity();
+            assert!(
+                stage.params().rate_at(capacity) <= 1e-18_f64.max(sizing::hash_floor(capacity))
+            );
+        }
+    }
+
+    #[test]
+    fn growth_without_end_is_refused_for_lack_of_memory() {
+        let params = ScalableParams::new(1_000_000_000_000_000, 0.01).unwrap();
+        assert!(matches!(params.stage(40, HashFn::default()), Err(ParamError::Memory { .. })));
+        let params = ScalableParams::new(1, 0.01).unwrap();
+        assert!(matches!(params.stage(63, HashFn::default()), Err(ParamError::Memory { .. })));
+        assert!(params.stage(MAX_STAGES, HashFn::default()).is_err());
+    }
+
+    /// A file whose stages are full and whose next stage cannot be had: the insert is refused, nothing changes.
+    #[test]
+    fn an_insert_that_cannot_grow_changes_nothing() {
+        let mut filter = grown(StageKind::Bloom);
+        filter.params.initial_capacity = 1_000_000_000_000_000;
+        let room = filter.capacity() - filter.len();
+        let hashes: Vec<u64> = (1000..3000).map(mix64).collect();
+        let mut new = vec![false; hashes.len()];
+        let refused = filter.insert_each(&hashes, &mut new);
+        assert!(matches!(refused, Err(ParamError::Memory { .. })), "{refused:?}");
+        assert_eq!(new.iter().filter(|&&new| new).count() as u64, room);
+        let before = filter.clone();
+        let absent = hashes.iter().copied().find(|&hash| !filter.contains_hash(hash)).unwrap();
+        assert!(filter.insert_hash(absent).is_err());
+        assert_eq!(filter, before);
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_its_payload_is_refused() {
+        for kind in [StageKind::Bloom, StageKind::Blocked] {
+            let filter = grown(kind);
+            assert_eq!(decode(&filter.encode()).as_ref(), Ok(&filter));
+            for word in 0..4 * LINE_WORDS {
+                for value in [0, 1, 5, 1 << 20, 1 << 58, u64::MAX / 512, u64::MAX] {
+                    let mut image = filter.encode();
+                    let table = image.sections[0].to_mut();
+                    let changed = table[word] != value;
+                    table[word] = value;
+                    // Form, scheme, capacity and probes have other values that make a filter.
+                    if let Ok(mut other) = decode(&image) {
+                        assert!(
+                            !changed || [1, 2, 5, 6, 7].contains(&(word % LINE_WORDS)),
+                            "{word} {value}"
+                        );
+                        other.insert_hash(mix64(5000)).unwrap();
+                        assert!(other.contains_hash(mix64(5000)) && other.capacity() > 0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_that_no_chain_has_are_refused() {
+        let filter = grown(StageKind::Bloom);
+        let nan = f64::NAN.to_bits();
+        let wrong = [(0, nan), (0, 0), (0, 2f64.to_bits()), (1, 1), (1, 17), (2, nan), (2, 0)];
+        let counts = [(3, 2), (4, 0), (4, 3), (4, 5), (4, 65), (4, u64::MAX)];
+        for (param, value) in wrong.into_iter().chain(counts) {
+            let mut image = filter.encode();
+            image.header.params[param] = value;
+            assert!(decode(&image).is_err(), "{param} {value}");
+        }
+        for (len, capacity) in [(999_999, 100), (filter.len(), 0), (filter.len(), u64::MAX)] {
+            let mut image = filter.encode();
+            (image.header.len, image.header.capacity) = (len, capacity);
+            assert!(decode(&image).is_err(), "{len} {capacity}");
+        }
+        let mut image = filter.encode();
+        image.sections.push(vec![0; LINE_WORDS].into());
+        assert!(matches!(decode(&image), Err(DecodeError::Length { .. })));
+    }
+}
