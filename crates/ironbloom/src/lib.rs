@@ -37,6 +37,7 @@
 //!
 //! A file of unknown kind is read as an [`AnyFilter`].
 
+pub mod any;
 pub mod atomic;
 mod bitmap;
 mod blocked;
@@ -56,6 +57,7 @@ mod scalable;
 pub mod sizing;
 mod windowed;
 
+pub use any::AnyFilter;
 pub use atomic::{AtomicBlockedBloom, AtomicBloom};
 pub use bitmap::{Bitmap, OutOfBounds, Rank};
 pub use blocked::{

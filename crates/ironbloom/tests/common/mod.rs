@@ -7,9 +7,9 @@ use ironbloom::*;
 
 /// A representative of a kind: how to make it from hashes, for a capacity and a rate.
 #[derive(Clone, Copy)]
-pub struct Config {
-    pub name: &'static str,
-    pub build: fn(&[u64], u64, f64) -> AnyFilter,
+pub(crate) struct Config {
+    pub(crate) name: &'static str,
+    pub(crate) build: fn(&[u64], u64, f64) -> AnyFilter,
 }
 
 const HASH: HashFn = HashFn::Xxh3 { seed: 0 };
@@ -31,7 +31,7 @@ fn scalable(capacity: u64, rate: f64, of: StageKind) -> AnyFilter {
 }
 
 /// All kinds but the bitmap, whose keys are integers.
-pub const FILTERS: [Config; 13] = [
+pub(crate) const FILTERS: [Config; 13] = [
     Config {
         name: "bloom",
         build: |hashes, n, p| {
@@ -92,23 +92,23 @@ pub const FILTERS: [Config; 13] = [
 ];
 
 /// Distinct well-mixed hashes; streams never share one (mix64 is a bijection).
-pub fn hashes(stream: u64, count: u64) -> Vec<u64> {
+pub(crate) fn hashes(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| mix64(stream << 36 | i)).collect()
 }
 
 /// How many of `hashes` a filter says it may have.
-pub fn found(filter: &AnyFilter, hashes: &[u64]) -> u64 {
+pub(crate) fn found(filter: &AnyFilter, hashes: &[u64]) -> u64 {
     let mut found = vec![false; hashes.len()];
     filter.contains_hashes(hashes, &mut found);
     found.iter().filter(|&&found| found).count() as u64
 }
 
 /// The upper end of a binomial confidence interval around `rate`, 4.5 sigma wide: one in 300,000 by chance.
-pub fn upper_bound(rate: f64, trials: u64) -> f64 {
+pub(crate) fn upper_bound(rate: f64, trials: u64) -> f64 {
     rate + 4.5 * (rate * (1.0 - rate) / trials as f64).sqrt()
 }
 
 /// The lower end of the same interval.
-pub fn lower_bound(rate: f64, trials: u64) -> f64 {
+pub(crate) fn lower_bound(rate: f64, trials: u64) -> f64 {
     rate - 4.5 * (rate * (1.0 - rate) / trials as f64).sqrt()
 }
