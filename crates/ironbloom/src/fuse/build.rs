@@ -236,6 +236,9 @@ mod tests {
             sorted_distinct(&hashes, mix64(0), &mut keys).unwrap();
             let layout = Layout::for_attempt(crowd, Arity::Three, mix64(0), 0);
             let mut peeling = Peeling::default();
+            zero(&mut peeling.xors, layout.cells().unwrap()).unwrap();
+            zero(&mut peeling.tallies, layout.cells().unwrap()).unwrap();
+            assert_eq!(peeling.tally::<3>(&layout, &keys), crowd < 64);
             assert!(!peeling.peel::<3>(&layout, &mut keys).unwrap());
             let (layout, _, len) = build_with(&hashes, Arity::Three);
             assert_eq!((attempt_of(&layout) > 0, len), (true, crowd));

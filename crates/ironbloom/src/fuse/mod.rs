@@ -429,6 +429,14 @@ mod tests {
         for segment_length in [0, 3, filter.layout.segment_length * 2, 1 << 19, 1 << 63, u64::MAX] {
             assert!(decode(&filter, &|params, _| params[1] = segment_length).is_err());
         }
+        // As many cells as before, but in segments in which an offset would lead outside.
+        let uneven = filter.layout.cells().unwrap() / 4;
+        assert!(!uneven.is_power_of_two());
+        assert_eq!(
+            decode(&filter, &|params, _| params[1..3].copy_from_slice(&[uneven, 2])),
+            Err(DecodeError::Invalid { what: "segment length", value: uneven })
+        );
+        assert!(decode(&empty, &|params, _| params[1] = 0).is_err());
         for segment_count in [0, filter.layout.segment_count * 2, 1 << 46, 1 << 61, u64::MAX] {
             assert!(decode(&filter, &|params, _| params[2] = segment_count).is_err());
         }
