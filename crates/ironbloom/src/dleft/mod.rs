@@ -16,176 +16,36 @@
 //! The least loaded of four evens out so well that at a mean load of 6 no bucket needs a ninth cell: none in 10^5
 //! keys replaced six times over. The stash of 64 is for the day that is not so.
 //!
-//! **Why permutations.** With four independent hashes two keys could agree in remainder and bucket of one subtable
-//! only. The cell there would stand for both, and removing one would remove the other. So each P_i is a bijection
-//! of all fingerprints: equal in one subtable means equal F, hence equal in all, and a cell that matches is the
-//! only one and stands for just this F. The paper multiplies modulo 2^q; here P_i is two Feistel steps, which work
-//! for any number of buckets B and mix better:
+//! Every P_i is a bijection, so that a cell that matches stands for just this key's F: see `fingerprint.rs`.
 //!
-//! ```text
-//! b_i = b + f_i(rem)  mod B          f_i, g_i: mix64 of the argument and a constant
-//! rem_i = rem ^ g_i(b_i)
-//! ```
-//!
-//! A counter at 3 is *stuck*: it stands for three or more and is never counted down again. Distinct keys hardly
-//! ever get there (four of one F among n: n·10^-10 at r = 14), the third insert of one key does.
+//! A counter at 3 is *stuck*: it stands for three or more and is never counted down again, so what it stands for
+//! stays "maybe" until [`DLeft::clear`]. The third insert of one key does that; three of n distinct keys that share
+//! one F do it n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
 
-use crate::error::{
-    DecodeError, Full, MAX_CAPACITY, MergeError, Mismatch, ParamError, check_range, check_rate,
-};
+mod fingerprint;
+mod stash;
+
+pub use fingerprint::DLeftParams;
+
+use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{HashFn, fastrange, mix64};
+use crate::hash::HashFn;
 use crate::kernel::{LINE_BYTES, LINE_WORDS, batch_contains, for_each_prefetched};
 use crate::packed::Packed;
-use crate::sizing;
+use fingerprint::Fingerprint;
+use stash::Stash;
 
 const SUBTABLES: u64 = 4;
 const BUCKET_CELLS: u64 = 8;
-
-/// Cells of a bucket that are full at capacity, on average. At 7 replaced keys begin to overflow.
-const DESIGN_LOAD: u64 = 6;
-
-const MAX_REMAINDER_BITS: u32 = 56;
-const MAX_BUCKETS: u64 = MAX_CAPACITY.div_ceil(SUBTABLES * DESIGN_LOAD);
 
 const COUNTER_BITS: u32 = 2;
 
 /// The greatest count, which stands for itself and everything above. Also the mask of the counter in a cell.
 const STUCK: u64 = 3;
 
-/// Keys of the Feistel steps: the first 512 bits of π behind the point.
-const BUCKET_KEYS: [u64; SUBTABLES as usize] =
-    [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
-const REMAINDER_KEYS: [u64; SUBTABLES as usize] =
-    [0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6c, 0xc0ac_29b7_c97c_50dd, 0x3f84_d5b5_b547_0917];
-
-/// What a filter knows of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Fingerprint {
-    bucket: u64,
-    remainder: u64,
-}
-
-/// The validated shape of a [`DLeft`]: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DLeftParams {
-    buckets: u64,
-    remainder_bits: u32,
-    capacity: u64,
-}
-
-impl DLeftParams {
-    /// The least filter that holds `capacity` keys at `rate`.
-    pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
-        check_rate(capacity, rate)?;
-        let bits = sizing::dleft_remainder_bits(buckets_for(capacity), capacity, rate);
-        Self::with_remainder_bits(capacity, bits.max(1))
-    }
-
-    /// A filter for `capacity` keys with remainders of just so many bits, 1 to 56. Each bit halves the rate.
-    pub fn with_remainder_bits(capacity: u64, remainder_bits: u32) -> Result<Self, ParamError> {
-        check_range("capacity", capacity, 1, MAX_CAPACITY)?;
-        Self::checked(buckets_for(capacity), remainder_bits, capacity)
-    }
-
-    fn checked(buckets: u64, remainder_bits: u32, capacity: u64) -> Result<Self, ParamError> {
-        let widest = u64::from(MAX_REMAINDER_BITS);
-        check_range("remainder bits", u64::from(remainder_bits), 1, widest)?;
-        check_range("buckets", buckets, 1, MAX_BUCKETS)?;
-        check_range("capacity", capacity, 1, u64::MAX)?;
-        Ok(Self { buckets, remainder_bits, capacity })
-    }
-
-    /// Number of buckets in each of the four subtables.
-    pub fn buckets(&self) -> u64 {
-        self.buckets
-    }
-
-    /// Bits of a key's remainder.
-    pub fn remainder_bits(&self) -> u32 {
-        self.remainder_bits
-    }
-
-    /// Number of bits of all cells.
-    pub fn bits(&self) -> u64 {
-        self.cells() * u64::from(self.width())
-    }
-
-    /// Keys planned for.
-    pub fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// The rate expected with `len` distinct keys in it.
-    pub fn rate_at(&self, len: u64) -> f64 {
-        sizing::dleft_rate(self.buckets, self.remainder_bits, len)
-    }
-
-    fn cells(&self) -> u64 {
-        SUBTABLES * self.buckets * BUCKET_CELLS
-    }
-
-    /// Bits of a cell.
-    fn width(&self) -> u32 {
-        self.remainder_bits + COUNTER_BITS
-    }
-
-    /// The true fingerprint of a hash.
-    #[inline]
-    fn fingerprint(&self, hash: u64) -> Fingerprint {
-        Fingerprint {
-            bucket: fastrange(hash, self.buckets),
-            remainder: mix64(hash) >> (64 - self.remainder_bits),
-        }
-    }
-
-    /// P_i: the fingerprint as it is kept in a subtable.
-    #[inline]
-    fn permute(&self, subtable: u64, fingerprint: Fingerprint) -> Fingerprint {
-        let moved = fingerprint.bucket + self.bucket_step(subtable, fingerprint.remainder);
-        let bucket = if moved < self.buckets { moved } else { moved - self.buckets };
-        let remainder = fingerprint.remainder ^ self.remainder_step(subtable, bucket);
-        Fingerprint { bucket, remainder }
-    }
-
-    /// The inverse of [`permute`](Self::permute).
-    fn restore(&self, subtable: u64, image: Fingerprint) -> Fingerprint {
-        let remainder = image.remainder ^ self.remainder_step(subtable, image.bucket);
-        let step = self.bucket_step(subtable, remainder);
-        let moved = image.bucket + self.buckets - step;
-        let bucket = if moved < self.buckets { moved } else { moved - self.buckets };
-        Fingerprint { bucket, remainder }
-    }
-
-    #[inline]
-    fn bucket_step(&self, subtable: u64, remainder: u64) -> u64 {
-        fastrange(mix64(remainder ^ BUCKET_KEYS[subtable as usize]), self.buckets)
-    }
-
-    #[inline]
-    fn remainder_step(&self, subtable: u64, bucket: u64) -> u64 {
-        mix64(bucket ^ REMAINDER_KEYS[subtable as usize]) >> (64 - self.remainder_bits)
-    }
-
-    /// First cell of a bucket.
-    #[inline]
-    fn bucket_start(&self, subtable: u64, bucket: u64) -> u64 {
-        (subtable * self.buckets + bucket) * BUCKET_CELLS
-    }
-
-    fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
-        Mismatch::unless_equal("number of buckets", self.buckets, other.buckets)?;
-        Mismatch::unless_equal("remainder bits", self.remainder_bits, other.remainder_bits)
-    }
-}
-
-fn buckets_for(capacity: u64) -> u64 {
-    capacity.div_ceil(SUBTABLES * DESIGN_LOAD)
-}
-
-/// A filter from which keys can be removed, however often they were inserted.
+/// A filter from which keys can be removed, half the size of a [`CountingBloom`](crate::CountingBloom).
 ///
 /// Remove only what was inserted. A key that never was, but is a false positive, shares its fingerprint with one
 /// that was: removing it removes that one, which is then reported absent.
@@ -469,86 +329,7 @@ impl DLeft {
 
     /// Bytes of cells and stash.
     pub fn size_in_bytes(&self) -> usize {
-        self.cells.words().size_in_bytes() + self.stash.0.len() * size_of::<u64>()
-    }
-}
-
-/// The fingerprints whose four buckets were full: for each its bucket, then its cell, in two words.
-///
-/// Whole lines of four entries, as many as are needed, since that is how they stand in the file. An entry of zeros
-/// is empty.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Stash(Vec<u64>);
-
-impl Stash {
-    const MAX_ENTRIES: u64 = 64;
-    const ENTRY_WORDS: usize = 2;
-    const MAX_LINES: u64 = Self::MAX_ENTRIES / (LINE_WORDS / Self::ENTRY_WORDS) as u64;
-
-    fn lines(&self) -> u64 {
-        (self.0.len() / LINE_WORDS) as u64
-    }
-
-    fn cell(&self, entry: usize) -> u64 {
-        self.0[entry * Self::ENTRY_WORDS + 1]
-    }
-
-    /// Changes an entry; a cell of 0 frees it.
-    fn set_cell(&mut self, entry: usize, cell: u64) {
-        let at = entry * Self::ENTRY_WORDS;
-        self.0[at + 1] = cell;
-        if cell == 0 {
-            self.0[at] = 0;
-            let used = self.0.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
-            self.0.truncate(used.next_multiple_of(LINE_WORDS));
-        }
-    }
-
-    #[inline]
-    fn find(&self, wanted: Fingerprint) -> Option<usize> {
-        self.0.chunks_exact(Self::ENTRY_WORDS).position(|entry| {
-            let kept = Fingerprint { bucket: entry[0], remainder: entry[1] >> COUNTER_BITS };
-            entry[1] & STUCK != 0 && kept == wanted
-        })
-    }
-
-    /// False if there is no room.
-    fn insert(&mut self, fingerprint: Fingerprint, count: u64) -> bool {
-        let mut entries = self.0.chunks_exact(Self::ENTRY_WORDS);
-        let at = match entries.position(|entry| entry[1] == 0) {
-            Some(entry) => entry * Self::ENTRY_WORDS,
-            None if self.lines() < Self::MAX_LINES => {
-                let end = self.0.len();
-                self.0.resize(end + LINE_WORDS, 0);
-                end
-            }
-            None => return false,
-        };
-        self.0[at] = fingerprint.bucket;
-        self.0[at + 1] = fingerprint.remainder << COUNTER_BITS | count;
-        true
-    }
-
-    fn entries(&self) -> impl Iterator<Item = (Fingerprint, u64)> {
-        let used = self.0.chunks_exact(Self::ENTRY_WORDS).filter(|entry| entry[1] != 0);
-        used.map(|entry| {
-            let remainder = entry[1] >> COUNTER_BITS;
-            (Fingerprint { bucket: entry[0], remainder }, entry[1] & STUCK)
-        })
-    }
-
-    /// The stash from a file, no entry believed before it is checked.
-    fn decode(words: &[u64], params: &DLeftParams) -> Result<Self, DecodeError> {
-        for entry in words.chunks_exact(Self::ENTRY_WORDS) {
-            let [bucket, cell] = [entry[0], entry[1]];
-            if bucket >= params.buckets || cell == 0 && bucket != 0 {
-                return Err(DecodeError::Invalid { what: "bucket in the stash", value: bucket });
-            }
-            if cell >> params.width() != 0 || cell != 0 && cell & STUCK == 0 {
-                return Err(DecodeError::Invalid { what: "cell in the stash", value: cell });
-            }
-        }
-        Ok(Self(words.to_vec()))
+        self.cells.words().size_in_bytes() + size_of_val(self.stash.words())
     }
 }
 
@@ -568,7 +349,7 @@ impl Persist for DLeft {
         Image::new(Kind::DLeft, self.hash_fn, self.len, params.capacity)
             .params(&[params.buckets, u64::from(params.remainder_bits), self.stash.lines()])
             .section(self.cells.words())
-            .section(&self.stash.0)
+            .section(self.stash.words())
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
@@ -598,8 +379,8 @@ impl Persist for DLeft {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::mix64;
     use crate::kernel::Words;
-    use proptest::prelude::*;
     use std::collections::HashSet;
 
     fn external(capacity: u64, remainder_bits: u32) -> DLeft {
@@ -610,50 +391,6 @@ mod tests {
     /// With one bucket a subtable there is room for 32 fingerprints, and for 64 more in the stash.
     fn one_bucket() -> DLeft {
         external(1, 32)
-    }
-
-    #[test]
-    fn the_widest_filter_can_be_counted_in_bits() {
-        let params = DLeftParams::with_remainder_bits(MAX_CAPACITY, MAX_REMAINDER_BITS).unwrap();
-        assert_eq!(params.buckets, MAX_BUCKETS);
-        assert!(Packed::bits_for(params.cells(), params.width()).unwrap() < 1 << 60);
-    }
-
-    #[test]
-    fn every_permutation_reaches_every_fingerprint_once() {
-        for (buckets, remainder_bits) in [(1, 6), (7, 5), (64, 3), (100, 4)] {
-            let params = DLeftParams::checked(buckets, remainder_bits, 1).unwrap();
-            for subtable in 0..SUBTABLES {
-                let mut images = HashSet::new();
-                for bucket in 0..buckets {
-                    for remainder in 0..1 << remainder_bits {
-                        let image = params.permute(subtable, Fingerprint { bucket, remainder });
-                        assert!(image.bucket < buckets && image.remainder >> remainder_bits == 0);
-                        images.insert(image);
-                    }
-                }
-                assert_eq!(images.len() as u64, buckets << remainder_bits);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn restoring_undoes_the_permutation(
-            buckets in 1..=MAX_BUCKETS,
-            remainder_bits in 1..=MAX_REMAINDER_BITS,
-            hash: u64,
-        ) {
-            let params = DLeftParams::checked(buckets, remainder_bits, 1).unwrap();
-            let fingerprint = params.fingerprint(hash);
-            prop_assert!(fingerprint.bucket < buckets);
-            prop_assert_eq!(fingerprint.remainder >> remainder_bits, 0);
-            for subtable in 0..SUBTABLES {
-                let image = params.permute(subtable, fingerprint);
-                prop_assert!(image.bucket < buckets && image.remainder >> remainder_bits == 0);
-                prop_assert_eq!(params.restore(subtable, image), fingerprint);
-            }
-        }
     }
 
     /// Remainders so short that many keys share a fingerprint, and more keys than planned, so that some are stashed.
@@ -738,7 +475,7 @@ mod tests {
         assert!(decode(&filter, |parts| parts.header.kind = Kind::Cuckoo).is_err());
         assert!(decode(&filter, |parts| parts.header.capacity = 0).is_err());
         for (param, wrong) in [
-            (0, [0, 2, 100, MAX_BUCKETS, 1 << 58, u64::MAX]),
+            (0, [0, 2, 100, 1 << 45, 1 << 58, u64::MAX]),
             (1, [0, 57, 62, 63, 1 << 32 | 32, u64::MAX]),
             (2, [0, 1, 3, 17, 1 << 61, u64::MAX]),
         ] {
@@ -748,6 +485,16 @@ mod tests {
             }
         }
         assert!(decode(&filter, |parts| parts.words = Words::zeroed(0).unwrap()).is_err());
+        let with_stash_of = |lines: u64| {
+            decode(&filter, |parts| {
+                let cells = filter.cells.words().len() as u64 * 64;
+                parts.words = Words::zeroed(cells + lines * 512).unwrap();
+                parts.header.params[2] = lines;
+            })
+        };
+        assert!(with_stash_of(16).is_ok());
+        let too_long = DecodeError::Invalid { what: "stash lines", value: 17 };
+        assert_eq!(with_stash_of(17), Err(too_long));
     }
 
     #[test]
