@@ -16,7 +16,7 @@ const MAX_BUCKETS: u64 = 1 << 48;
 ///
 /// ```text
 /// slack   f = 4          f = 5           f = 6          f = 7          f = 8 to 13
-/// 3                                      4 of 1.0 M     0 of 1.0 M     3 of 2.5 M
+/// 3                                      4 of 1.0 M     0 of 1.0 M     3 of 3.0 M
 /// 4       6 of 0.5 M     53 of 0.5 M     0 of 1.0 M     1 of 1.0 M     0 of 1.5 M
 /// 8       2 of 0.5 M     8 of 0.5 M
 /// ```
