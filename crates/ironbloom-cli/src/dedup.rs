@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::{
-    HashFn, Kind, ParamError, Persist as _, Scalable, ScalableParams, StageKind, Windowed, WindowedParams,
+    HashFn, ParamError, Persist as _, Scalable, ScalableParams, StageKind, Windowed, WindowedParams,
 };
 
 use crate::failure::Advice;
@@ -97,29 +97,31 @@ impl Memory {
                 ));
             }
         };
+        KeyHash::Hash(memory.hash_fn()).of(b"").map_err(|error| file::named(path, error))?;
         memory.refuse_other_options(args).map_err(|error| file::named(path, error))?;
         Ok(memory)
     }
 
     /// A state was made with its own options; others given now would silently not be followed.
     fn refuse_other_options(&self, args: &DedupArgs) -> Result<()> {
-        let (kind, window, rate, hash_fn) = match self {
-            Self::All(f) => (Kind::Scalable, None, f.params().rate(), f.hash_fn()),
-            Self::Window(f) => (Kind::Windowed, Some(f.params().window()), f.params().rate(), f.hash_fn()),
-        };
-        if let KeyHash::Hash(HashFn::External { .. }) = KeyHash::Hash(hash_fn) {
-            bail!("holds hashes of another program");
-        }
-        match (args.window, window) {
-            (Some(asked), None) => bail!("remembers all keys ({kind}), but --window {asked} was asked for"),
-            (Some(asked), Some(made)) if asked != made => {
+        match (self, args.window, args.rate) {
+            (Self::All(_), Some(asked), _) => {
+                bail!("remembers all keys, but --window {asked} was asked for")
+            }
+            (Self::Window(filter), Some(asked), _) if asked != filter.params().capacity() => {
+                let made = filter.params().capacity();
                 bail!("was made with --window {made}, but --window {asked} was asked for")
             }
-            _ => {}
-        }
-        match args.rate {
-            Some(asked) if (asked / rate - 1.0).abs() > 1e-9 => {
-                bail!("was made with --rate {rate}, but --rate {asked} was asked for")
+            (Self::All(filter), _, Some(asked)) if asked != filter.params().rate() => {
+                let made = filter.params().rate();
+                bail!("was made with --rate {made}, but --rate {asked} was asked for")
+            }
+            (Self::Window(filter), _, Some(asked)) => {
+                let params = filter.params();
+                if WindowedParams::for_keys(params.capacity(), asked)? != params {
+                    bail!("was made with another rate ({:e}), but --rate {asked} was asked for", params.rate())
+                }
+                Ok(())
             }
             _ => Ok(()),
         }

@@ -125,7 +125,7 @@ fn parameters(filter: &AnyFilter) -> Record {
                 ("buckets", Cell::count(f.params().buckets())),
                 ("fingerprint bits", Cell::count(f.params().fingerprint_bits().into())),
                 ("layout", Cell::text(if packed { "packed" } else { "plain" })),
-                ("load", Cell::float(f.load(), 3)),
+                ("load", Cell::float(f.fill(), 3)),
                 ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
             ]
         }
@@ -145,7 +145,9 @@ fn parameters(filter: &AnyFilter) -> Record {
         }
         AnyFilter::Windowed(f) => vec![
             ("probes", Cell::count(f.params().probes().into())),
+            ("slices", Cell::count((f.params().probes() + f.params().ages()).into())),
             ("generation", Cell::count(f.params().generation())),
+            ("rate at worst", Cell::rate(f.params().rate())),
         ],
         _ => Record::new(),
     }

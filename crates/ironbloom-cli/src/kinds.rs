@@ -113,7 +113,7 @@ impl KindArg {
             Self::Fuse | Self::Fuse4 => {
                 let params = self.fuse(rate)?;
                 let cells = params.arity().cells();
-                Shape { bits: params.bits(capacity)?, probes: cells, lines: cells, rate: params.rate() }
+                Shape { bits: params.bits(capacity), probes: cells, lines: cells, rate: params.rate() }
             }
             Self::Scalable => {
                 let params = ScalableParams::new(capacity, rate)?;
@@ -123,7 +123,7 @@ impl KindArg {
             Self::Windowed => {
                 let params = WindowedParams::for_keys(capacity, rate)?;
                 let probes = params.probes();
-                Shape { bits: params.bits(), probes, lines: probes, rate: params.rate_at_worst() }
+                Shape { bits: params.bits(), probes, lines: probes, rate: params.rate() }
             }
             Self::Bitmap => Shape { bits: capacity, probes: 1, lines: 1, rate: 0.0 },
         })

@@ -115,14 +115,18 @@ impl ScalableParams {
         self.stages_of
     }
 
+    /// The rate planned for stage `i`, counted from 0.
+    pub fn stage_rate(&self, i: u32) -> f64 {
+        sizing::scalable_stage_rate(self.rate, self.tightening, i)
+    }
+
     /// Stage `i`, empty. The module header says why it may be of another kind or rate than the series asks for.
     fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
         check_range("stages", i as u64 + 1, 1, MAX_STAGES as u64)?;
         let i = i as u32;
         let capacity = self.growth.saturating_pow(i).saturating_mul(self.initial_capacity);
         let capacity = capacity.min(MAX_CAPACITY);
-        let rate = sizing::scalable_stage_rate(self.rate, self.tightening, i)
-            .max(sizing::hash_floor(capacity));
+        let rate = self.stage_rate(i).max(sizing::hash_floor(capacity));
         if self.stages_of == StageKind::Blocked
             && let Ok(params) = BlockedBloomParams::for_rate(capacity, rate)
         {

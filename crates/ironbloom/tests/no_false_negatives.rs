@@ -224,7 +224,7 @@ fn clearing_forgets_everything() {
     let mut cuckoo = Cuckoo::with_rate(100, 0.01).unwrap();
     cuckoo.insert_hashes(&keys).unwrap();
     cuckoo.clear();
-    assert_eq!((cuckoo.len(), cuckoo.load()), (0, 0.0));
+    assert_eq!((cuckoo.len(), cuckoo.fill()), (0, 0.0));
 }
 
 #[test]

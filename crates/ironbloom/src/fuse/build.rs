@@ -48,7 +48,7 @@ pub(super) fn build<const N: usize>(
 }
 
 impl Layout {
-    fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Self {
+    pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Self {
         let cells_of_a_key = arity.cells();
         let segment_length = sizing::fuse_segment_length(cells_of_a_key, len);
         if len == 0 {

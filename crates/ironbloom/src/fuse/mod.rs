@@ -103,6 +103,12 @@ impl FuseParams {
         self.arity
     }
 
+    /// Bits that a filter of `len` distinct keys takes, unless its construction has to grow the array.
+    pub fn bits(&self, len: u64) -> u64 {
+        let cells = Layout::for_attempt(len, self.arity, 0, 0).cells().unwrap_or(u64::MAX);
+        cells.saturating_mul(u64::from(self.width))
+    }
+
     /// The rate, 2^-w, however many the keys.
     pub fn rate(&self) -> f64 {
         rate_of(self.width)
