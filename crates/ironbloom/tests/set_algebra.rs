@@ -32,9 +32,10 @@ fn filter_of(make: fn() -> AnyFilter, keys: &BTreeSet<u64>) -> AnyFilter {
     filter
 }
 
-/// The bits alone: counts are estimates after a union.
+/// The bits alone, without the header (counts are estimates after a union) and the seal, which depends on it.
 fn bits(filter: &AnyFilter) -> Vec<u8> {
-    filter.to_bytes().split_off(256)
+    let bytes = filter.to_bytes();
+    bytes[256..bytes.len() - 8].to_vec()
 }
 
 fn union(a: &AnyFilter, b: &AnyFilter) -> AnyFilter {
