@@ -26,8 +26,8 @@ fn fill(filter: &mut Cuckoo, set: u64) -> Vec<u64> {
     hashes(set).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect()
 }
 
-/// Loads at the first refusal of 10^6 slots, 2026-07: .942 (f = 4) to .963, the same in both layouts but for
-/// chance.
+/// Loads measured at the first refusal, 10^6 slots: .949 for 4 bits, .955 for 5, .958 to .965 from 6 up, alike in
+/// both layouts.
 fn fills_to_the_load_of_the_paper_and_loses_no_key(layout: CuckooLayout) {
     for fingerprint_bits in [4, 5, 6, 8, 12, 16, 32] {
         if layout == CuckooLayout::Packed && fingerprint_bits == 4 {
@@ -120,7 +120,9 @@ fn removing_an_absent_key_is_refused_and_changes_nothing() {
         let mut filter = with_buckets(1000, 16, layout);
         filter.insert_hashes(&hashes(1).take(3000).collect::<Vec<_>>()).unwrap();
         let before = filter.to_bytes();
-        let absent: Vec<u64> = hashes(2).filter(|&h| !filter.contains_hash(h)).take(3000).collect();
+        let absent: Vec<u64> =
+            hashes(2).take(3000).filter(|&hash| !filter.contains_hash(hash)).collect();
+        assert!(absent.len() > 2900);
         assert!(!absent.into_iter().any(|hash| filter.remove_hash(hash)));
         assert_eq!(filter.to_bytes(), before);
     }
@@ -150,8 +152,8 @@ fn a_cleared_filter_is_a_new_one() {
     assert_eq!(filter, new);
 }
 
-/// At 95 % load, over five sets of keys, within 4.5 sigma of 4·10^6 or more probes. The reference measurement, in
-/// percent: 8 bits 2.95, 10 bits .735, 12 bits .184, 13 bits .091, 16 bits .012.
+/// At 95 % load, within 4.5 sigma. Measured here and in the reference simulation, in percent: 8 bits 2.94 and 2.95,
+/// 10 bits .745 and .735, 12 bits .180 and .184, 13 bits .092 and .091, 16 bits .011 and .012.
 #[test]
 fn measured_rates_are_those_of_the_theory() {
     for (fingerprint_bits, layout, probes) in [

@@ -281,7 +281,7 @@ mod tests {
         for bits in 5..=32 {
             let mut buckets = Buckets::empty(2, bits, CuckooLayout::Packed).unwrap();
             buckets.set(0, [17, 1, EMPTY, 16]);
-            buckets.set(1, [EMPTY, 16, 17, 1]);
+            buckets.set(1, [16, EMPTY, 1, 17]);
             assert_eq!(buckets.bits(0), buckets.bits(1));
         }
     }

@@ -54,6 +54,9 @@ const MAX_KICKS: usize = 500;
 /// Every insert takes a slot, also that of a key which is already there. The two buckets of a key have eight slots, so
 /// the ninth insert of one key is refused however empty the filter is; [`insert_new`](Self::insert_new) stores a key
 /// once.
+///
+/// A packed bucket with bits that no filter writes, as in a damaged file that was mapped unverified, answers "maybe"
+/// for every key; an insert that has to move its fingerprints writes it anew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cuckoo {
     params: CuckooParams,

@@ -181,8 +181,8 @@ impl CuckooParams {
     /// j = (m - i - r) mod m        m even, r odd and from the fingerprint alone
     /// ```
     ///
-    /// i + j = -r (mod m) is the same seen from either side. It is odd, and so is m - r, so j is never i. The XOR
-    /// of the paper needs a power of two, which wastes up to half of the memory.
+    /// i + j = -r (mod m) is the same seen from either side, and odd, so one of the two is even and the other odd:
+    /// j is never i. The XOR of the paper needs a power of two, which wastes up to half of the memory.
     #[inline]
     pub(super) fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
         let r = 2 * fastrange(mix64(u64::from(fingerprint)), self.buckets / 2) + 1;
