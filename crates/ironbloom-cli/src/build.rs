@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
-use ironbloom::{AtomicBlockedBloom, AtomicBloom, Bloom, BlockedBloom, BloomParams, Scheme};
+use ironbloom::{AtomicBlockedBloom, AtomicBloom, BlockedBloom, Bloom, BloomParams, Scheme};
 
 use crate::failure::Advice;
 use crate::input::{self, InputArgs};
@@ -111,10 +111,15 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     }
     file::refuse_same(&args.output, &args.input.inputs)?;
     let filter = match (args.capacity, args.kind) {
-        (Some(capacity), kind) if !kind.wants_distinct_keys() => stream(args, args.create(capacity)?)?,
+        (Some(capacity), kind) if !kind.wants_distinct_keys() => {
+            stream(args, args.create(capacity)?)?
+        }
         (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
         (None, KindArg::Windowed) => {
-            return Err(Advice::new("--kind windowed needs a window", "say how many keys: --capacity 1M"));
+            return Err(Advice::new(
+                "--kind windowed needs a window",
+                "say how many keys: --capacity 1M",
+            ));
         }
         (capacity, _) => from_distinct(args, capacity)?,
     };
@@ -134,13 +139,19 @@ fn stream(args: &BuildArgs, filter: AnyFilter) -> Result<AnyFilter> {
     match filter {
         AnyFilter::Bloom(bloom) if args.threads() > 1 => {
             let shared = Arc::new(AtomicBloom::from(bloom));
-            let insert = { let shared = Arc::clone(&shared); move |hashes: &[u64]| shared.insert_hashes(hashes) };
+            let insert = {
+                let shared = Arc::clone(&shared);
+                move |hashes: &[u64]| shared.insert_hashes(hashes)
+            };
             stream_shared(args, insert)?;
             Ok(AnyFilter::Bloom(sole_owner(shared).into()))
         }
         AnyFilter::Blocked(blocked) if args.threads() > 1 => {
             let shared = Arc::new(AtomicBlockedBloom::from(blocked));
-            let insert = { let shared = Arc::clone(&shared); move |hashes: &[u64]| shared.insert_hashes(hashes) };
+            let insert = {
+                let shared = Arc::clone(&shared);
+                move |hashes: &[u64]| shared.insert_hashes(hashes)
+            };
             stream_shared(args, insert)?;
             let blocked: BlockedBloom = sole_owner(shared).into();
             Ok(AnyFilter::Blocked(blocked))
@@ -159,10 +170,7 @@ fn stream(args: &BuildArgs, filter: AnyFilter) -> Result<AnyFilter> {
 }
 
 /// Workers insert into one shared filter: nothing is left to do in order.
-fn stream_shared(
-    args: &BuildArgs,
-    insert: impl Fn(&[u64]) + Send + Sync + 'static,
-) -> Result<()> {
+fn stream_shared(args: &BuildArgs, insert: impl Fn(&[u64]) + Send + Sync + 'static) -> Result<()> {
     let key_hash = args.key_hash();
     input::for_each_block(
         &args.input,

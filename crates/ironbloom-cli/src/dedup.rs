@@ -72,11 +72,13 @@ impl Memory {
     fn new(args: &DedupArgs) -> Result<Self, ParamError> {
         let rate = args.rate.unwrap_or(DEFAULT_RATE);
         Ok(match args.window {
-            Some(window) => {
-                Self::Window(Windowed::new(WindowedParams::for_keys(window, rate)?, HashFn::default())?)
-            }
+            Some(window) => Self::Window(Windowed::new(
+                WindowedParams::for_keys(window, rate)?,
+                HashFn::default(),
+            )?),
             None => {
-                let params = ScalableParams::new(FIRST_STAGE, rate)?.with_stages_of(StageKind::Blocked);
+                let params =
+                    ScalableParams::new(FIRST_STAGE, rate)?.with_stages_of(StageKind::Blocked);
                 Self::All(Scalable::new(params, HashFn::default())?)
             }
         })
@@ -92,7 +94,11 @@ impl Memory {
             Ok(AnyFilter::Windowed(filter)) => Self::Window(filter),
             Ok(other) => {
                 return Err(Advice::new(
-                    format!("{}: holds a {} filter, not a dedup state", path.display(), other.kind()),
+                    format!(
+                        "{}: holds a {} filter, not a dedup state",
+                        path.display(),
+                        other.kind()
+                    ),
                     "name a new file, and dedup will create it",
                 ));
             }
@@ -119,7 +125,10 @@ impl Memory {
             (Self::Window(filter), _, Some(asked)) => {
                 let params = filter.params();
                 if WindowedParams::for_keys(params.capacity(), asked)? != params {
-                    bail!("was made with another rate ({:e}), but --rate {asked} was asked for", params.rate())
+                    bail!(
+                        "was made with another rate ({:e}), but --rate {asked} was asked for",
+                        params.rate()
+                    )
                 }
                 Ok(())
             }

@@ -50,7 +50,10 @@ pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
 /// Keeps an output from being the input: the file would be gone before it was read.
 pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Result<()> {
     let Ok(output_file) = std::fs::canonicalize(output) else { return Ok(()) };
-    if inputs.iter().any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == output_file)) {
+    if inputs
+        .iter()
+        .any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == output_file))
+    {
         return Err(anyhow!("{}: is both an input and the output", output.display()));
     }
     Ok(())

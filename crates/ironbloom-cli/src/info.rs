@@ -44,7 +44,8 @@ pub(crate) fn summary(path: &Path, filter: &AnyFilter) -> String {
     );
     if !filter.is_empty() {
         let bits_per_key = bytes as f64 * 8.0 / filter.len() as f64;
-        text += &format!(", {bits_per_key:.2} bits/key, rate {}", number::rate(filter.estimate_rate()));
+        text +=
+            &format!(", {bits_per_key:.2} bits/key, rate {}", number::rate(filter.estimate_rate()));
     }
     text
 }
@@ -80,7 +81,11 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
 }
 
 fn estimate(value: f64) -> Cell {
-    if value.is_finite() { Cell::count(value.round() as u64) } else { Cell::none("all bits are set") }
+    if value.is_finite() {
+        Cell::count(value.round() as u64)
+    } else {
+        Cell::none("all bits are set")
+    }
 }
 
 fn bloom_parameters(params: &BloomParams) -> Record {

@@ -270,7 +270,9 @@ fn read_lines(
     loop {
         let start = block.len();
         let room = BLOCK_BYTES.max(start); // a long line doubles the block: linear time in all
-        block.try_reserve(room).map_err(|_| anyhow!("a key of more than {start} bytes does not fit memory"))?;
+        block
+            .try_reserve(room)
+            .map_err(|_| anyhow!("a key of more than {start} bytes does not fit memory"))?;
         block.resize(start + room, 0);
         let got = input.read(&mut block[start..]);
         block.truncate(start + *got.as_ref().unwrap_or(&0));
@@ -301,14 +303,21 @@ fn read_csv(
     let header = reader.byte_headers()?.clone();
     let index = header.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
         let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-        Advice::new(format!("no column {column:?}"), format!("the columns are: {}", names.join(", ")))
+        Advice::new(
+            format!("no column {column:?}"),
+            format!("the columns are: {}", names.join(", ")),
+        )
     })?;
     let mut record = csv::ByteRecord::new();
     let mut keys = Keys::default();
     while reader.read_byte_record(&mut record)? {
         let key = record.get(index).ok_or_else(|| {
             let line = record.position().map_or(0, csv::Position::line);
-            anyhow!("line {line}: {} fields, column {column:?} is number {}", record.len(), index + 1)
+            anyhow!(
+                "line {line}: {} fields, column {column:?} is number {}",
+                record.len(),
+                index + 1
+            )
         })?;
         keys.push(key);
         if keys.len() == BLOCK_RECORDS && !send(Ok(Block::Split(std::mem::take(&mut keys)))) {

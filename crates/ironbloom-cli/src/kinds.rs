@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use ironbloom::any::AnyFilter;
 use ironbloom::{
-    Arity, BinaryFuse, Bitmap, BlockedBloom, BlockedBloomParams, Bloom, BloomParams, CountingBloom, Cuckoo,
-    CuckooParams, DLeft, DLeftParams, FuseParams, HashFn, ParamError, Scalable, ScalableParams, SplitBlock,
-    SplitBlockParams, Windowed, WindowedParams,
+    Arity, BinaryFuse, Bitmap, BlockedBloom, BlockedBloomParams, Bloom, BloomParams, CountingBloom,
+    Cuckoo, CuckooParams, DLeft, DLeftParams, FuseParams, HashFn, ParamError, Scalable,
+    ScalableParams, SplitBlock, SplitBlockParams, Windowed, WindowedParams,
 };
 
 /// A kind of filter, with the variants of one kind told apart.
@@ -58,7 +58,10 @@ impl KindArg {
     }
 
     pub(crate) fn can_remove(self) -> bool {
-        matches!(self, Self::Counting | Self::DLeft | Self::Cuckoo | Self::CuckooPacked | Self::Bitmap)
+        matches!(
+            self,
+            Self::Counting | Self::DLeft | Self::Cuckoo | Self::CuckooPacked | Self::Bitmap
+        )
     }
 
     pub(crate) fn can_grow(self) -> bool {
@@ -78,7 +81,12 @@ impl KindArg {
     pub(crate) fn wants_distinct_keys(self) -> bool {
         matches!(
             self,
-            Self::Fuse | Self::Fuse4 | Self::Counting | Self::DLeft | Self::Cuckoo | Self::CuckooPacked
+            Self::Fuse
+                | Self::Fuse4
+                | Self::Counting
+                | Self::DLeft
+                | Self::Cuckoo
+                | Self::CuckooPacked
         )
     }
 
@@ -113,7 +121,12 @@ impl KindArg {
             Self::Fuse | Self::Fuse4 => {
                 let params = self.fuse(rate)?;
                 let cells = params.arity().cells();
-                Shape { bits: params.bits(capacity), probes: cells, lines: cells, rate: params.rate() }
+                Shape {
+                    bits: params.bits(capacity),
+                    probes: cells,
+                    lines: cells,
+                    rate: params.rate(),
+                }
             }
             Self::Scalable => {
                 let params = ScalableParams::new(capacity, rate)?;
@@ -148,15 +161,21 @@ impl KindArg {
     }
 
     /// An empty filter. Fuse filters cannot be empty and filled later: see [`KindArg::build`].
-    pub(crate) fn create(self, capacity: u64, rate: f64, seed: u64) -> Result<AnyFilter, ParamError> {
+    pub(crate) fn create(
+        self,
+        capacity: u64,
+        rate: f64,
+        seed: u64,
+    ) -> Result<AnyFilter, ParamError> {
         let hash_fn = self.hash_fn(seed);
         Ok(match self {
             Self::Bloom => {
                 AnyFilter::Bloom(Bloom::new(BloomParams::for_rate(capacity, rate)?, hash_fn)?)
             }
-            Self::Segmented => {
-                AnyFilter::Bloom(Bloom::new(BloomParams::segmented_for_rate(capacity, rate)?, hash_fn)?)
-            }
+            Self::Segmented => AnyFilter::Bloom(Bloom::new(
+                BloomParams::segmented_for_rate(capacity, rate)?,
+                hash_fn,
+            )?),
             Self::Blocked => AnyFilter::Blocked(BlockedBloom::new(
                 BlockedBloomParams::for_rate(capacity, rate)?,
                 hash_fn,
@@ -169,7 +188,9 @@ impl KindArg {
                 BloomParams::for_rate(capacity, rate)?,
                 hash_fn,
             )?),
-            Self::DLeft => AnyFilter::DLeft(DLeft::new(DLeftParams::for_rate(capacity, rate)?, hash_fn)?),
+            Self::DLeft => {
+                AnyFilter::DLeft(DLeft::new(DLeftParams::for_rate(capacity, rate)?, hash_fn)?)
+            }
             Self::Cuckoo | Self::CuckooPacked => {
                 AnyFilter::Cuckoo(Cuckoo::new(self.cuckoo(capacity, rate)?, hash_fn)?)
             }
@@ -197,7 +218,11 @@ impl KindArg {
     ) -> anyhow::Result<AnyFilter> {
         if let Self::Fuse | Self::Fuse4 = self {
             let params = self.fuse(rate)?;
-            return Ok(AnyFilter::Fuse(BinaryFuse::from_hashes(hashes, params, self.hash_fn(seed))?));
+            return Ok(AnyFilter::Fuse(BinaryFuse::from_hashes(
+                hashes,
+                params,
+                self.hash_fn(seed),
+            )?));
         }
         let mut filter = self.create(capacity, rate, seed)?;
         filter.insert_hashes(hashes)?;

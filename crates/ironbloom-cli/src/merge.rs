@@ -39,8 +39,11 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Outcome> {
         let result =
             if args.intersect { merged.intersect_with(&other) } else { merged.union_with(&other) };
         result.map_err(|error| {
-            anyhow::Error::from(error)
-                .context(format!("cannot merge {} and {}", first.display(), path.display()))
+            anyhow::Error::from(error).context(format!(
+                "cannot merge {} and {}",
+                first.display(),
+                path.display()
+            ))
         })?;
     }
     file::save(&merged, &args.output)?;

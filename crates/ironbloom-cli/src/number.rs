@@ -126,9 +126,14 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_both_kinds_of_prefix() {
-        for (text, value) in
-            [("64MiB", 64 << 20), ("64MB", 64_000_000), ("64M", 64_000_000), ("1.5kib", 1536), ("7", 7), ("7B", 7)]
-        {
+        for (text, value) in [
+            ("64MiB", 64 << 20),
+            ("64MB", 64_000_000),
+            ("64M", 64_000_000),
+            ("1.5kib", 1536),
+            ("7", 7),
+            ("7B", 7),
+        ] {
             assert_eq!(parse_bytes(text), Ok(value), "{text}");
         }
         for text in ["", "MiB", "1XB", "0.5", "-1k"] {
@@ -138,7 +143,9 @@ mod tests {
 
     #[test]
     fn rates_are_read_in_four_notations() {
-        for (text, value) in [("1%", 0.01), ("0.01", 0.01), ("1e-6", 1e-6), ("1/1000", 0.001), ("0.5 %", 0.005)] {
+        for (text, value) in
+            [("1%", 0.01), ("0.01", 0.01), ("1e-6", 1e-6), ("1/1000", 0.001), ("0.5 %", 0.005)]
+        {
             assert!((parse_rate(text).unwrap() - value).abs() < 1e-12, "{text}");
         }
         for text in ["", "%", "one", "1/0", "nan"] {

@@ -72,10 +72,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
                 })
                 .collect()
         }
-        _ => return Err(crate::failure::Advice::new(
-            "give two of --capacity, --rate and --memory",
-            "ironbloom plan --capacity 10M --rate 1%",
-        )),
+        _ => {
+            return Err(crate::failure::Advice::new(
+                "give two of --capacity, --rate and --memory",
+                "ironbloom plan --capacity 10M --rate 1%",
+            ));
+        }
     };
     output::print(&report::show_table(&records, args.json))?;
     if let Some(path) = &args.plot {

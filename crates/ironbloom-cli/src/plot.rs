@@ -22,7 +22,8 @@ const DECADES: f64 = 6.0;
 
 /// Twelve colours that stay apart in print and for most colour-blind eyes (Paul Tol's muted and bright sets);
 /// dashes tell the second half from the first.
-const COLOURS: [&str; 7] = ["#332288", "#CC3311", "#117733", "#EE7733", "#0077BB", "#AA4499", "#777777"];
+const COLOURS: [&str; 7] =
+    ["#332288", "#CC3311", "#117733", "#EE7733", "#0077BB", "#AA4499", "#777777"];
 
 fn x(bits: f64) -> f64 {
     LEFT + bits / MOST_BITS * (WIDTH - LEFT - RIGHT)
@@ -39,7 +40,14 @@ pub(crate) fn rates(curves: &[Curve], capacity: u64) -> String {
          height=\"{HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    text(&mut svg, LEFT, 30.0, "start", 17, &format!("Rate by bits per key, {} keys", number::count(capacity)));
+    text(
+        &mut svg,
+        LEFT,
+        30.0,
+        "start",
+        17,
+        &format!("Rate by bits per key, {} keys", number::count(capacity)),
+    );
     grid(&mut svg);
     for (i, curve) in curves.iter().enumerate() {
         draw(&mut svg, i, curve);
@@ -69,7 +77,9 @@ fn grid(svg: &mut String) {
         line(svg, (x(bits), TOP), (x(bits), bottom), "stroke=\"#ddd\"");
         text(svg, x(bits), bottom + 20.0, "middle", 13, &bits.to_string());
     }
-    for (decade, label) in ["1", "10 %", "1 %", "0.1 %", "0.01 %", "10⁻⁵", "10⁻⁶"].iter().enumerate() {
+    for (decade, label) in
+        ["1", "10 %", "1 %", "0.1 %", "0.01 %", "10⁻⁵", "10⁻⁶"].iter().enumerate()
+    {
         let at = y(10f64.powi(-(decade as i32)));
         line(svg, (LEFT, at), (right, at), "stroke=\"#ddd\"");
         text(svg, LEFT - 8.0, at + 4.0, "end", 13, label);
@@ -93,8 +103,9 @@ fn draw(svg: &mut String, number: usize, curve: &Curve) {
     };
     let stroke = format!("stroke=\"{colour}\" stroke-width=\"2\" fill=\"none\"{dash}");
     let shown = curve.points.iter().filter(|(bits, _)| *bits <= MOST_BITS);
-    let path: Vec<String> =
-        shown.map(|&(bits, rate)| format!("{:.1},{:.1}", x(bits), y(rate.clamp(1e-6, 1.0)))).collect();
+    let path: Vec<String> = shown
+        .map(|&(bits, rate)| format!("{:.1},{:.1}", x(bits), y(rate.clamp(1e-6, 1.0))))
+        .collect();
     let _ = writeln!(svg, "<polyline points=\"{}\" {stroke}/>", path.join(" "));
     let (left, height) = (x(MOST_BITS) + 16.0, TOP + 10.0 + 22.0 * number as f64);
     line(svg, (left, height), (left + 28.0, height), &stroke);

@@ -49,5 +49,7 @@ fn new_bar(total: Option<u64>) -> ProgressBar {
         ),
         None => (ProgressBar::no_length(), "{spinner} {bytes}, {bytes_per_sec}, {msg}"),
     };
-    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    bar.with_style(
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    )
 }

@@ -65,7 +65,10 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
 /// Says no before any input is read.
 fn refuse_unless_removable(filter: &AnyFilter) -> Result<(), Refused> {
     match filter {
-        AnyFilter::Bitmap(_) | AnyFilter::Counting(_) | AnyFilter::DLeft(_) | AnyFilter::Cuckoo(_) => Ok(()),
+        AnyFilter::Bitmap(_)
+        | AnyFilter::Counting(_)
+        | AnyFilter::DLeft(_)
+        | AnyFilter::Cuckoo(_) => Ok(()),
         _ => Err(Refused::Unsupported { kind: filter.kind(), operation: "remove keys" }),
     }
 }

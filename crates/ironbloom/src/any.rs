@@ -61,7 +61,9 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported { kind, operation } => write!(f, "a {kind} filter cannot {operation}"),
+            Self::Unsupported { kind, operation } => {
+                write!(f, "a {kind} filter cannot {operation}")
+            }
             Self::Full(error) => error.fmt(f),
             Self::Mismatch(error) => error.fmt(f),
             Self::OutOfBounds(error) => error.fmt(f),

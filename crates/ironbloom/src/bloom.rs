@@ -371,7 +371,7 @@ impl Bloom {
         self.len == 0
     }
 
-    /// Number of distinct keys estimated from the bits set [SB07]. Infinite when all are.
+    /// Number of distinct keys estimated from the bits set \[SB07\]. Infinite when all are.
     pub fn estimate_len(&self) -> f64 {
         self.estimate_from(self.words.count_ones())
     }

@@ -1,4 +1,4 @@
-//! The counting Bloom filter [FCAB00]: a counter of four bits where a Bloom filter has a bit, so keys can leave.
+//! The counting Bloom filter \[FCAB00\]: a counter of four bits where a Bloom filter has a bit, so keys can leave.
 //!
 //! ```text
 //! word    | c0 | c1 | c2 | … | c15 |          16 counters of 4 bits, c0 in the lowest
@@ -195,7 +195,7 @@ impl CountingBloom {
         self.len == 0
     }
 
-    /// Number of distinct keys estimated from the counters above 0 [SB07]. Infinite when all are.
+    /// Number of distinct keys estimated from the counters above 0 \[SB07\]. Infinite when all are.
     pub fn estimate_len(&self) -> f64 {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.occupied())
     }

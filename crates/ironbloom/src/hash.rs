@@ -78,10 +78,10 @@ impl fmt::Display for HashFn {
     }
 }
 
-/// Maps a hash evenly to `0..n` by its **high** bits, without a division [Lemire19].
+/// Maps a hash evenly to `0..n` by its **high** bits, without a division \[Lemire19\].
 ///
 /// `floor(hash * n / 2^64)`. What else is derived from the same hash must come from its low bits or from a
-/// [`remix`], else the two are correlated.
+/// remix, else the two are correlated.
 #[inline]
 pub fn fastrange(hash: u64, n: u64) -> u64 {
     ((u128::from(hash) * u128::from(n)) >> 64) as u64

@@ -9,7 +9,7 @@
 //! | `Remix` | x ← x·C mod 2^64, high bits | 1.0 |
 //! | `Independent` | k seeded hashes of the key's hash | 1.0 |
 //! | `Enhanced` | x ← x + y, y ← y + i, mod m | 1.0 |
-//! | `Double` | h1 + i·h2 mod m [KM08] | **1.9** |
+//! | `Double` | h1 + i·h2 mod m \[KM08\] | **1.9** |
 //! | `LevelDb` | 32-bit h + i·rotr(h, 17) mod m (seed 003) | **1.3**, and worse as n grows |
 
 use crate::hash::{fastrange, mix64, remix};
@@ -23,9 +23,9 @@ pub enum Scheme {
     Remix,
     /// k seeded hashes: the textbook's assumption, and the slowest.
     Independent,
-    /// Enhanced double hashing [DM04]: the increment itself grows.
+    /// Enhanced double hashing \[DM04\]: the increment itself grows.
     Enhanced,
-    /// Plain double hashing [KM08]. Misses the rate in small precise filters: an increment of zero, or one
+    /// Plain double hashing \[KM08\]. Misses the rate in small precise filters: an increment of zero, or one
     /// that shares a factor with m, visits few positions.
     Double,
     /// LevelDB's double hashing over 32 bits, seed 003's "optimisation". Misses the rate everywhere and cannot

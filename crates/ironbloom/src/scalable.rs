@@ -120,12 +120,16 @@ impl ScalableParams {
         sizing::scalable_stage_rate(self.rate, self.tightening, i)
     }
 
+    /// Keys planned for in stage `i`, counted from 0.
+    pub fn stage_capacity(&self, i: u32) -> u64 {
+        self.growth.saturating_pow(i).saturating_mul(self.initial_capacity).min(MAX_CAPACITY)
+    }
+
     /// Stage `i`, empty. The module header says why it may be of another kind or rate than the series asks for.
     fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
         check_range("stages", i as u64 + 1, 1, MAX_STAGES as u64)?;
         let i = i as u32;
-        let capacity = self.growth.saturating_pow(i).saturating_mul(self.initial_capacity);
-        let capacity = capacity.min(MAX_CAPACITY);
+        let capacity = self.stage_capacity(i);
         let rate = self.stage_rate(i).max(sizing::hash_floor(capacity));
         if self.stages_of == StageKind::Blocked
             && let Ok(params) = BlockedBloomParams::for_rate(capacity, rate)
@@ -156,6 +160,9 @@ impl ScalableParams {
             .with_stages_of(kind))
     }
 }
+
+/// No rate below 1 that a float can hold takes less than a 64th of a bit per key.
+const MOST_KEYS_PER_BIT: u64 = 64;
 
 /// One stage of a [`Scalable`] as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -509,9 +516,15 @@ impl Persist for Scalable {
             found,
         })?;
         let mut stages = Vec::with_capacity(end);
-        for line in table.chunks_exact(LINE_WORDS) {
+        for (i, line) in table.chunks_exact(LINE_WORDS).enumerate() {
             let line = std::array::from_fn(|i| line[i]);
             let (stage, next) = Stage::decode(line, header.hash_fn, &parts.words, end)?;
+            // The next stage is planned from these numbers, so bits that are really there must vouch for them.
+            let capacity = stage.info().capacity;
+            let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
+            if capacity != params.stage_capacity(i as u32) || capacity > most {
+                return Err(DecodeError::Invalid { what: "stage capacity", value: capacity });
+            }
             stages.push(stage);
             end = next;
         }

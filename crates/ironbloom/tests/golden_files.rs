@@ -90,7 +90,10 @@ fn golden_files_are_read_and_hold_their_keys() {
                 continue; // forgotten, as asked
             }
             let hash = filter.key_hash().of(key(number).as_bytes()).unwrap();
-            assert!(filter.contains_hash(hash) && mapped.contains_hash(hash), "{name}: key {number}");
+            assert!(
+                filter.contains_hash(hash) && mapped.contains_hash(hash),
+                "{name}: key {number}"
+            );
         }
     }
 }
@@ -102,7 +105,8 @@ fn the_same_keys_make_the_same_bytes() {
         if std::env::var_os("IRONBLOOM_WRITE_GOLDEN").is_some() && !path.exists() {
             filter.save(&path).unwrap();
         }
-        let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let golden =
+            std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(golden == filter.to_bytes(), "{name}: the bytes have changed");
     }
 }

@@ -126,7 +126,12 @@ fn exercise(filter: &mut AnyFilter) {
     let some = hashes(9, 64);
     let mut found = vec![false; some.len()];
     filter.contains_hashes(&some, &mut found);
-    let _ = (filter.estimate_len(), filter.estimate_rate(), filter.is_over_capacity(), filter.capacity());
+    let _ = (
+        filter.estimate_len(),
+        filter.estimate_rate(),
+        filter.is_over_capacity(),
+        filter.capacity(),
+    );
     let copy = filter.clone();
     let _ = filter.union_with(&copy);
     let _ = filter.intersect_with(&copy);
@@ -146,13 +151,34 @@ fn forged_headers_never_panic_and_never_allocate_what_is_not_there() {
         for at in fields.clone() {
             let old = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
             let mut values: Vec<u64> = (0..64).map(|bit| old ^ (1 << bit)).collect();
-            values.extend([0, 1, 2, 3, 63, 64, 65, u32::MAX.into(), 1 << 32, u64::MAX / 2, u64::MAX - 1, u64::MAX]);
-            values.extend([old.wrapping_add(1), old.wrapping_sub(1), old.wrapping_mul(2), f64::NAN.to_bits()]);
+            values.extend([
+                0,
+                1,
+                2,
+                3,
+                63,
+                64,
+                65,
+                u32::MAX.into(),
+                1 << 32,
+                u64::MAX / 2,
+                u64::MAX - 1,
+                u64::MAX,
+            ]);
+            values.extend([
+                old.wrapping_add(1),
+                old.wrapping_sub(1),
+                old.wrapping_mul(2),
+                f64::NAN.to_bits(),
+            ]);
             values.extend([f64::INFINITY.to_bits(), (-1.0f64).to_bits(), 1e-300f64.to_bits()]);
             for value in values {
                 let forged = forge(&bytes, at, value);
                 if let Ok(mut filter) = AnyFilter::from_bytes(&forged) {
-                    assert!(filter.size_in_bytes() <= forged.len(), "{name}: field {at} = {value:#x}");
+                    assert!(
+                        filter.size_in_bytes() <= forged.len(),
+                        "{name}: field {at} = {value:#x}"
+                    );
                     exercise(&mut filter);
                 }
             }
@@ -174,9 +200,11 @@ fn noise_as_payload_never_panics() {
                     _ => mix64(round << 32 | i as u64) as u8,
                 };
             }
-            let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&noisy[HEADER..HEADER + payload], 0);
+            let checksum =
+                xxhash_rust::xxh3::xxh3_64_with_seed(&noisy[HEADER..HEADER + payload], 0);
             if payload <= 65536 && noisy.len() == HEADER + payload + 16 {
-                noisy[HEADER + payload..HEADER + payload + 8].copy_from_slice(&checksum.to_le_bytes());
+                noisy[HEADER + payload..HEADER + payload + 8]
+                    .copy_from_slice(&checksum.to_le_bytes());
             }
             let len = u64::from_le_bytes(noisy[24..32].try_into().unwrap());
             let noisy = forge(&noisy, 24, len);

@@ -56,7 +56,8 @@ fn kinds_with_a_continuous_rate_are_not_below_it_either() {
         for (capacity, filters, probes) in [(1000, 400, 5000), (1_000_000, 1, 4_000_000)] {
             let measured = mean_rate(config, capacity, 0.01, filters, probes);
             // A block more or less is 5 % of the rate at a thousand keys.
-            let bound = lower_bound(0.01, filters * probes) - if capacity == 1000 { 0.0008 } else { 0.0 };
+            let bound =
+                lower_bound(0.01, filters * probes) - if capacity == 1000 { 0.0008 } else { 0.0 };
             assert!(measured >= bound, "{name} at {capacity}: {measured} < {bound}");
         }
     }
@@ -83,7 +84,10 @@ fn bits_per_key_are_those_of_the_table() {
         for (rate, expected) in [(0.01, one_percent), (0.001, one_permille)] {
             let filter = (config.build)(&keys, 1_000_000, rate);
             let bits = filter.size_in_bytes() as f64 * 8.0 / 1e6;
-            assert!((bits / expected - 1.0).abs() <= 0.03, "{name} at {rate}: {bits}, not {expected}");
+            assert!(
+                (bits / expected - 1.0).abs() <= 0.03,
+                "{name} at {rate}: {bits}, not {expected}"
+            );
         }
     }
 }
@@ -95,15 +99,24 @@ fn blocked_filters_hold_low_rates() {
         let mut filter = BlockedBloom::with_rate(1_000_000, rate).unwrap();
         filter.insert_hashes(&hashes(1, 1_000_000));
         let probes = 40_000_000;
-        let wrong = hashes(2, probes).into_iter().filter(|&h| filter.contains_hash(h)).count() as f64;
+        let wrong =
+            hashes(2, probes).into_iter().filter(|&h| filter.contains_hash(h)).count() as f64;
         let bound = upper_bound(rate, probes);
         assert!(wrong / probes as f64 <= bound, "{rate}: {}", wrong / probes as f64);
     }
 }
 
 /// Rate of a filter with this probe scheme, relative to the exact law, over many filters.
-fn scheme_ratio(scheme: Scheme, bits_per_key: u64, probes: u32, keys: u64, filters: u64, trials: u64) -> f64 {
-    let params = BloomParams::for_bits(keys * bits_per_key, probes).unwrap().with_scheme(scheme).unwrap();
+fn scheme_ratio(
+    scheme: Scheme,
+    bits_per_key: u64,
+    probes: u32,
+    keys: u64,
+    filters: u64,
+    trials: u64,
+) -> f64 {
+    let params =
+        BloomParams::for_bits(keys * bits_per_key, probes).unwrap().with_scheme(scheme).unwrap();
     let mut wrong = 0u64;
     for i in 0..filters {
         let mut bloom = Bloom::new(params, HashFn::default()).unwrap();
@@ -150,7 +163,8 @@ fn small_filters_follow_the_exact_law_and_not_the_classic_one() {
         for i in 0..filters {
             let mut bloom = Bloom::new(params, HashFn::default()).unwrap();
             bloom.insert_hashes(&hashes(2 * i, 10));
-            wrong += hashes(2 * i + 1, trials).iter().filter(|&&h| bloom.contains_hash(h)).count() as u64;
+            wrong += hashes(2 * i + 1, trials).iter().filter(|&&h| bloom.contains_hash(h)).count()
+                as u64;
         }
         let measured = wrong as f64 / (filters * trials) as f64;
         // Filters differ from each other, which widens the binomial; 4 % is four sigma of the mean of 20,000.
@@ -167,7 +181,11 @@ fn len_and_rate_are_estimated_from_the_bits() {
         assert!((len / 100_000.0 - 1.0).abs() < 0.03, "{}: {len}", config.name);
         let rate = filter.estimate_rate();
         let measured = found(&filter, &hashes(2, 2_000_000)) as f64 / 2e6;
-        assert!((rate / measured - 1.0).abs() < 0.12, "{}: estimated {rate}, is {measured}", config.name);
+        assert!(
+            (rate / measured - 1.0).abs() < 0.12,
+            "{}: estimated {rate}, is {measured}",
+            config.name
+        );
     }
 }
 
@@ -213,16 +231,30 @@ fn a_billion_keys() {
     let absent = hashes(2, PROBES);
     let present: Vec<u64> = (0..PROBES).map(|i| hash::mix64(1 << 36 | i * 50)).collect();
     let bloom = std::cell::RefCell::new(Bloom::with_rate(KEYS, 0.01).unwrap());
-    measure("bloom", |h| bloom.borrow_mut().insert_hashes(h), || {
-        let bloom = bloom.borrow();
-        assert!(present.iter().all(|&h| bloom.contains_hash(h)));
-        (bloom.size_in_bytes(), absent.iter().filter(|&&h| bloom.contains_hash(h)).count() as u64)
-    });
+    measure(
+        "bloom",
+        |h| bloom.borrow_mut().insert_hashes(h),
+        || {
+            let bloom = bloom.borrow();
+            assert!(present.iter().all(|&h| bloom.contains_hash(h)));
+            (
+                bloom.size_in_bytes(),
+                absent.iter().filter(|&&h| bloom.contains_hash(h)).count() as u64,
+            )
+        },
+    );
     drop(bloom);
     let blocked = std::cell::RefCell::new(BlockedBloom::with_rate(KEYS, 0.01).unwrap());
-    measure("blocked", |h| blocked.borrow_mut().insert_hashes(h), || {
-        let blocked = blocked.borrow();
-        assert!(present.iter().all(|&h| blocked.contains_hash(h)));
-        (blocked.size_in_bytes(), absent.iter().filter(|&&h| blocked.contains_hash(h)).count() as u64)
-    });
+    measure(
+        "blocked",
+        |h| blocked.borrow_mut().insert_hashes(h),
+        || {
+            let blocked = blocked.borrow();
+            assert!(present.iter().all(|&h| blocked.contains_hash(h)));
+            (
+                blocked.size_in_bytes(),
+                absent.iter().filter(|&&h| blocked.contains_hash(h)).count() as u64,
+            )
+        },
+    );
 }

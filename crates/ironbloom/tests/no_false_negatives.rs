@@ -107,7 +107,9 @@ impl Pair {
             Operation::InsertMany(keys) => self.insert(keys),
             Operation::Remove(key) => self.remove(*key),
             Operation::Merge(keys) => self.merge(keys),
-            Operation::Bytes => self.filter = AnyFilter::from_bytes(&self.filter.to_bytes()).unwrap(),
+            Operation::Bytes => {
+                self.filter = AnyFilter::from_bytes(&self.filter.to_bytes()).unwrap()
+            }
             Operation::Load => self.through_file(|path| AnyFilter::load(path).unwrap()),
             Operation::Map => self.through_file(|path| AnyFilter::map(path).unwrap()),
         }
@@ -171,7 +173,12 @@ fn every_key_is_found_one_by_one_and_in_batches() {
             for rate in [0.3, 0.01, 1e-4] {
                 let keys = hashes(capacity, capacity);
                 let filter = (config.build)(&keys, capacity, rate);
-                assert_eq!(common::found(&filter, &keys), capacity, "{} {capacity} {rate}", config.name);
+                assert_eq!(
+                    common::found(&filter, &keys),
+                    capacity,
+                    "{} {capacity} {rate}",
+                    config.name
+                );
                 assert!(keys.iter().all(|&hash| filter.contains_hash(hash)), "{}", config.name);
             }
         }
@@ -191,7 +198,8 @@ fn no_key_is_lost_past_the_capacity() {
             }
             taken += 1;
         }
-        let remembered = if config.name == "windowed" { &keys[taken - 1000..taken] } else { &keys[..taken] };
+        let remembered =
+            if config.name == "windowed" { &keys[taken - 1000..taken] } else { &keys[..taken] };
         assert_eq!(common::found(&filter, remembered), remembered.len() as u64, "{}", config.name);
     }
 }

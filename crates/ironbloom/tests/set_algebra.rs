@@ -10,8 +10,10 @@ use ironbloom::hash::mix64;
 use ironbloom::*;
 use proptest::prelude::*;
 
+type Make = fn() -> AnyFilter;
+
 /// The kinds that are bits and nothing else: every law holds to the bit.
-fn bit_kinds() -> Vec<(&'static str, fn() -> AnyFilter)> {
+fn bit_kinds() -> Vec<(&'static str, Make)> {
     vec![
         ("bloom", || AnyFilter::Bloom(Bloom::with_rate(300, 0.01).unwrap())),
         ("segmented", || {
@@ -24,7 +26,7 @@ fn bit_kinds() -> Vec<(&'static str, fn() -> AnyFilter)> {
     ]
 }
 
-fn filter_of(make: fn() -> AnyFilter, keys: &BTreeSet<u64>) -> AnyFilter {
+fn filter_of(make: Make, keys: &BTreeSet<u64>) -> AnyFilter {
     let mut filter = make();
     let bitmap = filter.kind() == Kind::Bitmap;
     let hashes: Vec<u64> = keys.iter().map(|&key| if bitmap { key } else { mix64(key) }).collect();
@@ -161,7 +163,9 @@ fn what_cannot_be_combined_is_refused_and_changes_nothing() {
     let segmented = AnyFilter::Bloom(
         Bloom::new(BloomParams::for_bits(700, 7).unwrap().segmented(), HashFn::default()).unwrap(),
     );
-    let flat = AnyFilter::Bloom(Bloom::new(BloomParams::for_bits(700, 7).unwrap(), HashFn::default()).unwrap());
+    let flat = AnyFilter::Bloom(
+        Bloom::new(BloomParams::for_bits(700, 7).unwrap(), HashFn::default()).unwrap(),
+    );
     let blocked = |capacity| AnyFilter::Blocked(BlockedBloom::with_rate(capacity, 0.01).unwrap());
     let cuckoo = |capacity| AnyFilter::Cuckoo(Cuckoo::with_rate(capacity, 0.01).unwrap());
     let pairs = [
@@ -171,7 +175,11 @@ fn what_cannot_be_combined_is_refused_and_changes_nothing() {
         ("form", flat, segmented),
         ("blocks", blocked(100), blocked(1000)),
         ("kind", bloom(100, 0.01, 0), blocked(100)),
-        ("bound", AnyFilter::Bitmap(Bitmap::new(10).unwrap()), AnyFilter::Bitmap(Bitmap::new(11).unwrap())),
+        (
+            "bound",
+            AnyFilter::Bitmap(Bitmap::new(10).unwrap()),
+            AnyFilter::Bitmap(Bitmap::new(11).unwrap()),
+        ),
         ("", cuckoo(100), cuckoo(1000)),
         (
             "",

@@ -24,7 +24,9 @@ fn keys_inserted_by_many_threads_are_all_found() {
                     chunk.iter().for_each(|&hash| {
                         blocked.insert_hash(hash);
                     });
-                    assert!(chunk.iter().all(|&h| bloom.contains_hash(h) && blocked.contains_hash(h)));
+                    assert!(
+                        chunk.iter().all(|&h| bloom.contains_hash(h) && blocked.contains_hash(h))
+                    );
                 }
             });
         }

@@ -38,8 +38,14 @@ fn measure(keys: u64) -> Result<Record> {
     Ok(vec![
         ("keys", Cell::count(keys)),
         ("document's theory", Cell::rate(document.rate_at(keys))),
-        ("three hashes", Cell::rate(measured_rate(document.with_scheme(Scheme::Independent)?, keys)?)),
-        ("double hashing", Cell::rate(measured_rate(document.with_scheme(Scheme::LevelDb)?, keys)?)),
+        (
+            "three hashes",
+            Cell::rate(measured_rate(document.with_scheme(Scheme::Independent)?, keys)?),
+        ),
+        (
+            "double hashing",
+            Cell::rate(measured_rate(document.with_scheme(Scheme::LevelDb)?, keys)?),
+        ),
         ("ironbloom's theory", Cell::rate(ours.rate_at(keys))),
         ("ironbloom", Cell::rate(measured_rate(ours, keys)?)),
     ])

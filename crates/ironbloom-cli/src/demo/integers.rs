@@ -16,7 +16,12 @@ pub(super) fn run() -> Result<Findings> {
     for bound in [100_000_000, 1_000_000_000] {
         records.push(hash_table(bound));
         records.push(bitmap(bound)?);
-        records.push(filter("bloom, 1 %", bound, Bloom::with_rate(KEYS, 0.01)?, Bloom::insert_hash));
+        records.push(filter(
+            "bloom, 1 %",
+            bound,
+            Bloom::with_rate(KEYS, 0.01)?,
+            Bloom::insert_hash,
+        ));
         records.push(filter(
             "blocked bloom, 1 %",
             bound,
@@ -58,7 +63,8 @@ fn record(name: &str, bound: u64, bytes: u64, insert: f64, lookup: f64, rate: f6
 
 fn hash_table(bound: u64) -> Record {
     let mut table: HashSet<u32> = HashSet::new();
-    let (insert, ()) = nanoseconds(KEYS as usize, || table.extend(members(bound).map(|n| n as u32)));
+    let (insert, ()) =
+        nanoseconds(KEYS as usize, || table.extend(members(bound).map(|n| n as u32)));
     let (lookup, _) = nanoseconds(PROBED as usize, || {
         probes(bound).filter(|&n| table.contains(&(n as u32))).count()
     });

@@ -16,7 +16,8 @@ pub(super) fn run() -> Result<Findings> {
         ("ironbloom, flat", BloomParams::for_rate(INSERTED, 0.01)?),
         ("ironbloom, segmented", BloomParams::segmented_for_rate(INSERTED, 0.01)?),
     ];
-    let records = shapes.map(|(name, params)| measure(name, params)).into_iter().collect::<Result<_>>()?;
+    let records =
+        shapes.map(|(name, params)| measure(name, params)).into_iter().collect::<Result<_>>()?;
     Ok(Findings {
         title: "Strings at one per cent (seed 004)",
         about: format!(

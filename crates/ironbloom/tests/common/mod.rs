@@ -35,7 +35,10 @@ pub(crate) const FILTERS: [Config; 13] = [
     Config {
         name: "bloom",
         build: |hashes, n, p| {
-            filled(AnyFilter::Bloom(Bloom::new(BloomParams::for_rate(n, p).unwrap(), HASH).unwrap()), hashes)
+            filled(
+                AnyFilter::Bloom(Bloom::new(BloomParams::for_rate(n, p).unwrap(), HASH).unwrap()),
+                hashes,
+            )
         },
     },
     Config {
@@ -47,15 +50,21 @@ pub(crate) const FILTERS: [Config; 13] = [
     },
     Config {
         name: "blocked",
-        build: |hashes, n, p| filled(AnyFilter::Blocked(BlockedBloom::with_rate(n, p).unwrap()), hashes),
+        build: |hashes, n, p| {
+            filled(AnyFilter::Blocked(BlockedBloom::with_rate(n, p).unwrap()), hashes)
+        },
     },
     Config {
         name: "split-block",
-        build: |hashes, n, p| filled(AnyFilter::SplitBlock(SplitBlock::with_rate(n, p).unwrap()), hashes),
+        build: |hashes, n, p| {
+            filled(AnyFilter::SplitBlock(SplitBlock::with_rate(n, p).unwrap()), hashes)
+        },
     },
     Config {
         name: "counting",
-        build: |hashes, n, p| filled(AnyFilter::Counting(CountingBloom::with_rate(n, p).unwrap()), hashes),
+        build: |hashes, n, p| {
+            filled(AnyFilter::Counting(CountingBloom::with_rate(n, p).unwrap()), hashes)
+        },
     },
     Config {
         name: "d-left",
