@@ -116,7 +116,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         }
         (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
         (None, KindArg::Windowed) => {
-            return Err(Advice::new(
+            return Err(Advice::error(
                 "--kind windowed needs a window",
                 "say how many keys: --capacity 1M",
             ));
@@ -206,7 +206,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
         move |keys| file::hashes(keys, key_hash),
         |_, hashes| {
             all.try_reserve(hashes.len()).map_err(|_| {
-                Advice::new("not enough memory for the hashes of all keys", "give --capacity")
+                Advice::error("not enough memory for the hashes of all keys", "give --capacity")
             })?;
             all.extend_from_slice(&hashes);
             Ok(())
@@ -233,7 +233,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
 fn refuse_beyond_memory(bits: u64) -> Result<()> {
     let wanted = bits / 8;
     match available_memory() {
-        Some(available) if wanted > available => Err(Advice::new(
+        Some(available) if wanted > available => Err(Advice::error(
             format!(
                 "the filter takes {}, and this machine has {} of memory free",
                 number::bytes(wanted),

@@ -93,7 +93,7 @@ impl Memory {
             Ok(AnyFilter::Scalable(filter)) => Self::All(filter),
             Ok(AnyFilter::Windowed(filter)) => Self::Window(filter),
             Ok(other) => {
-                return Err(Advice::new(
+                return Err(Advice::error(
                     format!(
                         "{}: holds a {} filter, not a dedup state",
                         path.display(),

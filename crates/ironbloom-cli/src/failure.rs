@@ -12,7 +12,7 @@ pub(crate) struct Advice {
 }
 
 impl Advice {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
         Self { message: message.into(), hint: hint.into() }.into()
     }
 }

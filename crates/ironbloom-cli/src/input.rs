@@ -303,7 +303,7 @@ fn read_csv(
     let header = reader.byte_headers()?.clone();
     let index = header.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
         let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-        Advice::new(
+        Advice::error(
             format!("no column {column:?}"),
             format!("the columns are: {}", names.join(", ")),
         )

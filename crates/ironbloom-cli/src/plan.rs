@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
                 .collect()
         }
         _ => {
-            return Err(crate::failure::Advice::new(
+            return Err(crate::failure::Advice::error(
                 "give two of --capacity, --rate and --memory",
                 "ironbloom plan --capacity 10M --rate 1%",
             ));
