@@ -141,10 +141,13 @@ fn most_keys(kind: KindArg, rate: f64, memory: u64) -> Option<(u64, Shape)> {
     Some(best)
 }
 
-/// Bits per key over rates from 1/2 to 10^-6, for the kinds whose size follows from keys and rate.
+/// Bits per key over rates from 1/2 to 10^-6, for the kinds whose size follows from keys and rate. The segmented
+/// form lies on the flat one.
 fn curves(capacity: u64) -> Vec<Curve> {
     let rates: Vec<f64> = (0..=120).map(|i| 0.5 * 10f64.powf(-f64::from(i) * 0.0475)).collect();
-    let kinds = KindArg::value_variants().iter().filter(|&&kind| kind != KindArg::Bitmap);
+    let kinds = KindArg::value_variants()
+        .iter()
+        .filter(|&&kind| !matches!(kind, KindArg::Bitmap | KindArg::Segmented));
     let mut curves: Vec<Curve> = kinds
         .map(|kind| Curve {
             name: kind.name(),

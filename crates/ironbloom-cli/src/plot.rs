@@ -20,8 +20,8 @@ const MOST_BITS: f64 = 40.0;
 /// Decades of rate shown: 1 to 10^-6.
 const DECADES: f64 = 6.0;
 
-/// Twelve colours that stay apart in print and for most colour-blind eyes (Paul Tol's muted and bright sets);
-/// dashes tell the second half from the first.
+/// Colours that stay apart in print and for most colour-blind eyes (after Paul Tol); dashes tell the second half of
+/// the kinds from the first.
 const COLOURS: [&str; 7] =
     ["#332288", "#CC3311", "#117733", "#EE7733", "#0077BB", "#AA4499", "#777777"];
 

@@ -229,7 +229,7 @@ fn a_billion_keys() {
         assert!(measured >= lower_bound(0.01, PROBES));
     }
     let absent = hashes(2, PROBES);
-    let present: Vec<u64> = (0..PROBES).map(|i| hash::mix64(1 << 36 | i * 50)).collect();
+    let present: Vec<u64> = (0..PROBES).map(|i| hash::mix64((1 << 36) | (i * 50))).collect();
     let bloom = std::cell::RefCell::new(Bloom::with_rate(KEYS, 0.01).unwrap());
     measure(
         "bloom",

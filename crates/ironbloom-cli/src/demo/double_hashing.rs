@@ -4,6 +4,7 @@ use anyhow::Result;
 use ironbloom::{Bloom, BloomParams, HashFn, Scheme, sizing};
 
 use super::{Findings, nanoseconds, numbers};
+use crate::number;
 use crate::report::{Cell, Record};
 
 const ASKED: f64 = 0.1;
@@ -18,7 +19,8 @@ pub(super) fn run() -> Result<Findings> {
         title: "Double hashing at ten per cent (seed 003)",
         about: format!(
             "The document asks for 10 %, rounds the probes down to 3 and so plans 12.5 %. It then replaces three\n\
-             hashes per key by one 32-bit hash and its rotation, as LevelDB does. {PROBED} absent keys are looked up."
+             hashes per key by one 32-bit hash and its rotation, as LevelDB does. {} absent keys are looked up.",
+            number::count(PROBED)
         ),
         records,
         see: format!(

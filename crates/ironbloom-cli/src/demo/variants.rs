@@ -7,6 +7,7 @@ use ironbloom::any::AnyFilter;
 
 use super::{Findings, nanoseconds, numbers};
 use crate::kinds::KindArg;
+use crate::number;
 use crate::report::{Cell, Record};
 
 const KEYS: u64 = 1_000_000;
@@ -19,8 +20,9 @@ pub(super) fn run() -> Result<Findings> {
     Ok(Findings {
         title: "The variants (seed 001)",
         about: format!(
-            "{KEYS} keys at 1 % in every kind: bits per key, nanoseconds per key in batches (hashing left out), the\n\
-             rate measured with {PROBED} absent keys, and whether a removed key is gone."
+            "{} keys at 1 % in every kind: bits per key, nanoseconds per key in batches (hashing left out), the\n\
+             rate measured with as many absent keys, and whether a removed key is gone.",
+            number::count(KEYS)
         ),
         records,
         see: "Counting pays four times the space for deletion; d-left twice; cuckoo hardly more than a Bloom filter.\n\
