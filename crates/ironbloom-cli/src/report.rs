@@ -57,7 +57,7 @@ pub(crate) type Record = Vec<(&'static str, Cell)>;
 
 /// A JSON name from a column title: `bits/key` becomes `bits_per_key`.
 fn json_name(title: &str) -> String {
-    title.replace('/', " per ").replace(' ', "_").to_lowercase()
+    title.replace('/', " per ").replace('%', "percent").replace(' ', "_").to_lowercase()
 }
 
 pub(crate) fn json_record(record: &Record) -> Value {

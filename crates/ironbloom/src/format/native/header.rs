@@ -1,0 +1,182 @@
+//! The 256 bytes at the head of a file. The table is in the parent module's header.
+
+use std::io::Read;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::ReadError;
+use super::read::read_up_to;
+use crate::error::DecodeError;
+use crate::format::Kind;
+use crate::hash::HashFn;
+use crate::kernel::LINE_BYTES;
+
+const MAGIC: [u8; 8] = [0x89, b'I', b'B', b'F', b'\r', b'\n', 0x1a, b'\n'];
+const VERSION: u16 = 1;
+const VERSION_AT: usize = MAGIC.len();
+const KIND_AT: usize = VERSION_AT + 2;
+const HASH_AT: usize = KIND_AT + 2;
+const ENCODING_AT: usize = HASH_AT + 2;
+const SEED_AT: usize = ENCODING_AT + 2;
+const LEN_AT: usize = SEED_AT + 8;
+const CAPACITY_AT: usize = LEN_AT + 8;
+const PAYLOAD_AT: usize = CAPACITY_AT + 8;
+const CHUNK_AT: usize = PAYLOAD_AT + 8;
+const ZERO_AT: usize = CHUNK_AT + 8;
+const PARAMS_AT: usize = ZERO_AT + 8;
+const PARAMS: usize = 23;
+pub(super) const CHECKSUM_AT: usize = PARAMS_AT + 8 * PARAMS;
+pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
+pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+const _: () = assert!(HEADER_BYTES == 256 && HEADER_BYTES.is_multiple_of(LINE_BYTES));
+
+/// What the header says of a filter, whatever its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// The kind of filter.
+    pub kind: Kind,
+    /// The function its keys were hashed with.
+    pub hash_fn: HashFn,
+    /// Keys counted.
+    pub len: u64,
+    /// Keys planned for.
+    pub capacity: u64,
+    /// Bytes of the payload.
+    pub payload_bytes: u64,
+    pub(crate) params: [u64; PARAMS],
+}
+impl Header {
+    /// A header without parameters, of an empty payload.
+    pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
+        Self { kind, hash_fn, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
+    }
+
+    pub(crate) fn with_params(mut self, params: &[u64]) -> Self {
+        self.params[..params.len()].copy_from_slice(params);
+        self
+    }
+
+    /// The first parameters.
+    pub(crate) fn first_params<const N: usize>(&self) -> [u64; N] {
+        std::array::from_fn(|i| self.params[i])
+    }
+}
+pub(super) fn chunk_count(payload_bytes: u64) -> u64 {
+    payload_bytes.div_ceil(CHUNK_BYTES as u64)
+}
+
+/// Length of the file with this payload, or `None` if it exceeds 64 bits.
+pub(super) fn file_bytes(payload_bytes: u64) -> Option<u64> {
+    let table = chunk_count(payload_bytes).checked_mul(8)?.checked_add(8)?;
+    payload_bytes.checked_add(table)?.checked_add(HEADER_BYTES as u64)
+}
+fn get16(bytes: &[u8; HEADER_BYTES], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(super) fn get64(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn hash_number(hash_fn: HashFn) -> u16 {
+    match hash_fn {
+        HashFn::Xxh3 { .. } => 1,
+        HashFn::Xxh64 { .. } => 2,
+        HashFn::External { .. } => 3,
+    }
+}
+
+/// Follows from kind and hash today; a field of its own because typed keys will need it.
+fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
+    match (kind, hash_fn) {
+        (Kind::Bitmap, _) => 2,
+        (_, HashFn::External { .. }) => 0,
+        _ => 1,
+    }
+}
+
+pub(super) fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+    put(0, &MAGIC);
+    put(VERSION_AT, &VERSION.to_le_bytes());
+    put(KIND_AT, &(header.kind as u16).to_le_bytes());
+    put(HASH_AT, &hash_number(header.hash_fn).to_le_bytes());
+    put(ENCODING_AT, &encoding_number(header.kind, header.hash_fn).to_le_bytes());
+    put(SEED_AT, &header.hash_fn.seed().to_le_bytes());
+    put(LEN_AT, &header.len.to_le_bytes());
+    put(CAPACITY_AT, &header.capacity.to_le_bytes());
+    put(PAYLOAD_AT, &header.payload_bytes.to_le_bytes());
+    put(CHUNK_AT, &(CHUNK_BYTES as u64).to_le_bytes());
+    for (i, param) in header.params.iter().enumerate() {
+        put(PARAMS_AT + 8 * i, &param.to_le_bytes());
+    }
+    let checksum = xxh3_64(&bytes[..CHECKSUM_AT]);
+    bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
+    if bytes[..MAGIC.len()] != MAGIC {
+        return Err(DecodeError::NotAFilter);
+    }
+    let version = get16(bytes, VERSION_AT);
+    let whole = xxh3_64(&bytes[..CHECKSUM_AT]) == get64(bytes, CHECKSUM_AT);
+    if !whole {
+        return Err(DecodeError::Damaged { part: "header", offset: 0, len: HEADER_BYTES as u64 });
+    }
+    if version != VERSION {
+        return Err(DecodeError::Version { found: version });
+    }
+    let invalid = |what, value: u16| DecodeError::Invalid { what, value: u64::from(value) };
+    let kind = get16(bytes, KIND_AT);
+    let kind = Kind::from_number(kind).ok_or(invalid("kind", kind))?;
+    let seed = get64(bytes, SEED_AT);
+    let hash_fn = match get16(bytes, HASH_AT) {
+        1 => HashFn::Xxh3 { seed },
+        2 => HashFn::Xxh64 { seed },
+        3 => HashFn::External { id: seed },
+        other => return Err(invalid("hash function", other)),
+    };
+    let encoding = get16(bytes, ENCODING_AT);
+    if encoding != encoding_number(kind, hash_fn) {
+        return Err(invalid("key encoding", encoding));
+    }
+    let chunk = get64(bytes, CHUNK_AT);
+    if chunk != CHUNK_BYTES as u64 {
+        return Err(DecodeError::Invalid { what: "chunk length", value: chunk });
+    }
+    let zero = get64(bytes, ZERO_AT);
+    if zero != 0 {
+        return Err(DecodeError::Invalid { what: "reserved field", value: zero });
+    }
+    let payload_bytes = get64(bytes, PAYLOAD_AT);
+    if !payload_bytes.is_multiple_of(LINE_BYTES as u64) || file_bytes(payload_bytes).is_none() {
+        return Err(DecodeError::Invalid { what: "payload length", value: payload_bytes });
+    }
+    Ok(Header {
+        kind,
+        hash_fn,
+        len: get64(bytes, LEN_AT),
+        capacity: get64(bytes, CAPACITY_AT),
+        payload_bytes,
+        params: std::array::from_fn(|i| get64(bytes, PARAMS_AT + 8 * i)),
+    })
+}
+
+/// The header, and its checksum, which seeds that of the table.
+pub(super) fn read_header(input: &mut impl Read) -> Result<(Header, u64), ReadError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let got = read_up_to(input, &mut bytes)?;
+    if got < HEADER_BYTES {
+        let magic = got.min(MAGIC.len());
+        return Err(if got == 0 || bytes[..magic] != MAGIC[..magic] {
+            DecodeError::NotAFilter
+        } else {
+            DecodeError::Length { expected: HEADER_BYTES as u64, found: got as u64 }
+        }
+        .into());
+    }
+    Ok((decode_header(&bytes)?, get64(&bytes, CHECKSUM_AT)))
+}

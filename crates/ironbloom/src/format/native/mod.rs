@@ -1,0 +1,252 @@
+//! The `.ibf` file, version 1. This header is its specification; `docs/formats.md` lists the parameters by kind.
+//!
+//! ```text
+//!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
+//!      8  2   version, 1
+//!     10  2   kind                                 (numbers of `Kind`)
+//!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external
+//!     14  2   key encoding                         0 external hash, 1 bytes as they are, 2 integer
+//!     16  8   seed of the hash
+//!     24  8   len, keys counted
+//!     32  8   capacity, keys planned for
+//!     40  8   payload bytes                        a multiple of 64
+//!     48  8   chunk bytes, 65536
+//!     56  8   zero
+//!     64 184  23 parameters of 8 bytes             meaning by kind, unused ones zero
+//!    248  8   XXH3-64 of bytes 0..248
+//!    256  …   payload                              64-byte aligned: a memory map of it is the filter
+//!      …  8·c checksums of the c chunks            XXH3-64, seeded with the chunk's number
+//!      …  8   XXH3-64 of the checksums, seeded with the header's checksum
+//! ```
+//!
+//! All numbers are little-endian and 64 bits wide where they count anything. The length of the file follows from
+//! the header, so a file cut short or with bytes behind it is refused before anything is allocated. A later
+//! version may give meaning to what is zero here; a reader refuses versions it does not know.
+
+mod header;
+mod read;
+mod write;
+
+use std::borrow::Cow;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+pub use header::Header;
+pub use write::temporary_path;
+
+use self::header::{chunk_count, read_header};
+use self::read::{Mapped, map_checked, open, read_parts};
+use self::write::{save_image, write_image};
+use super::Kind;
+use crate::error::{DecodeError, FileError};
+use crate::hash::HashFn;
+use crate::kernel::{LINE_BYTES, Words};
+
+/// A filter taken apart for writing: its header and the arrays that follow each other in the payload.
+#[doc(hidden)]
+pub struct Image<'a> {
+    pub(crate) header: Header,
+    pub(crate) sections: Vec<Cow<'a, [u64]>>,
+}
+
+impl<'a> Image<'a> {
+    pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
+        let header = Header::new(kind, hash_fn, len, capacity);
+        Self { header, sections: Vec::new() }
+    }
+
+    pub(crate) fn params(mut self, params: &[u64]) -> Self {
+        self.header = self.header.with_params(params);
+        self
+    }
+
+    /// Appends an array of whole lines to the payload.
+    pub(crate) fn section(self, words: &'a [u64]) -> Self {
+        self.push(Cow::Borrowed(words))
+    }
+
+    /// Appends an array of whole lines that was made up for the file.
+    pub(crate) fn owned_section(self, words: Vec<u64>) -> Self {
+        self.push(Cow::Owned(words))
+    }
+
+    fn push(mut self, words: Cow<'a, [u64]>) -> Self {
+        debug_assert!((words.len() * 8).is_multiple_of(LINE_BYTES));
+        self.header.payload_bytes += words.len() as u64 * 8;
+        self.sections.push(words);
+        self
+    }
+}
+/// What was read from a file: the header, and the whole payload as one array.
+#[doc(hidden)]
+pub struct Parts {
+    pub(crate) header: Header,
+    pub(crate) words: Words,
+}
+impl Parts {
+    /// The header, if it is that of this kind.
+    pub(crate) fn expect_kind(&self, wanted: Kind) -> Result<&Header, DecodeError> {
+        let found = self.header.kind;
+        if found == wanted { Ok(&self.header) } else { Err(DecodeError::Kind { wanted, found }) }
+    }
+
+    /// Parameter `i` as a number that fits 32 bits.
+    pub(crate) fn small(&self, i: usize, what: &'static str) -> Result<u32, DecodeError> {
+        let value = self.header.params[i];
+        u32::try_from(value).map_err(|_| DecodeError::Invalid { what, value })
+    }
+
+    /// The payload, which must have just the length that a filter of `bits` bits has.
+    pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
+        let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
+        let found = self.words.size_in_bytes() as u64;
+        if expected == found {
+            Ok(self.words)
+        } else {
+            Err(DecodeError::Length { expected, found })
+        }
+    }
+}
+/// Saving and loading, the same for every kind.
+///
+/// ```
+/// use ironbloom::{Bloom, Persist};
+/// let mut seen = Bloom::with_rate(1000, 0.01)?;
+/// seen.insert("alice");
+/// let copy = Bloom::from_bytes(&seen.to_bytes())?;
+/// assert!(copy.contains("alice"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Persist: Sized {
+    #[doc(hidden)]
+    fn encode(&self) -> Image<'_>;
+
+    #[doc(hidden)]
+    fn decode(parts: Parts) -> Result<Self, DecodeError>;
+
+    /// Writes the filter to a file: to a temporary name beside it, synced, then renamed, so that the file under
+    /// the real name is the old one or the new one and never half of either.
+    fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
+        let path = path.as_ref();
+        save_image(&self.encode(), path)
+            .map_err(|error| FileError::Io { path: path.to_owned(), error })
+    }
+
+    /// Reads a filter into memory. Every checksum is verified: a damaged file is an error, never an answer.
+    fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let file = open(path)?;
+        let available = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+        read_parts(file, available)
+            .and_then(|parts| Ok(Self::decode(parts)?))
+            .map_err(|error| error.at(path))
+    }
+
+    /// Maps a file: the pages of the file are the filter, shared with whoever else maps it, and nothing is
+    /// copied until the filter is changed. Every checksum is verified, which reads the file once.
+    ///
+    /// The file must not be changed or truncated while it is mapped. Ironbloom itself never does: it replaces.
+    fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        map_checked(path.as_ref(), Mapped::check)
+    }
+
+    /// As [`map`](Persist::map), but only the header is verified, so opening takes no time whatever the size.
+    ///
+    /// A payload damaged since it was written would then give wrong answers, "absent" among them: for files
+    /// that [`verify`] has seen, or that this machine has just written.
+    fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        map_checked(path.as_ref(), |_| Ok(()))
+    }
+
+    /// Writes the bytes of a file to any writer.
+    fn write_to(&self, out: impl Write) -> io::Result<()> {
+        write_image(&self.encode(), out)
+    }
+
+    /// Reads a filter from any reader, to its end. Memory is taken only as bytes arrive.
+    fn read_from(input: impl Read) -> Result<Self, io::Error> {
+        let parts = read_parts(input, None).map_err(ReadError::into_io)?;
+        Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
+    }
+
+    /// The bytes of a file.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).expect("writing to a Vec cannot fail");
+        bytes
+    }
+
+    /// A filter from the bytes of a file. Every checksum is verified.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        match read_parts(bytes, Some(bytes.len() as u64)) {
+            Ok(parts) => Self::decode(parts),
+            Err(ReadError::Decode(error)) => Err(error),
+            Err(ReadError::Io(_)) => unreachable!("reading from a slice cannot fail"),
+        }
+    }
+}
+/// Reads only the header of a file, and checks it.
+pub fn header(path: impl AsRef<Path>) -> Result<Header, FileError> {
+    let path = path.as_ref();
+    let mut file = open(path)?;
+    read_header(&mut file).map(|(header, _)| header).map_err(|error| error.at(path))
+}
+
+/// What [`verify`] found.
+#[derive(Debug)]
+pub struct Verification {
+    /// The header, which is whole.
+    pub header: Header,
+    /// Chunks looked at.
+    pub chunks: u64,
+    /// Every damaged part. Empty if the file is as it was written.
+    pub damaged: Vec<DecodeError>,
+}
+
+/// Reads a whole file and names every damaged part. `Err` if not even the header can be believed.
+pub fn verify(path: impl AsRef<Path>) -> Result<Verification, FileError> {
+    let path = path.as_ref();
+    let mapped = Mapped::open(path).map_err(|error| error.at(path))?;
+    let damaged = mapped.damage();
+    Ok(Verification {
+        chunks: chunk_count(mapped.header.payload_bytes),
+        header: mapped.header,
+        damaged,
+    })
+}
+/// A refusal of the operating system, or of the bytes.
+enum ReadError {
+    Io(io::Error),
+    Decode(DecodeError),
+}
+
+impl ReadError {
+    fn at(self, path: &Path) -> FileError {
+        let path = path.to_owned();
+        match self {
+            Self::Io(error) => FileError::Io { path, error },
+            Self::Decode(error) => FileError::Decode { path, error },
+        }
+    }
+}
+
+impl ReadError {
+    fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(error) => error,
+            Self::Decode(error) => io::Error::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
+impl From<DecodeError> for ReadError {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading: every length checked against the bytes that are there, every chunk against its checksum.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::header::{CHUNK_BYTES, HEADER_BYTES, Header, file_bytes, read_header};
+use super::{Parts, Persist, ReadError};
+use crate::error::{DecodeError, FileError};
+use crate::kernel::{Mapping, Words, WordsBuilder};
+
+pub(super) fn open(path: &Path) -> Result<File, FileError> {
+    File::open(path).map_err(|error| FileError::Io { path: path.to_owned(), error })
+}
+/// Fills as much of `buffer` as there is input for.
+pub(super) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match input.read(&mut buffer[got..]) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+/// Reads and verifies a whole filter. `available` is the length of the input if it is known; otherwise memory
+/// is taken only as bytes arrive, so that a header alone can never make us allocate.
+pub(super) fn read_parts(mut input: impl Read, available: Option<u64>) -> Result<Parts, ReadError> {
+    let (header, header_checksum) = read_header(&mut input)?;
+    let expected = file_bytes(header.payload_bytes).expect("checked with the header");
+    let cut_short = |found| DecodeError::Length { expected, found };
+    if let Some(found) = available.filter(|&found| found != expected) {
+        return Err(cut_short(found).into());
+    }
+    let mut words = WordsBuilder::new(available.map_or(0, |_| header.payload_bytes))
+        .map_err(DecodeError::from)?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut checksums = Vec::new();
+    let mut offset = HEADER_BYTES as u64;
+    let end = offset + header.payload_bytes;
+    while offset < end {
+        let want = (end - offset).min(CHUNK_BYTES as u64) as usize;
+        let got = read_up_to(&mut input, &mut buffer[..want])?;
+        if got < want {
+            return Err(cut_short(offset + got as u64).into());
+        }
+        let checksum = xxh3_64_with_seed(&buffer[..want], checksums.len() as u64 / 8);
+        checksums.extend_from_slice(&checksum.to_le_bytes());
+        words.push(&buffer[..want]);
+        offset += want as u64;
+    }
+    let mut table = vec![0; checksums.len() + 8 + 1];
+    let got = read_up_to(&mut input, &mut table)?;
+    if got != checksums.len() + 8 {
+        return Err(cut_short(offset + got as u64).into());
+    }
+    table.truncate(got);
+    match table_damage(&header, header_checksum, &checksums, &table).into_iter().next() {
+        Some(damage) => Err(damage.into()),
+        None => Ok(Parts { header, words: words.finish() }),
+    }
+}
+
+/// Compares the table as stored with the checksums of the chunks as they are.
+fn table_damage(
+    header: &Header,
+    header_checksum: u64,
+    actual: &[u8],
+    stored: &[u8],
+) -> Vec<DecodeError> {
+    let payload_bytes = header.payload_bytes;
+    let (stored, seal) = stored.split_at(actual.len());
+    let sealed = xxh3_64_with_seed(stored, header_checksum).to_le_bytes() == seal;
+    let table = (!sealed).then(|| DecodeError::Damaged {
+        part: "checksum table",
+        offset: HEADER_BYTES as u64 + payload_bytes,
+        len: actual.len() as u64 + 8,
+    });
+    let chunks = actual
+        .chunks_exact(8)
+        .zip(stored.chunks_exact(8))
+        .enumerate()
+        .filter(|(_, (actual, stored))| actual != stored)
+        .map(|(i, _)| {
+            let start = i as u64 * CHUNK_BYTES as u64;
+            let len = (payload_bytes - start).min(CHUNK_BYTES as u64);
+            DecodeError::Damaged { part: "payload", offset: HEADER_BYTES as u64 + start, len }
+        });
+    table.into_iter().chain(chunks).collect()
+}
+
+/// A mapped file whose header and length are right.
+pub(super) struct Mapped {
+    map: Mapping,
+    pub(super) header: Header,
+    header_checksum: u64,
+}
+
+impl Mapped {
+    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+        }
+        if metadata.len() == 0 {
+            return Err(DecodeError::NotAFilter.into());
+        }
+        let map = Mapping::open(&file)?;
+        let (header, header_checksum) = read_header(&mut map.bytes())?;
+        let expected = file_bytes(header.payload_bytes).expect("checked with the header");
+        let found = map.bytes().len() as u64;
+        if found != expected {
+            return Err(DecodeError::Length { expected, found }.into());
+        }
+        Ok(Self { map, header, header_checksum })
+    }
+
+    /// Where the payload ends and the table begins. The length of the map has been checked.
+    fn payload_end(&self) -> usize {
+        HEADER_BYTES + self.header.payload_bytes as usize
+    }
+
+    pub(super) fn damage(&self) -> Vec<DecodeError> {
+        let (payload, table) =
+            self.map.bytes()[HEADER_BYTES..].split_at(self.payload_end() - HEADER_BYTES);
+        let mut checksums = Vec::new();
+        for (i, chunk) in payload.chunks(CHUNK_BYTES).enumerate() {
+            checksums.extend_from_slice(&xxh3_64_with_seed(chunk, i as u64).to_le_bytes());
+        }
+        table_damage(&self.header, self.header_checksum, &checksums, table)
+    }
+
+    pub(super) fn check(&self) -> Result<(), DecodeError> {
+        self.damage().into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+pub(super) fn map_checked<T: Persist>(
+    path: &Path,
+    check: impl Fn(&Mapped) -> Result<(), DecodeError>,
+) -> Result<T, FileError> {
+    if cfg!(target_endian = "big") {
+        return T::load(path); // the file is little-endian, so its pages cannot be the filter
+    }
+    let parts = || -> Result<Parts, ReadError> {
+        let mapped = Mapped::open(path)?;
+        check(&mapped)?;
+        let words = Words::mapped(&mapped.map, HEADER_BYTES, mapped.payload_end())
+            .expect("maps are page-aligned and the header is whole lines");
+        Ok(Parts { header: mapped.header, words })
+    };
+    parts().and_then(|parts| Ok(T::decode(parts)?)).map_err(|error| error.at(path))
+}
