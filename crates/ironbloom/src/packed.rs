@@ -40,11 +40,22 @@ impl Packed {
 
     #[inline]
     pub(crate) fn get(&self, index: u64) -> u64 {
-        let (word, shift) = self.address(index);
+        self.row::<1>(index)[0]
+    }
+
+    /// `N` numbers in a row. The array is looked up once, not N times.
+    #[inline]
+    pub(crate) fn row<const N: usize>(&self, index: u64) -> [u64; N] {
         let words: &[u64] = &self.words;
-        // Shifting the high word in two steps keeps a shift by 64 out of the expression.
-        let high = (words[word + 1] << 1) << (63 - shift);
-        (words[word] >> shift | high) & self.mask
+        let width = u64::from(self.width);
+        let mut bit = index * width;
+        std::array::from_fn(|_| {
+            let (word, shift) = ((bit / 64) as usize, bit % 64);
+            bit += width;
+            // Shifting the high word in two steps keeps a shift by 64 out of the expression.
+            let high = (words[word + 1] << 1) << (63 - shift);
+            (words[word] >> shift | high) & self.mask
+        })
     }
 
     #[inline]
@@ -100,6 +111,7 @@ mod tests {
             }
             let all: Vec<u64> = (0..200).map(|i| packed.get(i)).collect();
             assert_eq!(all, model, "width {width}");
+            assert_eq!(packed.row::<8>(17), model[17..25], "width {width}");
         }
     }
 

@@ -167,14 +167,14 @@ impl Buckets {
     fn plain(&self, bucket: u64) -> Bucket {
         let f = self.fingerprint_bits;
         let mask = u64::MAX >> (64 - f);
-        let (low, high) = (self.halves.get(2 * bucket), self.halves.get(2 * bucket + 1));
+        let [low, high] = self.halves.row(2 * bucket);
         [low & mask, low >> f, high & mask, high >> f].map(|slot| slot as u32)
     }
 
     /// The bits of a bucket.
     #[inline]
     fn bits(&self, bucket: u64) -> u128 {
-        let (low, high) = (self.halves.get(2 * bucket), self.halves.get(2 * bucket + 1));
+        let [low, high] = self.halves.row(2 * bucket);
         u128::from(low) | u128::from(high) << self.halves.width()
     }
 

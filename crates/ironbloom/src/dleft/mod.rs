@@ -140,10 +140,8 @@ impl DLeft {
         let in_subtable = |subtable| {
             let image = self.params.permute(subtable, fingerprint);
             let start = self.params.bucket_start(subtable, image.bucket);
-            (start..start + BUCKET_CELLS).find(|&index| {
-                let cell = self.cells.get(index);
-                cell & STUCK != 0 && cell >> COUNTER_BITS == image.remainder
-            })
+            let holds = |&cell: &u64| cell & STUCK != 0 && cell >> COUNTER_BITS == image.remainder;
+            Some(start + self.bucket(start).iter().position(holds)? as u64)
         };
         (0..SUBTABLES)
             .find_map(in_subtable)
@@ -158,15 +156,22 @@ impl DLeft {
         for subtable in 0..SUBTABLES {
             let image = self.params.permute(subtable, fingerprint);
             let start = self.params.bucket_start(subtable, image.bucket);
-            let is_free = |&index: &u64| self.cells.get(index) & STUCK == 0;
-            let mut free = (start..start + BUCKET_CELLS).filter(is_free);
-            let load = BUCKET_CELLS - free.clone().count() as u64;
+            let is_free = |cell: &u64| cell & STUCK == 0;
+            let bucket = self.bucket(start);
+            let load = BUCKET_CELLS - bucket.iter().filter(|cell| is_free(cell)).count() as u64;
             if load < least_load {
                 least_load = load;
-                best = free.next().map(|index| (index, image.remainder));
+                let first = bucket.iter().position(is_free);
+                best = first.map(|cell| (start + cell as u64, image.remainder));
             }
         }
         best
+    }
+
+    /// The cells of the bucket that starts here.
+    #[inline]
+    fn bucket(&self, start: u64) -> [u64; BUCKET_CELLS as usize] {
+        self.cells.row(start)
     }
 
     fn cell(&self, place: Place) -> u64 {
