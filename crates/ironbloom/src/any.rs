@@ -202,11 +202,7 @@ impl AnyFilter {
     /// Inserts many keys. Those before a refused one stay inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         match self {
-            Self::Bitmap(f) => {
-                for &index in hashes {
-                    f.insert(index)?;
-                }
-            }
+            Self::Bitmap(f) => f.insert_all(hashes)?,
             Self::Bloom(f) => f.insert_hashes(hashes),
             Self::Blocked(f) => f.insert_hashes(hashes),
             Self::SplitBlock(f) => f.insert_hashes(hashes),
@@ -231,14 +227,27 @@ impl AnyFilter {
         })
     }
 
+    /// Removes all keys. A fuse filter is static and cannot.
+    pub fn clear(&mut self) -> Result<(), Refused> {
+        match self {
+            Self::Bitmap(f) => f.clear(),
+            Self::Bloom(f) => f.clear(),
+            Self::Blocked(f) => f.clear(),
+            Self::SplitBlock(f) => f.clear(),
+            Self::Counting(f) => f.clear(),
+            Self::DLeft(f) => f.clear(),
+            Self::Cuckoo(f) => f.clear(),
+            Self::Fuse(_) => return Err(self.unsupported("be cleared")),
+            Self::Scalable(f) => f.clear(),
+            Self::Windowed(f) => f.clear(),
+        }
+        Ok(())
+    }
+
     /// `found[i]` tells whether `hashes[i]` might be here. False is certain.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
         match self {
-            Self::Bitmap(f) => {
-                for (&index, found) in hashes.iter().zip(found) {
-                    *found = f.contains(index);
-                }
-            }
+            Self::Bitmap(f) => f.contains_all(hashes, found),
             Self::Bloom(f) => f.contains_hashes(hashes, found),
             Self::Blocked(f) => f.contains_hashes(hashes, found),
             Self::SplitBlock(f) => f.contains_hashes(hashes, found),

@@ -20,6 +20,7 @@ use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::HashFn;
 use crate::kernel::{AtomicWords, batch_contains, for_each_prefetched};
+use crate::planned::Planned;
 
 /// Where the bits of a hash are: all that [`Atomic`] has to know of the kind it shares.
 ///
@@ -54,6 +55,7 @@ pub struct Atomic<P: Layout> {
     hash_fn: HashFn,
     words: AtomicWords,
     len: AtomicU64,
+    planned: Planned,
 }
 
 /// A [`Bloom`] that many threads insert into at once. What racing inserts report: see [`crate::atomic`].
@@ -147,6 +149,12 @@ impl<P: Layout> Atomic<P> {
         });
     }
 
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        *self.len.get_mut() = 0;
+    }
+
     /// Keys counted: inserts that were told they were new. Racing inserts of one key may count twice.
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
@@ -155,6 +163,11 @@ impl<P: Layout> Atomic<P> {
     /// True if nothing was inserted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
+    pub fn is_over_capacity(&self) -> bool {
+        self.planned.is_exceeded(self.len())
     }
 
     /// The shape.
@@ -184,17 +197,6 @@ impl AtomicBloom {
         Ok(Bloom::with_rate(capacity, rate)?.into())
     }
 
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.words.clear();
-        *self.len.get_mut() = 0;
-    }
-
-    /// True once more keys were counted than planned for: the rate asked for is no longer held.
-    pub fn is_over_capacity(&self) -> bool {
-        self.len() > self.params.capacity()
-    }
-
     /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
     pub fn snapshot(&self) -> Bloom {
         Bloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
@@ -212,17 +214,6 @@ impl AtomicBlockedBloom {
         Ok(BlockedBloom::with_rate(capacity, rate)?.into())
     }
 
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.words.clear();
-        *self.len.get_mut() = 0;
-    }
-
-    /// True once more keys were counted than planned for: the rate asked for is no longer held.
-    pub fn is_over_capacity(&self) -> bool {
-        self.len() > self.params.capacity()
-    }
-
     /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
     pub fn snapshot(&self) -> BlockedBloom {
         BlockedBloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
@@ -231,8 +222,9 @@ impl AtomicBlockedBloom {
 
 impl From<Bloom> for AtomicBloom {
     fn from(plain: Bloom) -> Self {
-        let (params, hash_fn, len) = (plain.params(), plain.hash_fn(), plain.len().into());
-        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len }
+        let (params, hash_fn, planned) = (plain.params(), plain.hash_fn(), plain.planned());
+        let len = plain.len().into();
+        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len, planned }
     }
 }
 
@@ -245,8 +237,9 @@ impl From<AtomicBloom> for Bloom {
 
 impl From<BlockedBloom> for AtomicBlockedBloom {
     fn from(plain: BlockedBloom) -> Self {
-        let (params, hash_fn, len) = (plain.params(), plain.hash_fn(), plain.len().into());
-        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len }
+        let (params, hash_fn, planned) = (plain.params(), plain.hash_fn(), plain.planned());
+        let len = plain.len().into();
+        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len, planned }
     }
 }
 

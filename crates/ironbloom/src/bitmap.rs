@@ -90,6 +90,18 @@ impl Bitmap {
         self.checked(index).is_ok_and(|(word, mask)| self.words[word] & mask != 0)
     }
 
+    /// Adds many integers. Those before one that is outside stay added.
+    pub fn insert_all(&mut self, indices: &[u64]) -> Result<(), OutOfBounds> {
+        indices.iter().try_for_each(|&index| self.insert(index).map(drop))
+    }
+
+    /// `found[i]` tells whether `indices[i]` is in the set.
+    pub fn contains_all(&self, indices: &[u64], found: &mut [bool]) {
+        for (&index, found) in indices.iter().zip(found) {
+            *found = self.contains(index);
+        }
+    }
+
     /// The bound: all integers are below it.
     pub fn bound(&self) -> u64 {
         self.bound
@@ -228,6 +240,9 @@ impl Persist for Bitmap {
         let header = parts.expect_kind(Kind::Bitmap)?;
         let (bound, len) = (header.capacity, header.len);
         check_range("bound", bound, 1, u64::MAX >> 4)?;
+        if len > bound {
+            return Err(DecodeError::Invalid { what: "number of keys", value: len });
+        }
         let words = parts.words_of(bound)?;
         Ok(Self { bound, len, words })
     }

@@ -22,6 +22,7 @@ use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{HashFn, fastrange};
 use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::planned::Planned;
 use crate::sizing;
 
 /// Lanes of a block, and bits set for a key.
@@ -61,13 +62,35 @@ impl<const LANE: u32> BlockedParams<LANE> {
 
     /// The least filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
-        check_rate(capacity, rate)?;
-        let blocks = sizing::split_blocks(capacity, rate, LANES, LANE);
-        let floor = FLOOR_SHARE * capacity as f64 / blocks as f64 / 2f64.powi(32);
-        if rate < floor {
+        let below = match check_rate(capacity, rate) {
+            Err(ParamError::RateBelowHash { .. }) => true,
+            other => other.map(|()| Self::is_below_hash(capacity, rate))?,
+        };
+        if below {
+            let floor = Self::least_rate(capacity, rate);
             return Err(ParamError::RateBelowHash { rate, floor });
         }
-        Self::checked(blocks, capacity)
+        Self::checked(sizing::split_blocks(capacity, rate, LANES, LANE), capacity)
+    }
+
+    /// Whether keys that agree in all their bits would be a part of this rate that matters.
+    fn is_below_hash(capacity: u64, rate: f64) -> bool {
+        let blocks = sizing::split_blocks(capacity, rate, LANES, LANE);
+        rate < FLOOR_SHARE * capacity as f64 / blocks as f64 / 2f64.powi(32)
+    }
+
+    /// The least rate that is not refused, for a message: above `refused`, found by bisecting its logarithm.
+    fn least_rate(capacity: u64, refused: f64) -> f64 {
+        let (mut below, mut above) = (refused.ln(), 0.5f64.ln());
+        for _ in 0..30 {
+            let middle = (below + above) / 2.0;
+            if Self::is_below_hash(capacity, middle.exp()) {
+                below = middle;
+            } else {
+                above = middle;
+            }
+        }
+        above.exp()
     }
 
     /// A filter of so many bits, rounded up to whole blocks, that is half full when its capacity is reached.
@@ -78,6 +101,7 @@ impl<const LANE: u32> BlockedParams<LANE> {
     }
 
     fn checked(blocks: u64, capacity: u64) -> Result<Self, ParamError> {
+        const { assert!(LANE == 32 || LANE == 64, "lanes have 32 or 64 bits") };
         check_range("blocks", blocks, 1, Self::MAX_BLOCKS)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
         Ok(Self { blocks, capacity })
@@ -106,6 +130,11 @@ impl<const LANE: u32> BlockedParams<LANE> {
     /// The rate expected with `len` keys in it.
     pub fn rate_at(&self, len: u64) -> f64 {
         sizing::split_block_rate(self.blocks, LANES, LANE, len)
+    }
+
+    /// The count that stands for `capacity` keys.
+    fn planned(&self) -> Planned {
+        Planned::new(self.capacity, |len| self.rate_at(len))
     }
 
     /// First word of the block of a hash.
@@ -150,6 +179,7 @@ pub struct Blocked<const LANE: u32> {
     hash_fn: HashFn,
     words: Words,
     len: u64,
+    planned: Planned,
 }
 
 /// One cache line a key: the fastest filter here, 5 % larger than [`Bloom`](crate::Bloom) at 1 %.
@@ -180,7 +210,7 @@ impl<const LANE: u32> Blocked<LANE> {
 
     /// An empty filter of this shape. Fails only if the memory is not to be had.
     pub fn new(params: BlockedParams<LANE>, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self { params, hash_fn, words: Words::zeroed(params.bits())?, len: 0 })
+        Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits())?, 0))
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -194,7 +224,7 @@ impl<const LANE: u32> Blocked<LANE> {
         words: Words,
         len: u64,
     ) -> Self {
-        Self { params, hash_fn, words, len }
+        Self { params, hash_fn, words, len, planned: params.planned() }
     }
 
     pub(crate) fn into_words(self) -> Words {
@@ -270,7 +300,8 @@ impl<const LANE: u32> Blocked<LANE> {
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a | b);
-        self.len = self.recount().max(self.len).max(other.len);
+        let most = self.len.saturating_add(other.len);
+        self.len = self.recount().max(self.len).max(other.len).min(most);
         Ok(())
     }
 
@@ -327,9 +358,13 @@ impl<const LANE: u32> Blocked<LANE> {
         self.words.count_ones() as f64 / self.params.bits() as f64
     }
 
-    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
     pub fn is_over_capacity(&self) -> bool {
-        self.len > self.params.capacity
+        self.planned.is_exceeded(self.len)
+    }
+
+    pub(crate) fn planned(&self) -> Planned {
+        self.planned
     }
 
     /// The shape.
@@ -376,10 +411,10 @@ impl<const LANE: u32> Persist for Blocked<LANE> {
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Self::KIND)?;
-        let [blocks] = header.first_params();
+        let [blocks] = header.first_params()?;
         let params = BlockedParams::checked(blocks, header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
-        Ok(Self { params, hash_fn, words: parts.words_of(params.bits())?, len })
+        Ok(Self::from_parts(params, hash_fn, parts.words_of(params.bits())?, len))
     }
 }
 
@@ -422,5 +457,17 @@ mod tests {
             Err(ParamError::RateBelowHash { .. })
         ));
         assert!(BlockedBloomParams::for_rate(1_000_000, 1e-6).is_ok());
+    }
+
+    #[test]
+    fn the_rate_named_in_a_refusal_is_accepted() {
+        for capacity in [1, 10, 1_000_000] {
+            let Err(ParamError::RateBelowHash { floor, .. }) =
+                SplitBlockParams::for_rate(capacity, 1e-15)
+            else {
+                panic!("too low a rate was accepted");
+            };
+            assert!(SplitBlockParams::for_rate(capacity, floor * 1.001).is_ok(), "{floor}");
+        }
     }
 }

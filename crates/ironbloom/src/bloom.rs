@@ -23,6 +23,7 @@ use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::HashFn;
 use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::planned::Planned;
 use crate::probe::Scheme;
 use crate::sizing;
 
@@ -133,6 +134,12 @@ impl BloomParams {
         }
     }
 
+    /// The count that stands for `capacity` keys. The plain law is exact enough, and cheap.
+    fn planned(&self) -> Planned {
+        let (bits, probes) = (self.bits, self.probes);
+        Planned::new(self.capacity, |len| sizing::bloom_rate(bits, probes, len))
+    }
+
     /// What one probe ranges over.
     fn range(&self) -> u64 {
         match self.form {
@@ -207,12 +214,13 @@ pub struct Bloom {
     hash_fn: HashFn,
     words: Words,
     len: u64,
+    planned: Planned,
 }
 
 impl Bloom {
     /// An empty filter of this shape. Fails only if the memory is not to be had.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self { params, hash_fn, words: Words::zeroed(params.bits)?, len: 0 })
+        Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits)?, 0))
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -221,7 +229,7 @@ impl Bloom {
     }
 
     pub(crate) fn from_parts(params: BloomParams, hash_fn: HashFn, words: Words, len: u64) -> Self {
-        Self { params, hash_fn, words, len }
+        Self { params, hash_fn, words, len, planned: params.planned() }
     }
 
     pub(crate) fn into_words(self) -> Words {
@@ -303,7 +311,8 @@ impl Bloom {
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a | b);
-        self.len = self.recount().max(self.len).max(other.len);
+        let most = self.len.saturating_add(other.len);
+        self.len = self.recount().max(self.len).max(other.len).min(most);
         Ok(())
     }
 
@@ -327,14 +336,22 @@ impl Bloom {
     /// Estimated number of keys that are in both sets: |A| + |B| − |A ∪ B|.
     ///
     /// The error is that of three estimates, so for sets that hardly overlap it can be larger than the answer.
+    /// Infinite if all bits of the union are set.
     pub fn estimate_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
         let union = self.estimate_union_len(other)?;
+        if union.is_infinite() {
+            return Ok(f64::INFINITY);
+        }
         Ok((self.estimate_len() + other.estimate_len() - union).max(0.0))
     }
 
     /// Estimated Jaccard similarity |A ∩ B| / |A ∪ B|, between 0 and 1. Two empty sets are equal: 1.
+    /// Not a number if all bits of the union are set: nothing can be told from them.
     pub fn estimate_jaccard(&self, other: &Self) -> Result<f64, Mismatch> {
         let union = self.estimate_union_len(other)?;
+        if union.is_infinite() {
+            return Ok(f64::NAN);
+        }
         if union == 0.0 {
             return Ok(1.0);
         }
@@ -395,9 +412,13 @@ impl Bloom {
         count_ones_in(&self.words, start, start + range) as f64 / range as f64
     }
 
-    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
     pub fn is_over_capacity(&self) -> bool {
-        self.len > self.params.capacity
+        self.planned.is_exceeded(self.len)
+    }
+
+    pub(crate) fn planned(&self) -> Planned {
+        self.planned
     }
 
     /// The shape.
@@ -456,9 +477,9 @@ impl Persist for Bloom {
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Bloom)?;
-        let params = BloomParams::decode(header.first_params(), header.capacity)?;
+        let params = BloomParams::decode(header.first_params()?, header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
-        Ok(Self { params, hash_fn, words: parts.words_of(params.bits)?, len })
+        Ok(Self::from_parts(params, hash_fn, parts.words_of(params.bits)?, len))
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! A counter that reaches 15 is *stuck*: how many keys share it is no longer known, so it is never counted down
 //! again, and what it covers stays "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not
-//! happen: a counter of a full filter is Poisson with mean ln 2, and 16 or more have a chance of 7·10^-17
+//! happen: a counter of a full filter is Poisson with mean ln 2, and 15 or more have a chance of 1.6·10^-15
 //! ([`sizing::counter_overflow`]). Repeats are another matter: 15 inserts of one key make all its counters stuck.
 //! If that is your data take [`DLeft`](crate::DLeft), where a stuck key costs one cell and no other key notices.
 //!
@@ -300,7 +300,7 @@ impl Persist for CountingBloom {
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Counting)?;
-        let params = BloomParams::decode(header.first_params(), header.capacity)?;
+        let params = BloomParams::decode(header.first_params()?, header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         Ok(Self { params, hash_fn, words: parts.words_of(counter_bits(&params))?, len })
     }

@@ -68,6 +68,13 @@ impl WindowedParams {
         Self::checked(sizing::window_shape(capacity, rate), capacity, Some(span))
     }
 
+    /// A filter of just this shape: k probes, l ages, g inserts a generation, and the bits of each of its k + l
+    /// slices. It remembers the last l·g inserts.
+    pub fn for_shape(shape: WindowShape) -> Result<Self, ParamError> {
+        let window = u64::from(shape.ages).saturating_mul(shape.generation);
+        Self::checked(shape, window, None)
+    }
+
     fn checked(
         shape: WindowShape,
         capacity: u64,
@@ -510,7 +517,7 @@ impl Persist for Windowed {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Windowed)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
-        let [_, _, generation, slice_bits, span, _, started, seconds, _] = header.first_params();
+        let [_, _, generation, slice_bits, span, _, started, seconds, _] = header.first_params()?;
         let shape = WindowShape {
             probes: parts.small(0, "number of probes")?,
             ages: parts.small(1, "number of ages")?,
@@ -647,7 +654,8 @@ mod tests {
     fn a_count_that_no_window_has_does_no_harm() {
         let mut filter = Windowed::for_keys(100, 0.01).unwrap();
         let counts = filter.params.counts_at();
-        filter.words.to_mut()[counts..].fill(u64::MAX);
+        let slices = filter.params.slices() as usize;
+        filter.words.to_mut()[counts..counts + slices].fill(u64::MAX);
         let mut filter = decode(&filter.encode()).unwrap();
         filter.insert_hashes(&(0..1000).map(mix64).collect::<Vec<_>>());
         assert!((900..1000).all(|key| filter.contains_hash(mix64(key))));

@@ -215,6 +215,34 @@ fn noise_as_payload_never_panics() {
     }
 }
 
+/// Ones behind the last bit would be counted as keys; words that mean nothing today may mean something tomorrow.
+#[test]
+fn padding_reserved_words_and_unused_parameters_must_be_zero() {
+    let mut bloom = Bloom::new(BloomParams::for_bits(70, 3).unwrap(), HashFn::default()).unwrap();
+    bloom.insert("key");
+    let bytes = bloom.to_bytes();
+    for field in [56, 64 + 4 * 8, 64 + 22 * 8] {
+        assert!(matches!(
+            Bloom::from_bytes(&forge(&bytes, field, 1)),
+            Err(DecodeError::Invalid { value: 1, .. })
+        ));
+    }
+    let mut padded = bytes.clone();
+    padded[HEADER + 20] = 1;
+    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&padded[HEADER..HEADER + 64], 0);
+    padded[HEADER + 64..HEADER + 72].copy_from_slice(&checksum.to_le_bytes());
+    let padded = forge(&padded, 24, 1);
+    assert_eq!(
+        Bloom::from_bytes(&padded).unwrap_err(),
+        DecodeError::Invalid { what: "padding", value: 1 }
+    );
+    let counted = forge(&bytes, 24, u64::MAX);
+    assert!(matches!(
+        Bloom::from_bytes(&counted),
+        Err(DecodeError::Invalid { what: "number of keys", .. })
+    ));
+}
+
 #[test]
 fn other_files_are_not_filters() {
     for bytes in [&b""[..], b"x", b"\x89PNG\r\n\x1a\n", &[0; 300], &[0xff; 10_000]] {

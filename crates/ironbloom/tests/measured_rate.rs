@@ -202,6 +202,34 @@ fn a_filter_says_when_it_is_over_capacity() {
     }
 }
 
+/// At high rates a filter counts far fewer keys than it gets; it still knows when it has too many, and not before.
+#[test]
+fn a_filter_of_high_rate_says_when_it_is_over_capacity() {
+    for rate in [0.9, 0.7, 0.5, 0.2, 0.1] {
+        let mut bloom = Bloom::with_rate(10_000, rate).unwrap();
+        let mut blocked = BlockedBloom::with_rate(10_000, rate).unwrap();
+        bloom.insert_hashes(&hashes(1, 10_000));
+        blocked.insert_hashes(&hashes(1, 10_000));
+        assert!(!bloom.is_over_capacity() && !blocked.is_over_capacity(), "{rate} at capacity");
+        bloom.insert_hashes(&hashes(2, 5_000));
+        blocked.insert_hashes(&hashes(2, 5_000));
+        assert!(bloom.is_over_capacity() && blocked.is_over_capacity(), "{rate} half over it");
+    }
+}
+
+/// The recipe for integer keys must not make a hash of zero out of the commonest of them.
+#[test]
+fn the_integer_zero_is_a_key_like_others() {
+    let found = (1..1000u64)
+        .filter(|&i| {
+            let mut bloom = Bloom::with_rate(100, 0.001).unwrap();
+            (0..100).for_each(|j| assert!(bloom.insert_hash(hash::mix64(i << 20 | j)) || j > 0));
+            bloom.contains_hash(hash::mix64(0))
+        })
+        .count();
+    assert!(found < 10, "{found} of 1000 filters at 0.1 %");
+}
+
 /// traps.md: 32-bit arithmetic fails exactly here. Takes minutes and 3 GB, so it is run by hand:
 /// `cargo test --release -p ironbloom --test measured_rate -- --ignored --nocapture`, see docs/benchmarks/.
 #[test]

@@ -98,6 +98,18 @@ fn a_link_stays_a_link_and_permissions_stay() {
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(Bloom::load(&path).unwrap(), filter(2));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    std::fs::remove_file(&path).unwrap();
+    filter(1).save(&link).unwrap(); // a link to nothing, yet
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(Bloom::load(&path).unwrap(), filter(1));
+}
+
+#[test]
+fn a_name_may_be_as_long_as_the_file_system_allows() {
+    let scratch = Scratch::new("long");
+    let path = scratch.0.join("n".repeat(255));
+    filter(1).save(&path).unwrap();
+    assert_eq!(Bloom::load(&path).unwrap(), filter(1));
 }
 
 #[cfg(unix)]

@@ -241,3 +241,26 @@ fn overlaps_are_estimated() {
     assert_eq!(empty.estimate_jaccard(&a).unwrap(), 0.0);
     assert!(a.estimate_union_len(&Bloom::with_rate(10, 0.001).unwrap()).is_err());
 }
+
+#[test]
+fn a_union_counts_no_more_than_both_sides_had() {
+    for i in 0..100 {
+        let (mut a, mut b) =
+            (Bloom::with_rate(1000, 0.01).unwrap(), Bloom::with_rate(1000, 0.01).unwrap());
+        a.insert_hashes(&hashes(2 * i, 500));
+        b.insert_hashes(&hashes(2 * i + 1, 500));
+        let most = a.len() + b.len();
+        a.union_with(&b).unwrap();
+        assert!(a.len() <= most && !a.is_over_capacity());
+    }
+}
+
+/// Nothing can be told of filters with all bits set, and nothing is.
+#[test]
+fn overlaps_of_saturated_filters_are_not_numbers() {
+    let mut full = Bloom::with_rate(2, 0.5).unwrap();
+    full.insert_hashes(&hashes(1, 1000));
+    assert!(full.estimate_len().is_infinite());
+    assert!(full.estimate_intersection_len(&full).unwrap().is_infinite());
+    assert!(full.estimate_jaccard(&full).unwrap().is_nan());
+}

@@ -20,6 +20,11 @@ use crate::sizing;
 const DESIGN_LOAD: u64 = 6;
 
 const MAX_REMAINDER_BITS: u32 = 56;
+
+/// Remainders are planned with this many bits at least. Three keys with one fingerprint make its counter stick, for
+/// ever; with 24/2^r of the keys sharing theirs with another, n·(24/2^r)²/6 stick in each turnover of the keys. At 12
+/// bits that is 6 in a million, at 7 (20 %) churn fills the table with stuck cells after a dozen turnovers.
+const LEAST_PLANNED_BITS: u32 = 12;
 const MAX_BUCKETS: u64 = MAX_CAPACITY.div_ceil(SUBTABLES * DESIGN_LOAD);
 
 /// Keys of the Feistel steps: the first 512 bits of π behind the point.
@@ -44,11 +49,24 @@ pub struct DLeftParams {
 }
 
 impl DLeftParams {
-    /// The least filter that holds `capacity` keys at `rate`.
+    /// The least filter that holds `capacity` keys at `rate`, with 12 bits of remainder at least: fewer would not
+    /// survive the removal and insertion of many keys.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
-        let bits = sizing::dleft_remainder_bits(buckets_for(capacity), capacity, rate);
-        Self::with_remainder_bits(capacity, bits.max(1))
+        let buckets = buckets_for(capacity);
+        let bits = sizing::dleft_remainder_bits(buckets, capacity, rate).max(LEAST_PLANNED_BITS);
+        if bits > MAX_REMAINDER_BITS {
+            let floor = sizing::dleft_rate(buckets, MAX_REMAINDER_BITS, capacity);
+            return Err(ParamError::RateBelowHash { rate, floor });
+        }
+        Self::with_remainder_bits(capacity, bits)
+    }
+
+    /// A filter of just so many buckets in each of its four subtables, with remainders of so many bits. Its capacity
+    /// is six keys a bucket.
+    pub fn for_buckets(buckets: u64, remainder_bits: u32) -> Result<Self, ParamError> {
+        check_range("buckets", buckets, 1, MAX_BUCKETS)?;
+        Self::checked(buckets, remainder_bits, buckets * SUBTABLES * DESIGN_LOAD)
     }
 
     /// A filter for `capacity` keys with remainders of just so many bits, 1 to 56. Each bit halves the rate.

@@ -360,7 +360,7 @@ impl Persist for DLeft {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
         let header = parts.expect_kind(Kind::DLeft)?;
-        let [buckets, _, stash_lines] = header.first_params();
+        let [buckets, _, stash_lines] = header.first_params()?;
         let remainder_bits = parts.small(1, "remainder bits")?;
         let params = DLeftParams::checked(buckets, remainder_bits, header.capacity)?;
         if stash_lines > Stash::MAX_LINES {
@@ -405,11 +405,11 @@ mod tests {
         let mut live: Vec<u64> = Vec::new();
         for step in 0..30_000 {
             let random = mix64(step);
-            if live.len() < 2_400 {
+            if live.len() < 2_450 {
                 filter.insert_hash(random).unwrap();
                 live.push(random);
             } else {
-                let out = live.swap_remove((random % 2_400) as usize);
+                let out = live.swap_remove((random % 2_450) as usize);
                 assert!(filter.remove_hash(out));
             }
         }

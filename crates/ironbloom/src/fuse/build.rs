@@ -211,7 +211,7 @@ mod tests {
         };
         let x = unshift(mixed, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
         let x = unshift(x, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9));
-        unshift(x, 30).wrapping_sub(seed)
+        unshift(x, 30).wrapping_sub(0x9e37_79b9_7f4a_7c15).wrapping_sub(seed)
     }
 
     /// Two mixed hashes that differ in bit 40 only have the same three cells in a small array.

@@ -267,12 +267,13 @@ fn least_shape(
 pub fn bloom_capacity(m: u64, p: f64) -> u64 {
     let p = clamp_rate(p);
     let likely = probes_for_rate(p).round().clamp(1.0, f64::from(MAX_PROBES)) as u32;
-    let mut best = 0;
+    let mut best = 0u64;
     for k in once(likely).chain(1..=MAX_PROBES) {
         let keeps = |n: u64| bloom_rate_exact(m, k, n) <= p;
         let ceiling = m as f64 / bits_per_key(k, p);
-        if ceiling + 1.0 > best as f64 && keeps(best + 1) {
-            best = greatest(ceiling as u64, keeps).max(best + 1);
+        let next = best.saturating_add(1);
+        if ceiling + 1.0 > best as f64 && keeps(next) {
+            best = greatest(ceiling as u64, keeps).max(next);
         }
     }
     best

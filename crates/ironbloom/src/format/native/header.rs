@@ -29,6 +29,9 @@ pub(super) const CHECKSUM_AT: usize = PARAMS_AT + 8 * PARAMS;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
+/// No filter has counted more keys; a count can be added to without overflow.
+const MOST_KEYS: u64 = 1 << 60;
+
 const _: () = assert!(HEADER_BYTES == 256 && HEADER_BYTES.is_multiple_of(LINE_BYTES));
 
 /// What the header says of a filter, whatever its kind.
@@ -57,9 +60,14 @@ impl Header {
         self
     }
 
-    /// The first parameters.
-    pub(crate) fn first_params<const N: usize>(&self) -> [u64; N] {
-        std::array::from_fn(|i| self.params[i])
+    /// The parameters of a kind that has N of them. The others must be zero: a reader that dropped what it does
+    /// not understand would write it back lost.
+    pub(crate) fn first_params<const N: usize>(&self) -> Result<[u64; N], DecodeError> {
+        let unknown = self.params[N..].iter().find(|&&value| value != 0);
+        match unknown {
+            None => Ok(std::array::from_fn(|i| self.params[i])),
+            Some(&value) => Err(DecodeError::Invalid { what: "unused parameter", value }),
+        }
     }
 }
 pub(super) fn chunk_count(payload_bytes: u64) -> u64 {
@@ -151,6 +159,10 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     if zero != 0 {
         return Err(DecodeError::Invalid { what: "reserved field", value: zero });
     }
+    let len = get64(bytes, LEN_AT);
+    if len > MOST_KEYS {
+        return Err(DecodeError::Invalid { what: "number of keys", value: len });
+    }
     let payload_bytes = get64(bytes, PAYLOAD_AT);
     if !payload_bytes.is_multiple_of(LINE_BYTES as u64) || file_bytes(payload_bytes).is_none() {
         return Err(DecodeError::Invalid { what: "payload length", value: payload_bytes });
@@ -158,7 +170,7 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     Ok(Header {
         kind,
         hash_fn,
-        len: get64(bytes, LEN_AT),
+        len,
         capacity: get64(bytes, CAPACITY_AT),
         payload_bytes,
         params: std::array::from_fn(|i| get64(bytes, PARAMS_AT + 8 * i)),

@@ -38,6 +38,7 @@ use self::header::{chunk_count, read_header};
 use self::read::{Mapped, map_checked, open, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
+use crate::bloom::count_ones_in;
 use crate::error::{DecodeError, FileError};
 use crate::hash::HashFn;
 use crate::kernel::{LINE_BYTES, Words};
@@ -100,10 +101,13 @@ impl Parts {
     pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
         let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
         let found = self.words.size_in_bytes() as u64;
-        if expected == found {
-            Ok(self.words)
-        } else {
-            Err(DecodeError::Length { expected, found })
+        if expected != found {
+            return Err(DecodeError::Length { expected, found });
+        }
+        // What is behind the last bit is counted with the others, so it must be what was written: zeros.
+        match count_ones_in(&self.words, bits, found * 8) {
+            0 => Ok(self.words),
+            value => Err(DecodeError::Invalid { what: "padding", value }),
         }
     }
 }

@@ -12,10 +12,10 @@ use super::header::{CHECKSUM_AT, CHUNK_BYTES, encode_header, get64};
 /// The name under which [`Persist::save`](super::Persist::save) writes before it renames. A program that is
 /// interrupted may remove it. (If that name is taken, by a save of another thread, a number is added.)
 pub fn temporary_path(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    // Part of the name is enough, and a long one would leave no room for the rest.
+    let stem: String =
+        path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
+    path.with_file_name(format!(".{stem}.{}.tmp", std::process::id()))
 }
 
 /// Cuts what is written into chunks and remembers their checksums.
@@ -76,21 +76,32 @@ pub(super) fn save_image(image: &Image<'_>, path: &Path) -> io::Result<()> {
         // A pipe or a device is written to; renaming over it would replace it.
         return write_image(image, BufWriter::new(File::options().write(true).open(path)?));
     }
-    // Behind a symbolic link it is the file that changes, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = behind_links(path);
     let (temporary, file) = create_temporary(&target)?;
-    let written = write_synced(image, file).and_then(|()| {
-        if let Some(existing) = existing {
-            fs::set_permissions(&temporary, existing.permissions())?;
-        }
-        fs::rename(&temporary, &target)
-    });
+    // Before the first byte: what only its owner may read is never there for others.
+    let protected =
+        existing.map_or(Ok(()), |existing| file.set_permissions(existing.permissions()));
+    let written = protected
+        .and_then(|()| write_synced(image, file))
+        .and_then(|()| fs::rename(&temporary, &target));
     if let Err(error) = written {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
     sync_directory(&target);
     Ok(())
+}
+
+/// The file that a name stands for: behind a symbolic link it is the file that changes, not the link, also if the
+/// file is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    const MOST_LINKS: u32 = 40; // as Linux
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&target) else { return target };
+        target = target.parent().map_or_else(|| link.clone(), |parent| parent.join(&link));
+    }
+    target
 }
 
 /// A file that nobody else writes to: not another thread that saves under the same name.
