@@ -129,7 +129,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     if args.json {
         output::print(&report::show_record(&record, true))?;
     } else {
-        eprintln!("{}", info::summary(&args.output, &filter));
+        output::note(&info::summary(&args.output, &filter));
     }
     Ok(Outcome::Found)
 }

@@ -7,7 +7,7 @@ use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::{FileError, Persist as _};
 
 use crate::input::Keys;
-use crate::{interrupt, number};
+use crate::{interrupt, number, output};
 
 /// Saves a filter; Ctrl-C meanwhile leaves no temporary file.
 pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
@@ -37,13 +37,13 @@ pub(crate) fn named(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Err
 /// Says so on standard error if a filter holds more keys than it was planned for.
 pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     if filter.is_over_capacity() {
-        eprintln!(
+        output::note(&format!(
             "warning: {}: {} keys in a filter planned for {}; the rate is now about {}",
             path.display(),
             number::count(filter.len()),
             number::count(filter.capacity()),
             number::rate(filter.estimate_rate()),
-        );
+        ));
     }
 }
 

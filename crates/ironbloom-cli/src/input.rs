@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 
 use crate::failure::Advice;
+use crate::output;
 use crate::progress::Progress;
 
 /// Where keys come from, and how they are told apart.
@@ -217,7 +218,7 @@ impl<R: Read> Read for Counted<R> {
 fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
     let raw: Box<dyn Read> = if path == Path::new("-") {
         if io::stdin().is_terminal() {
-            eprintln!("reading keys from the terminal, one per line; Ctrl-D ends");
+            output::note("reading keys from the terminal, one per line; Ctrl-D ends");
         }
         Box::new(io::stdin())
     } else {
