@@ -91,6 +91,16 @@ impl BuildArgs {
         Ok(params.with_scheme(self.scheme)?)
     }
 
+    /// Says no to what cannot be made, before the input is read. Without a capacity only the rate is known.
+    fn refuse_impossible(&self) -> Result<()> {
+        let capacity = self.capacity.unwrap_or(1);
+        refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
+        if let KindArg::Bloom | KindArg::Segmented = self.kind {
+            self.bloom_params(capacity)?;
+        }
+        Ok(())
+    }
+
     /// An empty filter of this shape.
     fn create(&self, capacity: u64) -> Result<AnyFilter> {
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
@@ -110,6 +120,8 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         return Err(anyhow!("--scheme is for --kind bloom and segmented"));
     }
     file::refuse_same(&args.output, &args.input.inputs)?;
+    file::refuse_unwritable(&args.output)?;
+    args.refuse_impossible()?;
     let filter = match (args.capacity, args.kind) {
         (Some(capacity), kind) if !kind.wants_distinct_keys() => {
             stream(args, args.create(capacity)?)?

@@ -163,6 +163,9 @@ impl Memory {
 
 pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
     let input = InputArgs { inputs: args.inputs.clone(), null: args.null, csv: None };
+    if let Some(path) = &args.state {
+        file::refuse_unwritable(path)?;
+    }
     let mut memory = Memory::open(args)?;
     let key_hash = KeyHash::Hash(memory.hash_fn());
     let (mut seen, mut distinct) = (0u64, 0u64);

@@ -59,6 +59,18 @@ pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Resul
     Ok(())
 }
 
+/// Says that there is no place for an output while nothing is done yet, not when all keys have been read.
+pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
+    let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory {
+        _ if output.is_dir() => Err(anyhow!("{}: is a directory", output.display())),
+        Some(directory) if !directory.is_dir() => {
+            Err(anyhow!("{}: there is no directory {}", output.display(), directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a file is not there at all, as opposed to damaged or unreadable.
 pub(crate) fn is_missing(error: &FileError) -> bool {
     matches!(error, FileError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
