@@ -34,11 +34,11 @@ pub(crate) struct BuildArgs {
     kind: KindArg,
 
     /// Keys to plan for, e.g. 10M (bitmap: the bound; windowed: the window)
-    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
     /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6
-    #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate)]
+    #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// Seed of the hash; filters merge only if it is equal
