@@ -268,25 +268,31 @@ fn read_lines(
     send: &mut impl FnMut(Result<Block>) -> bool,
 ) -> Result<bool> {
     let mut block: Vec<u8> = Vec::new();
+    let mut filled = 0; // bytes of the block that were read; the rest is room
     loop {
-        let start = block.len();
-        let room = BLOCK_BYTES.max(start); // a long line doubles the block: linear time in all
-        block
-            .try_reserve(room)
-            .map_err(|_| anyhow!("a key of more than {start} bytes does not fit memory"))?;
-        block.resize(start + room, 0);
-        let got = input.read(&mut block[start..]);
-        block.truncate(start + *got.as_ref().unwrap_or(&0));
-        let got = match got {
+        if block.len() - filled < BLOCK_BYTES {
+            // A long line doubles the block, and a pipe gives little at a time: only new room is cleared.
+            let room = BLOCK_BYTES.max(filled);
+            block
+                .try_reserve(filled + room - block.len())
+                .map_err(|_| anyhow!("a key of more than {filled} bytes does not fit memory"))?;
+            block.resize(filled + room, 0);
+        }
+        let got = match input.read(&mut block[filled..]) {
             Ok(got) => got,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
         };
         if got == 0 {
+            block.truncate(filled);
             return Ok(block.is_empty() || send(Ok(Block::Lines(block))));
         }
-        if let Some(end) = memchr::memrchr(delimiter, &block[start..]) {
-            let rest = block.split_off(start + end + 1);
+        let fresh = filled..filled + got;
+        filled = fresh.end;
+        if let Some(end) = memchr::memrchr(delimiter, &block[fresh.clone()]) {
+            let rest = block[fresh.start + end + 1..fresh.end].to_vec();
+            block.truncate(fresh.start + end + 1);
+            filled = rest.len();
             if !send(Ok(Block::Lines(std::mem::replace(&mut block, rest)))) {
                 return Ok(false);
             }
