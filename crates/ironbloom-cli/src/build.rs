@@ -94,6 +94,9 @@ impl BuildArgs {
     /// Says no to what cannot be made, before the input is read. Without a capacity only the rate is known.
     fn refuse_impossible(&self) -> Result<()> {
         let capacity = self.capacity.unwrap_or(1);
+        if capacity == 0 {
+            return Err(anyhow!("capacity must be at least 1, got 0"));
+        }
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
         if let KindArg::Bloom | KindArg::Segmented = self.kind {
             self.bloom_params(capacity)?;
