@@ -2,6 +2,7 @@
 
 mod program;
 
+use std::io::{ErrorKind, Write as _};
 use std::process::Stdio;
 
 use program::{KINDS, Scratch, lines};
@@ -152,9 +153,10 @@ fn what_cannot_be_built_is_refused_before_the_input_has_ended() {
     ] {
         let mut command = scratch.command(["build"].into_iter().chain(options));
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let input = child.stdin.take(); // open until the program has ended
+        // More than a pipe holds: only a program that reads would take it all.
+        let taken = child.stdin.take().unwrap().write_all(&[b'\n'; 1 << 20]);
+        assert_eq!(taken.unwrap_err().kind(), ErrorKind::BrokenPipe, "{options:?}");
         assert_eq!(child.wait().unwrap().code(), Some(2), "{options:?}");
-        drop(input);
     }
 }
 
@@ -189,7 +191,6 @@ fn an_input_that_cannot_be_read_is_named() {
 
 #[test]
 fn a_compressed_input_cut_short_is_no_smaller_input() {
-    use std::io::Write as _;
     let scratch = Scratch::new();
     let text = lines(0..100_000);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
