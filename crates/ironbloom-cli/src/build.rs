@@ -34,11 +34,11 @@ pub(crate) struct BuildArgs {
     kind: KindArg,
 
     /// Keys to plan for, e.g. 10M (bitmap: the bound; windowed: the window)
-    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
     /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6
-    #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate)]
+    #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// Seed of the hash; filters merge only if it is equal
@@ -91,6 +91,19 @@ impl BuildArgs {
         Ok(params.with_scheme(self.scheme)?)
     }
 
+    /// Says no to what cannot be made, before the input is read. Without a capacity only the rate is known.
+    fn refuse_impossible(&self) -> Result<()> {
+        let capacity = self.capacity.unwrap_or(1);
+        if capacity == 0 {
+            return Err(anyhow!("capacity must be at least 1, got 0"));
+        }
+        refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
+        if let KindArg::Bloom | KindArg::Segmented = self.kind {
+            self.bloom_params(capacity)?;
+        }
+        Ok(())
+    }
+
     /// An empty filter of this shape.
     fn create(&self, capacity: u64) -> Result<AnyFilter> {
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
@@ -110,6 +123,8 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         return Err(anyhow!("--scheme is for --kind bloom and segmented"));
     }
     file::refuse_same(&args.output, &args.input.inputs)?;
+    file::refuse_unwritable(&args.output)?;
+    args.refuse_impossible()?;
     let filter = match (args.capacity, args.kind) {
         (Some(capacity), kind) if !kind.wants_distinct_keys() => {
             stream(args, args.create(capacity)?)?
@@ -129,7 +144,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     if args.json {
         output::print(&report::show_record(&record, true))?;
     } else {
-        eprintln!("{}", info::summary(&args.output, &filter));
+        output::note(&info::summary(&args.output, &filter));
     }
     Ok(Outcome::Found)
 }

@@ -41,7 +41,7 @@ pub(crate) struct DedupArgs {
     state: Option<PathBuf>,
 
     /// Forget keys that were not seen among the last N
-    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// Print only the number of distinct keys
@@ -53,7 +53,7 @@ pub(crate) struct DedupArgs {
     json: bool,
 
     /// Rate at which a new key may be taken for a known one [default: 1e-6]
-    #[arg(long, value_name = "P", value_parser = number::parse_rate)]
+    #[arg(long, value_name = "P", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 }
 
@@ -163,6 +163,9 @@ impl Memory {
 
 pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
     let input = InputArgs { inputs: args.inputs.clone(), null: args.null, csv: None };
+    if let Some(path) = &args.state {
+        file::refuse_unwritable(path)?;
+    }
     let mut memory = Memory::open(args)?;
     let key_hash = KeyHash::Hash(memory.hash_fn());
     let (mut seen, mut distinct) = (0u64, 0u64);

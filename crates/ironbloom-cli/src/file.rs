@@ -7,7 +7,7 @@ use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::{FileError, Persist as _};
 
 use crate::input::Keys;
-use crate::{interrupt, number};
+use crate::{interrupt, number, output};
 
 /// Saves a filter; Ctrl-C meanwhile leaves no temporary file.
 pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
@@ -37,13 +37,13 @@ pub(crate) fn named(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Err
 /// Says so on standard error if a filter holds more keys than it was planned for.
 pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     if filter.is_over_capacity() {
-        eprintln!(
+        output::note(&format!(
             "warning: {}: {} keys in a filter planned for {}; the rate is now about {}",
             path.display(),
             number::count(filter.len()),
             number::count(filter.capacity()),
             number::rate(filter.estimate_rate()),
-        );
+        ));
     }
 }
 
@@ -57,6 +57,18 @@ pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Resul
         return Err(anyhow!("{}: is both an input and the output", output.display()));
     }
     Ok(())
+}
+
+/// Says that there is no place for an output while nothing is done yet, not when all keys have been read.
+pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
+    let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory {
+        _ if output.is_dir() => Err(anyhow!("{}: is a directory", output.display())),
+        Some(directory) if !directory.is_dir() => {
+            Err(anyhow!("{}: there is no directory {}", output.display(), directory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a file is not there at all, as opposed to damaged or unreadable.

@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 
 use crate::failure::Advice;
+use crate::output;
 use crate::progress::Progress;
 
 /// Where keys come from, and how they are told apart.
@@ -217,7 +218,7 @@ impl<R: Read> Read for Counted<R> {
 fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
     let raw: Box<dyn Read> = if path == Path::new("-") {
         if io::stdin().is_terminal() {
-            eprintln!("reading keys from the terminal, one per line; Ctrl-D ends");
+            output::note("reading keys from the terminal, one per line; Ctrl-D ends");
         }
         Box::new(io::stdin())
     } else {
@@ -267,25 +268,31 @@ fn read_lines(
     send: &mut impl FnMut(Result<Block>) -> bool,
 ) -> Result<bool> {
     let mut block: Vec<u8> = Vec::new();
+    let mut filled = 0; // bytes of the block that were read; the rest is room
     loop {
-        let start = block.len();
-        let room = BLOCK_BYTES.max(start); // a long line doubles the block: linear time in all
-        block
-            .try_reserve(room)
-            .map_err(|_| anyhow!("a key of more than {start} bytes does not fit memory"))?;
-        block.resize(start + room, 0);
-        let got = input.read(&mut block[start..]);
-        block.truncate(start + *got.as_ref().unwrap_or(&0));
-        let got = match got {
+        if block.len() - filled < BLOCK_BYTES {
+            // A long line doubles the block, and a pipe gives little at a time: only new room is cleared.
+            let room = BLOCK_BYTES.max(filled);
+            block
+                .try_reserve(filled + room - block.len())
+                .map_err(|_| anyhow!("a key of more than {filled} bytes does not fit memory"))?;
+            block.resize(filled + room, 0);
+        }
+        let got = match input.read(&mut block[filled..]) {
             Ok(got) => got,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
         };
         if got == 0 {
+            block.truncate(filled);
             return Ok(block.is_empty() || send(Ok(Block::Lines(block))));
         }
-        if let Some(end) = memchr::memrchr(delimiter, &block[start..]) {
-            let rest = block.split_off(start + end + 1);
+        let fresh = filled..filled + got;
+        filled = fresh.end;
+        if let Some(end) = memchr::memrchr(delimiter, &block[fresh.clone()]) {
+            let rest = block[fresh.start + end + 1..fresh.end].to_vec();
+            block.truncate(fresh.start + end + 1);
+            filled = rest.len();
             if !send(Ok(Block::Lines(std::mem::replace(&mut block, rest)))) {
                 return Ok(false);
             }

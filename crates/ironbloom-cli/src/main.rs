@@ -79,9 +79,9 @@ fn main() -> ExitCode {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::note(&format!("error: {error:#}"));
             if let Some(hint) = failure::hint(&error) {
-                eprintln!("\nhint: {hint}");
+                output::note(&format!("\nhint: {hint}"));
             }
             ExitCode::from(2)
         }

@@ -1,4 +1,4 @@
-//! Standard output with a shell's manners: a closed pipe is success, anything else an error.
+//! Standard output with a shell's manners: a closed pipe is success, anything else an error. And standard error.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -13,6 +13,11 @@ pub(crate) fn write(bytes: &[u8]) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(error).context("standard output"),
     }
+}
+
+/// Says something to the person, on standard error. If nobody can hear it, the work is done all the same.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes text to standard output.

@@ -29,15 +29,15 @@ planned for its first stage; windowed counts the keys of its window."
 )]
 pub(crate) struct PlanArgs {
     /// Keys to hold, e.g. 10M
-    #[arg(long, value_name = "N", value_parser = number::parse_count)]
+    #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
     /// Rate at which absent keys may be taken for present, e.g. 1%
-    #[arg(long, value_name = "P", value_parser = number::parse_rate)]
+    #[arg(long, value_name = "P", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Memory to stay within, e.g. 64MiB
-    #[arg(long, value_name = "BYTES", value_parser = number::parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = number::parse_bytes, allow_negative_numbers = true)]
     memory: Option<u64>,
 
     /// Draw rate against bits per key, for all kinds, into an SVG file

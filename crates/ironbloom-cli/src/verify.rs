@@ -1,13 +1,15 @@
 //! `ironbloom verify`: is a file still what was written?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use ironbloom::any::AnyFilter;
 use ironbloom::format::native;
+use ironbloom::{FileError, Persist as _};
 
 use crate::report::{self, Cell};
-use crate::{Outcome, file, output};
+use crate::{Outcome, output};
 
 /// Read a whole filter file and check it against its checksums
 ///
@@ -30,15 +32,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     let mut records = Vec::new();
     let mut damaged = 0;
     for path in &args.filters {
-        let mut damage: Vec<String> = match native::verify(path) {
-            Ok(verification) => verification.damaged.iter().map(ToString::to_string).collect(),
-            Err(ironbloom::FileError::Decode { error, .. }) => vec![error.to_string()],
-            Err(error) => return Err(error.into()),
-        };
-        // Checksums can fit around parameters that make no filter: opening it is the rest of the check.
-        if damage.is_empty() {
-            damage.extend(file::open(path).err().map(|error| error.to_string()));
-        }
+        let damage = damage(path);
         damaged += usize::from(!damage.is_empty());
         let state = if damage.is_empty() { "whole".to_owned() } else { damage.join("; ") };
         records.push(vec![
@@ -48,7 +42,34 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     }
     output::print(&report::show_table(&records, args.json))?;
     if damaged > 0 {
-        bail!("{damaged} of {} files damaged", args.filters.len());
+        bail!("{damaged} of {} files damaged or unreadable", args.filters.len());
     }
     Ok(Outcome::Found)
+}
+
+/// What is wrong with a file, part by part. One that cannot be read must not hide the state of the others.
+fn damage(path: &Path) -> Vec<String> {
+    let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    if is_file {
+        match native::verify(path) {
+            Ok(whole) if whole.damaged.is_empty() => {}
+            Ok(verification) => {
+                return verification.damaged.iter().map(ToString::to_string).collect();
+            }
+            Err(error) => return vec![cause(error)],
+        }
+    }
+    // Checksums can fit around parameters that make no filter: opening it is the rest of the check. A pipe can
+    // be read only once, and then it is the whole check.
+    let opened = if is_file { AnyFilter::map(path) } else { AnyFilter::load(path) };
+    opened.err().map(cause).into_iter().collect()
+}
+
+/// The error without the name of the file, which stands beside it.
+fn cause(error: FileError) -> String {
+    match error {
+        FileError::Io { error, .. } => error.to_string(),
+        FileError::Decode { error, .. } => error.to_string(),
+        other => other.to_string(),
+    }
 }

@@ -1,0 +1,295 @@
+//! `add`, `remove` and `merge`: changing filters that exist, and refusing to.
+
+mod program;
+
+use program::{KINDS, Scratch, lines};
+
+const REMOVABLE: [&str; 5] = ["counting", "d-left", "cuckoo", "cuckoo-packed", "bitmap"];
+
+// --------------------------------------------------------------------------------------------------- add
+
+#[test]
+fn keys_can_be_added_to_every_kind_but_fuse() {
+    let scratch = Scratch::new();
+    for kind in KINDS.into_iter().filter(|kind| !kind.starts_with("fuse")) {
+        scratch.build("x.ibf", ["--kind", kind, "--capacity", "2000"], &lines(0..1000));
+        let run = scratch.run_with(["add", "x.ibf"], lines(1000..2000)).succeeds();
+        assert_eq!((run.text().as_str(), run.stderr.as_str()), ("", ""), "{kind}");
+        assert_eq!(scratch.present("x.ibf", &lines(0..2000)), lines(0..2000), "{kind}");
+    }
+    assert_eq!(scratch.files(), ["x.ibf"]);
+}
+
+#[test]
+fn adding_equals_building_from_all_keys() {
+    let scratch = Scratch::new();
+    for kind in ["bloom", "segmented", "blocked", "split-block", "counting", "bitmap"] {
+        let options = ["--kind", kind, "--capacity", "1000", "--threads", "1"];
+        scratch.build("all.ibf", options, &lines(0..1000));
+        scratch.build("part.ibf", options, &lines(0..400));
+        scratch.run_with(["add", "part.ibf"], lines(400..1000)).succeeds();
+        assert_eq!(scratch.read("all.ibf"), scratch.read("part.ibf"), "{kind}");
+    }
+}
+
+#[test]
+fn add_reads_keys_as_build_does() {
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", ["--rate", "1e-6", "--capacity", "10"], "");
+    scratch.write("b.txt", "b\n");
+    scratch.run_with(["add", "x.ibf", "b.txt", "-"], "a\n").succeeds();
+    scratch.run_with(["add", "-0", "x.ibf"], "two\nlines\0").succeeds();
+    scratch.run_with(["add", "--csv", "k", "x.ibf"], "i,k\n1,\"c,d\"\n").succeeds();
+    assert_eq!(scratch.present("x.ibf", "a\nb\nc,d\ne\n"), "a\nb\nc,d\n");
+    scratch.run_with(["check", "-0", "x.ibf"], "two\nlines").succeeds();
+}
+
+#[test]
+fn adding_beyond_the_capacity_warns_and_does_it() {
+    let scratch = Scratch::new();
+    scratch.build("small.ibf", ["--capacity", "100"], &lines(0..100));
+    let run = scratch.run_with(["add", "small.ibf"], lines(100..1000)).succeeds();
+    assert!(run.stderr.starts_with("warning: small.ibf: "), "{}", run.stderr);
+    assert!(run.stderr.contains("planned for 100; the rate is now about"), "{}", run.stderr);
+    assert_eq!(scratch.present("small.ibf", &lines(0..1000)), lines(0..1000));
+}
+
+#[test]
+fn a_scalable_filter_grows_without_a_warning() {
+    let scratch = Scratch::new();
+    scratch.build("s.ibf", ["--kind", "scalable", "--capacity", "100"], "");
+    let run = scratch.run_with(["add", "s.ibf"], lines(0..5000)).succeeds();
+    assert_eq!(run.stderr, "");
+    assert!(scratch.info("s.ibf")["stages"].as_u64().unwrap() > 1);
+    assert_eq!(scratch.present("s.ibf", &lines(0..5000)), lines(0..5000));
+}
+
+#[test]
+fn a_fuse_filter_takes_no_more_keys() {
+    let scratch = Scratch::new();
+    for kind in ["fuse", "fuse4"] {
+        scratch.build("f.ibf", ["--kind", kind], &lines(0..100));
+        let message = "f.ibf: a fuse filter cannot take keys after it was built";
+        let run = scratch.refuses(["add", "f.ibf"], "new\n", message);
+        assert_eq!(run.hint(), "build it again from all keys\n");
+    }
+}
+
+#[test]
+fn a_full_filter_is_left_as_it_was() {
+    let scratch = Scratch::new();
+    for kind in ["cuckoo", "cuckoo-packed"] {
+        scratch.build("c.ibf", ["--kind", kind, "--capacity", "100"], &lines(0..100));
+        let run =
+            scratch.refuses(["add", "c.ibf"], &lines(100..10_000), "c.ibf: no room for this key");
+        assert_eq!(run.hint(), "build it with a larger --capacity\n");
+    }
+}
+
+#[test]
+fn an_add_that_fails_half_way_changes_nothing() {
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", ["--capacity", "1k"], "a\n");
+    scratch.write("more.txt", lines(0..100));
+    scratch.refuses(["add", "x.ibf", "more.txt", "missing.txt"], "", "missing.txt: ");
+    scratch.build("b.ibf", ["--kind", "bitmap", "--capacity", "10"], "1\n");
+    scratch.refuses(["add", "b.ibf"], "2\n3\n10\n", "b.ibf: ");
+}
+
+#[test]
+fn behind_a_symbolic_link_it_is_the_file_that_changes() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.path("store")).unwrap();
+    scratch.build("store/x.ibf", ["--rate", "1e-6", "--capacity", "10"], "a\n");
+    std::os::unix::fs::symlink("store/x.ibf", scratch.path("link.ibf")).unwrap();
+    scratch.run_with(["add", "link.ibf"], "b\n").succeeds();
+    assert!(scratch.path("link.ibf").is_symlink());
+    assert_eq!(scratch.present("store/x.ibf", "a\nb\nc\n"), "a\nb\n");
+}
+
+#[test]
+fn the_permissions_of_a_file_outlive_its_change() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", ["--capacity", "10"], "a\n");
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(scratch.path("x.ibf"), private).unwrap();
+    scratch.run_with(["add", "x.ibf"], "b\n").succeeds();
+    let mode = std::fs::metadata(scratch.path("x.ibf")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+// ------------------------------------------------------------------------------------------------ remove
+
+#[test]
+fn keys_are_removed_from_the_kinds_that_can() {
+    let scratch = Scratch::new();
+    for kind in REMOVABLE {
+        let options = ["--kind", kind, "--capacity", "2000", "--rate", "1e-4"];
+        scratch.build("x.ibf", options, &lines(0..2000));
+        let run = scratch.run_with(["remove", "x.ibf"], lines(0..1000)).succeeds();
+        assert_eq!(run.text(), "removed  1,000\nabsent   0\n", "{kind}");
+        assert_eq!(scratch.info("x.ibf")["keys"], 1000, "{kind}");
+        let kept = scratch.present("x.ibf", &lines(0..2000));
+        assert!(kept.ends_with(&lines(1000..2000)), "{kind} lost a key that was not removed");
+        let still = kept.lines().count() - 1000;
+        assert!(still <= 5, "{kind}: {still} of 1000 removed keys are still there");
+        scratch.run(["verify", "x.ibf"]).succeeds();
+    }
+}
+
+#[test]
+fn absent_keys_are_counted_and_the_file_is_not_touched_for_them() {
+    let scratch = Scratch::new();
+    for kind in REMOVABLE {
+        let options = ["--kind", kind, "--capacity", "1000", "--rate", "1e-6"];
+        scratch.build("x.ibf", options, "1\n2\n3\n");
+        let run = scratch.run_with(["remove", "--json", "x.ibf"], "2\n500\n2\n5000\n").succeeds();
+        assert_eq!(run.json(), serde_json::json!({"removed": 1, "absent": 3}), "{kind}");
+        let before = scratch.read("x.ibf");
+        let run = scratch.run_with(["remove", "--json", "x.ibf"], "2\n500\n").ends_with(1);
+        assert_eq!(run.json(), serde_json::json!({"removed": 0, "absent": 2}), "{kind}");
+        assert_eq!(scratch.read("x.ibf"), before, "{kind}");
+        assert_eq!(scratch.present("x.ibf", "1\n2\n3\n"), "1\n3\n", "{kind}");
+    }
+}
+
+#[test]
+fn remove_reads_keys_as_build_does() {
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", ["--kind", "cuckoo", "--rate", "1e-6"], "a\nb\nc\nd\n");
+    scratch.write("a.txt", "a\n");
+    scratch.run(["remove", "x.ibf", "a.txt"]).succeeds();
+    scratch.run_with(["remove", "-0", "x.ibf"], "b\0").succeeds();
+    scratch.run_with(["remove", "--csv", "k", "x.ibf"], "k\nc\n").succeeds();
+    assert_eq!(scratch.present("x.ibf", "a\nb\nc\nd\n"), "d\n");
+}
+
+#[test]
+fn the_other_kinds_refuse_to_remove() {
+    let scratch = Scratch::new();
+    for kind in KINDS.into_iter().filter(|kind| !REMOVABLE.contains(kind)) {
+        scratch.build("x.ibf", ["--kind", kind, "--capacity", "100"], "1\n2\n");
+        let run = scratch.refuses(["remove", "x.ibf"], "1\n", "x.ibf: a ");
+        assert!(run.stderr.contains("filter cannot remove keys"), "{kind}: {}", run.stderr);
+        assert_eq!(run.hint(), "counting, d-left, cuckoo and bitmap filters can remove\n");
+    }
+}
+
+#[test]
+fn a_removal_that_fails_half_way_changes_nothing() {
+    let scratch = Scratch::new();
+    scratch.build("b.ibf", ["--kind", "bitmap", "--capacity", "10"], "1\n2\n");
+    scratch.refuses(["remove", "b.ibf"], "1\ntwo\n", "not an integer: \"two\"");
+    scratch.build("c.ibf", ["--kind", "cuckoo"], "1\n2\n");
+    scratch.write("one.txt", "1\n");
+    scratch.refuses(["remove", "c.ibf", "one.txt", "missing.txt"], "", "missing.txt: ");
+}
+
+// ------------------------------------------------------------------------------------------------- merge
+
+#[test]
+fn merged_shards_answer_like_a_filter_of_everything() {
+    let scratch = Scratch::new();
+    for kind in ["bloom", "segmented", "blocked", "split-block", "counting", "d-left", "cuckoo"] {
+        let options = ["--kind", kind, "--capacity", "3000", "--threads", "1"];
+        for (shard, range) in [("a", 0..1000), ("b", 1000..2000), ("c", 2000..3000)] {
+            scratch.build(shard, options, &lines(range));
+        }
+        scratch.run(["merge", "-o", "merged", "a", "b", "c"]).succeeds();
+        scratch.build("all", options, &lines(0..3000));
+        scratch.run(["verify", "merged"]).succeeds();
+        assert_eq!(scratch.present("merged", &lines(0..3000)), lines(0..3000), "{kind}");
+        if ["bloom", "segmented", "blocked", "split-block"].contains(&kind) {
+            let probes = lines(10_000..60_000);
+            assert!(
+                scratch.present("merged", &probes) == scratch.present("all", &probes),
+                "{kind}"
+            );
+        }
+    }
+    scratch.build("low", ["--kind", "bitmap", "--capacity", "100"], "1\n2\n");
+    scratch.build("high", ["--kind", "bitmap", "--capacity", "100"], "2\n99\n");
+    scratch.run(["merge", "-o", "both", "low", "high"]).succeeds();
+    assert_eq!(scratch.present("both", &lines(0..200)), "1\n2\n99\n");
+}
+
+#[test]
+fn intersect_keeps_what_is_in_all() {
+    let scratch = Scratch::new();
+    for kind in ["bloom", "segmented", "blocked", "split-block", "bitmap"] {
+        let options = ["--kind", kind, "--capacity", "3000", "--rate", "1e-6"];
+        scratch.build("a", options, &lines(0..2000));
+        scratch.build("b", options, &lines(1000..3000));
+        scratch.run(["merge", "--intersect", "-o", "both", "a", "b"]).succeeds();
+        let present = scratch.present("both", &lines(0..3000));
+        assert!(present.contains(&lines(1000..2000)), "{kind}");
+        assert!(present.lines().count() <= 1000 + 5, "{kind}: {}", present.lines().count());
+    }
+    let options = ["--kind", "cuckoo", "--capacity", "100"];
+    scratch.build("a", options, "1\n");
+    scratch.build("b", options, "1\n");
+    let args = ["merge", "--intersect", "-o", "new", "a", "b"];
+    let run =
+        scratch.refuses(args, "", "cannot merge a and b: a cuckoo filter cannot be intersected");
+    assert!(run.hint().contains("bloom, blocked, split-block and bitmap"));
+}
+
+#[test]
+fn a_merge_of_unlike_filters_names_both_and_what_differs() {
+    let scratch = Scratch::new();
+    scratch.build("base", ["--capacity", "1000"], "a\n");
+    scratch.build("twin", ["--capacity", "1000"], "b\n");
+    for (name, options, difference) in [
+        ("kind", ["--kind", "blocked", "--capacity", "1000"], "kind differs: bloom and blocked"),
+        (
+            "seed",
+            ["--seed", "1", "--capacity", "1000"],
+            "differs: xxh3-64 seed 0 and xxh3-64 seed 1",
+        ),
+        ("size", ["--rate", "1%", "--capacity", "1001"], "differs: "),
+        ("rate", ["--rate", "0.1%", "--capacity", "1000"], "differs: "),
+        ("form", ["--kind", "segmented", "--capacity", "1000"], "differs: "),
+        ("scheme", ["--scheme", "double", "--capacity", "1000"], "differs: "),
+    ] {
+        scratch.build(name, options, "b\n");
+        let message = format!("cannot merge base and {name}: ");
+        let run = scratch.refuses(["merge", "-o", "new", "base", "twin", name], "", &message);
+        assert!(run.stderr.contains(difference), "{}", run.stderr);
+        assert!(run.hint().starts_with("filters merge if built with the same --kind"));
+        scratch.refuses(["merge", "-o", "base", "base", name], "", &message);
+    }
+}
+
+#[test]
+fn kinds_that_cannot_merge_say_so() {
+    let scratch = Scratch::new();
+    for kind in ["fuse", "fuse4", "scalable", "windowed"] {
+        scratch.build("a", ["--kind", kind, "--capacity", "10"], "1\n");
+        scratch.build("b", ["--kind", kind, "--capacity", "10"], "2\n");
+        let run = scratch.refuses(["merge", "-o", "new", "a", "b"], "", "cannot merge a and b: a ");
+        assert!(run.stderr.contains("cannot be merged"), "{kind}: {}", run.stderr);
+        assert!(run.hint().contains("--kind bloom or blocked"));
+    }
+}
+
+#[test]
+fn a_merge_may_replace_one_of_its_inputs() {
+    let scratch = Scratch::new();
+    scratch.build("week", ["--rate", "1e-6", "--capacity", "10"], "a\n");
+    scratch.build("day", ["--rate", "1e-6", "--capacity", "10"], "b\n");
+    scratch.run(["merge", "-o", "week", "week", "day"]).succeeds();
+    assert_eq!(scratch.present("week", "a\nb\nc\n"), "a\nb\n");
+    scratch.run(["merge", "-o", "day", "week", "day"]).succeeds();
+    assert_eq!(scratch.present("day", "a\nb\nc\n"), "a\nb\n");
+    assert_eq!(scratch.files(), ["day", "week"]);
+}
+
+#[test]
+fn a_merge_beyond_the_capacity_warns() {
+    let scratch = Scratch::new();
+    scratch.build("a", ["--capacity", "1000"], &lines(0..900));
+    scratch.build("b", ["--capacity", "1000"], &lines(900..1800));
+    let run = scratch.run(["merge", "-o", "c", "a", "b"]).succeeds();
+    assert!(run.stderr.starts_with("warning: c: "), "{}", run.stderr);
+}
