@@ -70,7 +70,7 @@ impl Bitmap {
         let word = &mut self.words.to_mut()[word];
         let new = *word & mask == 0;
         *word |= mask;
-        self.len += u64::from(new);
+        self.len = self.len.saturating_add(u64::from(new)); // a file's count is not to be trusted
         Ok(new)
     }
 
@@ -80,7 +80,7 @@ impl Bitmap {
         let word = &mut self.words.to_mut()[word];
         let present = *word & mask != 0;
         *word &= !mask;
-        self.len = self.len.saturating_sub(u64::from(present)); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(u64::from(present));
         Ok(present)
     }
 
@@ -225,8 +225,12 @@ impl Persist for Bitmap {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Bitmap)?;
+        let header = parts.expect_kind(Kind::Bitmap, 0)?;
         let (bound, len) = (header.capacity, header.len);
+        if header.hash_fn != (HashFn::External { id: 0 }) {
+            let value = header.hash_fn.seed();
+            return Err(DecodeError::Invalid { what: "hash function of a bitmap", value });
+        }
         check_range("bound", bound, 1, u64::MAX >> 4)?;
         let words = parts.words_of(bound)?;
         Ok(Self { bound, len, words })

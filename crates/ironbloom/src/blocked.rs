@@ -225,7 +225,7 @@ impl<const LANE: u32> Blocked<LANE> {
             missing |= mask & !*word;
             *word |= mask;
         }
-        self.len += u64::from(missing != 0);
+        self.len = self.len.saturating_add(u64::from(missing != 0)); // a file's count is not to be trusted
         missing != 0
     }
 
@@ -375,7 +375,7 @@ impl<const LANE: u32> Persist for Blocked<LANE> {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Self::KIND)?;
+        let header = parts.expect_kind(Self::KIND, 1)?;
         let [blocks] = header.first_params();
         let params = BlockedParams::checked(blocks, header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);

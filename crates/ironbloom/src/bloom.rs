@@ -252,7 +252,7 @@ impl Bloom {
             words[word] |= mask;
             true
         });
-        self.len += u64::from(new);
+        self.len = self.len.saturating_add(u64::from(new)); // a file's count is not to be trusted
         new
     }
 
@@ -455,7 +455,7 @@ impl Persist for Bloom {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Bloom)?;
+        let header = parts.expect_kind(Kind::Bloom, 4)?;
         let params = BloomParams::decode(header.first_params(), header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         Ok(Self { params, hash_fn, words: parts.words_of(params.bits)?, len })

@@ -299,7 +299,7 @@ impl Persist for CountingBloom {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Counting)?;
+        let header = parts.expect_kind(Kind::Counting, 4)?;
         let params = BloomParams::decode(header.first_params(), header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         Ok(Self { params, hash_fn, words: parts.words_of(counter_bits(&params))?, len })

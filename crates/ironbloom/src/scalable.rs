@@ -502,7 +502,7 @@ impl Persist for Scalable {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Scalable)?;
+        let header = parts.expect_kind(Kind::Scalable, 5)?;
         let [rate, growth, tightening, kind, count] = header.first_params();
         let fields = [rate, growth, tightening, kind];
         let params = ScalableParams::decode(fields, header.capacity)?;

@@ -508,7 +508,7 @@ impl Persist for Windowed {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Windowed)?;
+        let header = parts.expect_kind(Kind::Windowed, 9)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         let [_, _, generation, slice_bits, span, _, started, seconds, _] = header.first_params();
         let shape = WindowShape {
@@ -647,7 +647,8 @@ mod tests {
     fn a_count_that_no_window_has_does_no_harm() {
         let mut filter = Windowed::for_keys(100, 0.01).unwrap();
         let counts = filter.params.counts_at();
-        filter.words.to_mut()[counts..].fill(u64::MAX);
+        let end = counts + filter.params.slices() as usize;
+        filter.words.to_mut()[counts..end].fill(u64::MAX);
         let mut filter = decode(&filter.encode()).unwrap();
         filter.insert_hashes(&(0..1000).map(mix64).collect::<Vec<_>>());
         assert!((900..1000).all(|key| filter.contains_hash(mix64(key))));

@@ -326,7 +326,7 @@ impl Persist for Cuckoo {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Cuckoo)?;
+        let header = parts.expect_kind(Kind::Cuckoo, 3)?;
         let params = CuckooParams::decode(header.first_params(), header.capacity)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         let (bits, layout) = (params.fingerprint_bits(), params.layout());
@@ -380,7 +380,8 @@ mod tests {
         for (layout, fingerprint_bits) in [(0, 4), (1, 5), (0, 32), (1, 32), (1, 8)] {
             let bits = 100 * 4 * (fingerprint_bits - layout) + 64;
             let mut words = Words::zeroed(bits).unwrap();
-            for (word, seed) in words.to_mut().iter_mut().zip(0..) {
+            let used = (bits / 64) as usize; // behind them there must be zeros
+            for (word, seed) in words.to_mut()[..used].iter_mut().zip(0..) {
                 *word = mix64(seed);
             }
             let mut filter = decode([100, fingerprint_bits, layout], 300, words).unwrap();

@@ -334,7 +334,7 @@ impl Persist for BinaryFuse {
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
-        let header = parts.expect_kind(Kind::Fuse)?;
+        let header = parts.expect_kind(Kind::Fuse, 5)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
         let [seed, segment_length, segment_count, _, arity] = header.first_params();
         let invalid = |what, value| DecodeError::Invalid { what, value };

@@ -84,10 +84,16 @@ pub struct Parts {
     pub(crate) words: Words,
 }
 impl Parts {
-    /// The header, if it is that of this kind.
-    pub(crate) fn expect_kind(&self, wanted: Kind) -> Result<&Header, DecodeError> {
+    /// The header, if it is that of this kind, which has so many parameters.
+    pub(crate) fn expect_kind(&self, wanted: Kind, params: usize) -> Result<&Header, DecodeError> {
         let found = self.header.kind;
-        if found == wanted { Ok(&self.header) } else { Err(DecodeError::Kind { wanted, found }) }
+        if found != wanted {
+            return Err(DecodeError::Kind { wanted, found });
+        }
+        match self.header.params[params..].iter().find(|&&value| value != 0) {
+            Some(&value) => Err(DecodeError::Invalid { what: "unused parameter", value }),
+            None => Ok(&self.header),
+        }
     }
 
     /// Parameter `i` as a number that fits 32 bits.
@@ -96,14 +102,20 @@ impl Parts {
         u32::try_from(value).map_err(|_| DecodeError::Invalid { what, value })
     }
 
-    /// The payload, which must have just the length that a filter of `bits` bits has.
+    /// The payload, which must have just the length that a filter of `bits` bits has, and zeros behind them.
     pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
         let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
         let found = self.words.size_in_bytes() as u64;
-        if expected == found {
-            Ok(self.words)
-        } else {
-            Err(DecodeError::Length { expected, found })
+        if expected != found {
+            return Err(DecodeError::Length { expected, found });
+        }
+        // Bits that no key has would be counted as set, and a bitmap would list them.
+        let (word, shift) = ((bits / 64) as usize, bits % 64);
+        let last = self.words.get(word).map(|word| word >> shift << shift);
+        let rest = self.words.iter().skip(word + 1).copied();
+        match last.into_iter().chain(rest).find(|&word| word != 0) {
+            Some(value) => Err(DecodeError::Invalid { what: "word behind the last bit", value }),
+            None => Ok(self.words),
         }
     }
 }
