@@ -30,7 +30,7 @@
 //! | to remove keys, and insert the same one often | [`DLeft`] | 18.7 | 4 |
 //! | to remove keys and merge | [`CountingBloom`] | 38.4 | up to 7 |
 //! | no idea how many keys will come | [`Scalable`] | 13 to 16 | grows |
-//! | to forget old keys | [`Windowed`] | 23 | a few |
+//! | to forget old keys | [`Windowed`] | 19.7 | a few |
 //! | many threads inserting | [`AtomicBloom`], [`AtomicBlockedBloom`] | as the plain kind | |
 //! | Parquet's own | [`SplitBlock`] | 10.5 | 1 |
 //! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
