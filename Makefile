@@ -87,7 +87,10 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 	command -v cargo-fuzz > /dev/null || cargo install --locked --root $(TOOLS) cargo-fuzz
 	for target in $$(cargo +nightly fuzz list); do
 		printf '\n== %s\n' "$$target"
-		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS)
+		folders=(fuzz/corpus/"$$target")
+		mkdir -p "$${folders[@]}"
+		[[ $$target != decode_any ]] || folders+=(crates/ironbloom/tests/golden)
+		cargo +nightly fuzz run "$$target" "$${folders[@]}" -- -max_total_time=$(FUZZ_SECONDS)
 	done
 
 bench-dedup: ## Measure dedup beside sort -u and awk

@@ -80,7 +80,7 @@ impl Bitmap {
         let word = &mut self.words.to_mut()[word];
         let present = *word & mask != 0;
         *word &= !mask;
-        self.len = self.len.saturating_sub(u64::from(present)); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(u64::from(present));
         Ok(present)
     }
 
@@ -239,6 +239,11 @@ impl Persist for Bitmap {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Bitmap)?;
         let (bound, len) = (header.capacity, header.len);
+        let [] = header.first_params()?;
+        if header.hash_fn != (HashFn::External { id: 0 }) {
+            let value = header.hash_fn.seed();
+            return Err(DecodeError::Invalid { what: "hash function of a bitmap", value });
+        }
         check_range("bound", bound, 1, u64::MAX >> 4)?;
         if len > bound {
             return Err(DecodeError::Invalid { what: "number of keys", value: len });

@@ -304,7 +304,9 @@ impl DLeft {
     /// The rate right now: the share of all fingerprints that are kept.
     pub fn estimate_rate(&self) -> f64 {
         let kept = self.counts().count() as f64;
-        kept / (self.params.buckets as f64 * f64::from(self.params.remainder_bits).exp2())
+        // A forged file can keep one fingerprint in several places.
+        (kept / (self.params.buckets as f64 * f64::from(self.params.remainder_bits).exp2()))
+            .min(1.0)
     }
 
     /// Number of stuck counters: those that reached 3 and are never counted down again.

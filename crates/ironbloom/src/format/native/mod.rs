@@ -97,7 +97,7 @@ impl Parts {
         u32::try_from(value).map_err(|_| DecodeError::Invalid { what, value })
     }
 
-    /// The payload, which must have just the length that a filter of `bits` bits has.
+    /// The payload, which must have just the length that a filter of `bits` bits has, and zeros behind them.
     pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
         let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
         let found = self.words.size_in_bytes() as u64;
@@ -111,6 +111,7 @@ impl Parts {
         }
     }
 }
+
 /// Saving and loading, the same for every kind.
 ///
 /// ```
