@@ -37,7 +37,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
-    /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6
+    /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6 (bitmap: always 0)
     #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
@@ -230,6 +230,14 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
     all.sort_unstable();
     all.dedup();
     let distinct = all.len() as u64;
+    if let (Some(capacity), KindArg::Fuse | KindArg::Fuse4) = (capacity, args.kind)
+        && distinct > capacity
+    {
+        return Err(Advice::error(
+            format!("{distinct} distinct keys came, more than --capacity {capacity}"),
+            "a fuse filter is sized to its keys: leave --capacity out",
+        ));
+    }
     let capacity = match (capacity, args.kind) {
         (Some(capacity), _) => capacity,
         (None, KindArg::Bitmap) => all.last().map_or(1, |&largest| largest.saturating_add(1)),

@@ -26,7 +26,8 @@ Examples:
   ironbloom dedup --window 1M events.log              only repeats within the last million lines
   cut -f1 access.log | ironbloom dedup --count        distinct users of the day
 
-The state is saved when the input has ended; interrupted before that, the next run prints those keys again.")]
+The state is saved when the input has ended. Interrupted before that, or with its output closed (| head), the
+next run prints those keys again.")]
 pub(crate) struct DedupArgs {
     /// Files of keys, one per line; `-` or none reads standard input. gzip and zstd are recognised by content
     #[arg(value_name = "INPUT")]

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
@@ -120,7 +121,7 @@ pub(crate) fn for_each_block<R: Send + 'static>(
 ) -> Result<()> {
     let read = Arc::new(AtomicU64::new(0));
     let mut progress = Progress::new(args.total_bytes());
-    let results = spawn(args.clone(), threads, Arc::clone(&read), map);
+    let (results, reader) = spawn(args.clone(), threads, Arc::clone(&read), map);
     let mut waiting = BTreeMap::new();
     let (mut next, mut keys_seen) = (0u64, 0u64);
     for (number, result) in results {
@@ -134,7 +135,11 @@ pub(crate) fn for_each_block<R: Send + 'static>(
         }
     }
     progress.finish();
-    Ok(())
+    // A thread that panicked takes its block with it, and keys would be missing from a filter without a word.
+    match reader.join() {
+        Ok(sent) if sent == next => Ok(()),
+        _ => Err(anyhow!("a thread of this program failed, so not all keys were seen")),
+    }
 }
 
 type Numbered<T> = (u64, Result<T>);
@@ -144,12 +149,12 @@ fn spawn<R: Send + 'static>(
     threads: usize,
     read: Arc<AtomicU64>,
     map: impl Fn(&Keys) -> Result<R> + Send + Sync + 'static,
-) -> Receiver<Numbered<(Keys, R)>> {
+) -> (Receiver<Numbered<(Keys, R)>>, JoinHandle<u64>) {
     let delimiter = args.delimiter();
     let (block_sender, blocks) = sync_channel::<Numbered<Block>>(2 * threads);
     let (result_sender, results) = sync_channel(2 * threads);
     let (blocks, map) = (Arc::new(Mutex::new(blocks)), Arc::new(map));
-    std::thread::spawn(move || read_all(&args, &read, block_sender));
+    let reader = std::thread::spawn(move || read_all(&args, &read, block_sender));
     for _ in 0..threads {
         let (blocks, map, results) = (Arc::clone(&blocks), Arc::clone(&map), result_sender.clone());
         std::thread::spawn(move || {
@@ -169,16 +174,15 @@ fn spawn<R: Send + 'static>(
             }
         });
     }
-    results
+    (results, reader)
 }
 
-/// Sends the blocks of all inputs, numbered; an error is the last thing sent.
-fn read_all(args: &InputArgs, read: &Arc<AtomicU64>, sender: SyncSender<Numbered<Block>>) {
+/// Sends the blocks of all inputs, numbered, and returns their number; an error is the last thing sent.
+fn read_all(args: &InputArgs, read: &Arc<AtomicU64>, sender: SyncSender<Numbered<Block>>) -> u64 {
     let mut number = 0;
     let mut send = |block: Result<Block>| {
-        let sent = sender.send((number, block)).is_ok();
         number += 1;
-        sent
+        sender.send((number - 1, block)).is_ok()
     };
     for path in args.sources() {
         let result = open(&path, read).and_then(|input| match &args.csv {
@@ -187,13 +191,14 @@ fn read_all(args: &InputArgs, read: &Arc<AtomicU64>, sender: SyncSender<Numbered
         });
         match result {
             Ok(true) => {}
-            Ok(false) => return,
+            Ok(false) => break,
             Err(error) => {
                 send(Err(error.context(name(&path))));
-                return;
+                break;
             }
         }
     }
+    number
 }
 
 /// The name of an input in messages.

@@ -49,6 +49,9 @@ pub(crate) struct PlanArgs {
     json: bool,
 }
 
+/// The column that is empty for a kind that does not fit.
+const BITS_PER_KEY: usize = 3;
+
 /// Capacity of the plot when none is given: large enough that sizes per key have settled.
 const PLOT_CAPACITY: u64 = 1_000_000;
 
@@ -79,6 +82,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
             ));
         }
     };
+    if records.iter().all(|record| record[BITS_PER_KEY].1.is_none()) {
+        return Err(crate::failure::Advice::error(
+            "no kind of filter fits into so little memory",
+            "give more --memory, fewer keys or a higher --rate",
+        ));
+    }
     output::print(&report::show_table(&records, args.json))?;
     if let Some(path) = &args.plot {
         let capacity = args.capacity.unwrap_or(PLOT_CAPACITY);

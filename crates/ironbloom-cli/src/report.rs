@@ -47,6 +47,11 @@ impl Cell {
         Self { value: Value::Null, text: text.to_owned() }
     }
 
+    /// Whether there is nothing to show.
+    pub(crate) fn is_none(&self) -> bool {
+        self.value.is_null()
+    }
+
     fn is_number(&self) -> bool {
         self.value.is_number() || self.value.is_null()
     }
