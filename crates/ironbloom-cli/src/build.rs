@@ -125,11 +125,11 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     file::refuse_same(&args.output, &args.input.inputs)?;
     file::refuse_unwritable(&args.output)?;
     args.refuse_impossible()?;
-    let filter = match (args.capacity, args.kind) {
+    let (filter, keys) = match (args.capacity, args.kind) {
         (Some(capacity), kind) if !kind.wants_distinct_keys() => {
-            stream(args, args.create(capacity)?)?
+            counted(stream(args, args.create(capacity)?)?)
         }
-        (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
+        (None, KindArg::Scalable) => counted(stream(args, args.create(SCALABLE_START)?)?),
         (None, KindArg::Windowed) => {
             return Err(Advice::error(
                 "--kind windowed needs a window",
@@ -144,9 +144,15 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     if args.json {
         output::print(&report::show_record(&record, true))?;
     } else {
-        output::note(&info::summary(&args.output, &filter));
+        output::note(&info::summary(&args.output, &filter, keys));
     }
     Ok(Outcome::Found)
+}
+
+/// A filter with the keys that it has counted itself.
+fn counted(filter: AnyFilter) -> (AnyFilter, u64) {
+    let len = filter.len();
+    (filter, len)
 }
 
 /// Keys go into a filter of known size as they come.
@@ -211,8 +217,8 @@ fn sole_owner<T>(mut shared: Arc<T>) -> T {
     }
 }
 
-/// The filter is made when all keys are known: sized to them, or from a set.
-fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
+/// The filter is made when all keys are known: sized to them, or from a set. With it goes their number.
+fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, u64)> {
     let key_hash = args.key_hash();
     let mut all: Vec<u64> = Vec::new();
     input::for_each_block(
@@ -246,10 +252,10 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<AnyFilter> {
     if let KindArg::Bloom | KindArg::Segmented = args.kind {
         let mut filter = args.create(capacity)?;
         filter.insert_hashes(&all)?;
-        return Ok(filter);
+        return Ok((filter, distinct));
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
-    args.kind.build(&all, capacity, args.rate, args.seed)
+    Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, distinct))
 }
 
 /// Linux gives memory it does not have and kills later: better to say no now.

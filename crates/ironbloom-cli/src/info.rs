@@ -32,18 +32,19 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// The filter in a line.
-pub(crate) fn summary(path: &Path, filter: &AnyFilter) -> String {
+/// The filter in a line, with the number of keys that its maker knows better than itself: a Bloom filter does not
+/// count a key that looks present when it comes.
+pub(crate) fn summary(path: &Path, filter: &AnyFilter, keys: u64) -> String {
     let bytes = filter.size_in_bytes() as u64;
     let mut text = format!(
         "{}: {}, {} keys, {}",
         path.display(),
         filter.kind(),
-        number::count(filter.len()),
+        number::count(keys),
         number::bytes(bytes),
     );
-    if !filter.is_empty() {
-        let bits_per_key = bytes as f64 * 8.0 / filter.len() as f64;
+    if keys > 0 {
+        let bits_per_key = bytes as f64 * 8.0 / keys as f64;
         text +=
             &format!(", {bits_per_key:.2} bits/key, rate {}", number::rate(filter.estimate_rate()));
     }
