@@ -156,8 +156,11 @@ pub fn found(filter: &AnyFilter, hashes: &[u64]) -> Vec<u64> {
     single
 }
 
-/// A filter is equal to what its own file holds.
+/// A filter is equal to what its own file holds. Readers refuse counts above 2^60, which only forged ones reach.
 pub fn survives_its_file(filter: &AnyFilter) {
+    if filter.len() > 1 << 60 {
+        return;
+    }
     let back = AnyFilter::from_bytes(&filter.to_bytes());
     assert_eq!(back.as_ref(), Ok(filter), "a filter does not survive its own file");
 }

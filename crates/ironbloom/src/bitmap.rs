@@ -70,7 +70,7 @@ impl Bitmap {
         let word = &mut self.words.to_mut()[word];
         let new = *word & mask == 0;
         *word |= mask;
-        self.len += u64::from(new);
+        self.len = (self.len + u64::from(new)).min(self.bound); // a file's count is not to be trusted
         Ok(new)
     }
 

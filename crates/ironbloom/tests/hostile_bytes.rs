@@ -238,6 +238,16 @@ fn a_count_that_could_overflow_is_refused() {
     }
 }
 
+/// Found by fuzzing: a forged count made a bitmap count more integers than there are below its bound, and its own
+/// file was then refused.
+#[test]
+fn a_bitmap_never_counts_beyond_its_bound() {
+    let empty = Bitmap::new(500).unwrap().to_bytes();
+    let mut bitmap = Bitmap::from_bytes(&forge(&empty, 24, 500)).unwrap();
+    assert!(bitmap.insert(7).unwrap());
+    assert_eq!(Bitmap::from_bytes(&bitmap.to_bytes()), Ok(bitmap));
+}
+
 /// Found by fuzzing: bits that no key has were counted, so that a rate above 1 was estimated and a bitmap listed
 /// integers beyond its bound.
 #[test]
