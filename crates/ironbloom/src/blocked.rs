@@ -132,9 +132,11 @@ impl<const LANE: u32> BlockedParams<LANE> {
         sizing::split_block_rate(self.blocks, LANES, LANE, len)
     }
 
-    /// The count that stands for `capacity` keys.
+    /// The count that stands for `capacity` keys. The law without the mixture is exact enough for that, and opening
+    /// a file must take no time.
     fn planned(&self) -> Planned {
-        Planned::new(self.capacity, |len| self.rate_at(len))
+        let bits = self.bits();
+        Planned::new(self.capacity, |len| sizing::bloom_rate(bits, LANES, len))
     }
 
     /// First word of the block of a hash.

@@ -226,7 +226,7 @@ fn noise_as_payload_never_panics() {
     }
 }
 
-/// Found by fuzzing: a count of 2^64 - 1 in the header made the next insert overflow.
+/// Found by reading: a count of 2^64 - 1 in the header made the next insert overflow.
 #[test]
 fn a_count_that_could_overflow_is_refused() {
     for (name, bytes, _) in samples() {
@@ -266,7 +266,7 @@ fn bits_behind_the_end_are_refused() {
     }
 }
 
-/// Found by fuzzing: fields without meaning were ignored, so that a later version could never give them one, and
+/// Found by reading: fields without meaning were ignored, so that a later version could never give them one, and
 /// that two different files held the same filter.
 #[test]
 fn what_is_unused_must_be_zero() {
