@@ -2,7 +2,7 @@
 # Measures `ironbloom dedup` beside `sort -u` and `awk '!seen[$0]++'` on LINES distinct lines of about 30 bytes.
 #
 # The three run in turns, ROUNDS times, so that the noise of the machine hits all alike; the table has the medians.
-# Prints Markdown. Use: make bench-dedup, or IRONBLOOM=path/to/ironbloom LINES=1000000 bash dedup.sh
+# Output goes to a file, as a person would have it. Prints Markdown. Use: make bench-dedup, or IRONBLOOM=path/to/ironbloom LINES_TOTAL=1000000 bash dedup.sh
 set -euo pipefail
 
 ironbloom=${IRONBLOOM:?set IRONBLOOM to the program}
@@ -22,12 +22,12 @@ awk -v n="$lines" 'BEGIN {
         printf "https://ex.org/%08x/%07d\n", (i * 2654435761) % 4294967296, (i * 7919) % n
 }' > "$work/lines"
 
-run() { # name command…: appends "seconds kilobytes" to the name's file, checks the number of lines
-    local name=$1 out
+run() { # name command…: appends "seconds kilobytes" to the name's file, and counts the lines that came out
+    local name=$1
     shift
-    out=$({ /usr/bin/time -f '%e %M' -o "$work/time" "$@" < /dev/null | wc -l; })
+    /usr/bin/time -f '%e %M' -o "$work/time" "$@" < /dev/null > "$work/out"
     cat "$work/time" >> "$work/$name"
-    echo "$out" > "$work/$name.out"
+    wc -l < "$work/out" > "$work/$name.out"
 }
 
 for ((round = 0; round < rounds; round++)); do

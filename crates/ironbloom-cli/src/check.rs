@@ -66,10 +66,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
                 return Ok(());
             }
             lines.clear();
-            for (key, _) in keys.iter().zip(&found).filter(|&(_, &found)| found != args.absent) {
-                lines.extend_from_slice(key);
-                lines.push(delimiter);
-            }
+            keys.select(&found, !args.absent, delimiter, &mut lines);
             output::write(&lines)
         },
     )?;

@@ -60,8 +60,10 @@ pub(crate) struct DedupArgs {
 
 const DEFAULT_RATE: f64 = 1e-6;
 
-/// Keys the first stage holds: a few megabytes, so that small inputs cost little and large ones few stages.
+/// Keys the first stage holds, and how much larger each next one is: a few megabytes for small inputs, few stages to
+/// look into for large ones.
 const FIRST_STAGE: u64 = 1_000_000;
+const GROWTH: u64 = 4;
 
 /// What remembers the keys.
 enum Memory {
@@ -78,8 +80,8 @@ impl Memory {
                 HashFn::default(),
             )?),
             None => {
-                let params =
-                    ScalableParams::new(FIRST_STAGE, rate)?.with_stages_of(StageKind::Blocked);
+                let params = ScalableParams::new(FIRST_STAGE, rate)?;
+                let params = params.with_growth(GROWTH)?.with_stages_of(StageKind::Blocked);
                 Self::All(Scalable::new(params, HashFn::default())?)
             }
         })
@@ -184,10 +186,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
                 return Ok(());
             }
             lines.clear();
-            for (key, _) in keys.iter().zip(&new).filter(|&(_, &new)| new) {
-                lines.extend_from_slice(key);
-                lines.push(input.delimiter());
-            }
+            keys.select(&new, true, input.delimiter(), &mut lines);
             output::write(&lines)
         },
     )?;

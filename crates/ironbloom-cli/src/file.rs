@@ -26,7 +26,11 @@ pub(crate) fn open(path: &Path) -> Result<AnyFilter> {
 
 /// The hashes of some keys.
 pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
-    keys.iter().map(|key| Ok(key_hash.of(key)?)).collect()
+    let mut hashes = Vec::with_capacity(keys.len());
+    for key in keys.iter() {
+        hashes.push(key_hash.of(key)?);
+    }
+    Ok(hashes)
 }
 
 /// An error of the library, with the file it concerns in front.

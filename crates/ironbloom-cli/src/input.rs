@@ -83,6 +83,27 @@ impl Keys {
         })
     }
 
+    /// Appends the keys whose flag is `wanted`, each with the delimiter behind it. Neighbours are copied in one go,
+    /// delimiters included: most often that is the whole block.
+    pub(crate) fn select(&self, flags: &[bool], wanted: bool, delimiter: u8, out: &mut Vec<u8>) {
+        let start_of = |i: usize| if i == 0 { 0 } else { self.ends[i - 1] + self.gap };
+        let mut i = 0;
+        while i < self.len() {
+            if flags[i] != wanted {
+                i += 1;
+                continue;
+            }
+            let first = i;
+            // Keys of CSV have no delimiters between them, so each is its own neighbourhood.
+            while i + 1 < self.len() && self.gap == 1 && flags[i + 1] == wanted {
+                i += 1;
+            }
+            out.extend_from_slice(&self.bytes[start_of(first)..self.ends[i]]);
+            out.push(delimiter);
+            i += 1;
+        }
+    }
+
     fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
@@ -353,6 +374,25 @@ mod tests {
         assert_eq!(split(b"a\nbc\n"), [b"a".to_vec(), b"bc".to_vec()]);
         assert_eq!(split(b"a\nbc"), [b"a".to_vec(), b"bc".to_vec()]);
         assert_eq!(split(b"\n\nx"), [b"".to_vec(), b"".to_vec(), b"x".to_vec()]);
+    }
+
+    #[test]
+    fn selected_keys_keep_their_order_and_get_their_delimiter() {
+        let lines = Keys::split(b"a\nbb\n\nd\nlast".to_vec(), b'\n');
+        let mut columns = Keys::default();
+        ["a", "bb", "", "d", "last"].iter().for_each(|key| columns.push(key.as_bytes()));
+        for pattern in 0..32u32 {
+            let flags: Vec<bool> = (0..5).map(|i| pattern >> i & 1 == 1).collect();
+            for wanted in [true, false] {
+                let kept = lines.iter().zip(&flags).filter(|&(_, &flag)| flag == wanted);
+                let naive: Vec<u8> = kept.flat_map(|(key, _)| [key, b"\n"].concat()).collect();
+                for keys in [&lines, &columns] {
+                    let mut out = Vec::new();
+                    keys.select(&flags, wanted, b'\n', &mut out);
+                    assert_eq!(out, naive, "{pattern:05b} {wanted}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The bits of a filter: whole cache lines, owned or mapped from a file.
 //!
 //! ```text
-//!  Words ──┬── owned:  Box<[Line]>            zeroed by the kernel on demand, 64-byte aligned
+//!  Words ──┬── owned:  Box<[Line]>            64-byte aligned, on huge pages if it is large
 //!          └── mapped: Arc<Mmap> + a range    the file is the filter: no copy, no parse
 //! ```
 //!
 //! Readers see one `&[u64]` either way. The first write to a mapped filter copies it ([`Words::to_mut`]),
 //! so a file is never changed behind the back of whoever else maps it.
 
+use std::alloc::Layout;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
@@ -69,8 +70,7 @@ impl Words {
         if lines > isize::MAX as usize / LINE_BYTES {
             return Err(too_large);
         }
-        let lines = bytemuck::allocation::try_zeroed_slice_box(lines).map_err(|()| too_large)?;
-        Ok(Self(Repr::Owned(lines)))
+        Ok(Self(Repr::Owned(zeroed_lines(lines).ok_or(too_large)?)))
     }
 
     /// Bytes `start..end` of a mapped file. `None` if they are not there, or not whole aligned lines.
@@ -131,6 +131,44 @@ impl Words {
         }
     }
 }
+
+/// Lines of zeros. `None` if the memory is not to be had.
+///
+/// As `alloc_zeroed`, which for an alignment of 64 allocates and then clears, but with a word to the kernel in between:
+/// pages that have been touched stay small.
+fn zeroed_lines(lines: usize) -> Option<Box<[Line]>> {
+    let layout = Layout::array::<Line>(lines).ok()?;
+    if lines == 0 {
+        return Some(Box::default());
+    }
+    // SAFETY: the layout is not empty, and it is that with which a Box<[Line]> of this length frees its memory. All
+    // bytes are written before the box exists, and zeros are a valid Line.
+    unsafe {
+        let start = std::alloc::alloc(layout);
+        if start.is_null() {
+            return None;
+        }
+        ask_for_huge_pages(start as usize, layout.size());
+        start.write_bytes(0, layout.size());
+        Some(Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.cast(), lines)))
+    }
+}
+
+/// Asks Linux to back a large array with pages of 2 MiB. Random probes into pages of 4 KiB miss the TLB each time, and
+/// even a prefetch then waits for the page table.
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(start: usize, bytes: usize) {
+    const HUGE_PAGE: usize = 2 << 20;
+    let (first, end) = (start.next_multiple_of(HUGE_PAGE), (start + bytes) / HUGE_PAGE * HUGE_PAGE);
+    if first < end {
+        // SAFETY: the range is whole pages inside memory that we own, and this advice changes neither its contents nor
+        // its validity. A refusal (an old kernel, a container) costs nothing, so the result does not matter.
+        unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_huge_pages(_: usize, _: usize) {}
 
 /// Collects little-endian bytes as they are read.
 pub(crate) struct WordsBuilder(Vec<Line>);
