@@ -16,7 +16,7 @@ use crate::{Outcome, file, number, output};
 
 /// Print each key the first time it is seen, in input order
 ///
-/// Memory grows with the distinct keys, a dozen bytes each whatever their length. The price is a small rate at
+/// Memory grows with the distinct keys, ten to thirty bytes each whatever their length. The price is a small rate at
 /// which a new key is taken for a known one and dropped: one in a million unless --rate says otherwise.
 #[derive(Args)]
 #[command(after_help = "\
