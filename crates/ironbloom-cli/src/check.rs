@@ -49,6 +49,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     let filter = file::open(&args.filter)?;
     let key_hash = filter.key_hash();
     key_hash.of(b"0").map_err(|error| file::named(&args.filter, error))?;
+    output::widen_pipe();
     let (mut present, mut absent) = (0u64, 0u64);
     let delimiter = args.input.delimiter();
     let (mut found, mut lines) = (Vec::new(), Vec::new());

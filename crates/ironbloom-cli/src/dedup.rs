@@ -170,6 +170,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         file::refuse_unwritable(path)?;
     }
     let mut memory = Memory::open(args)?;
+    output::widen_pipe();
     let key_hash = KeyHash::Hash(memory.hash_fn());
     let (mut seen, mut distinct) = (0u64, 0u64);
     let (mut new, mut lines) = (Vec::new(), Vec::new());
