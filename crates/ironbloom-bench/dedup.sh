@@ -2,12 +2,13 @@
 # Measures `ironbloom dedup` beside `sort -u` and `awk '!seen[$0]++'` on LINES distinct lines of about 30 bytes.
 #
 # The three run in turns, ROUNDS times, so that the noise of the machine hits all alike; the table has the medians.
-# Output goes to a file, as a person would have it. Prints Markdown. Use: make bench-dedup, or IRONBLOOM=path/to/ironbloom LINES_TOTAL=1000000 bash dedup.sh
+# Output goes to a file, or with OUTPUT=pipe into wc. Prints Markdown. Use: make bench-dedup, or IRONBLOOM=path/to/ironbloom LINES_TOTAL=1000000 bash dedup.sh
 set -euo pipefail
 
 ironbloom=${IRONBLOOM:?set IRONBLOOM to the program}
 lines=${LINES_TOTAL:-10000000}
 rounds=${ROUNDS:-3}
+output=${OUTPUT:-file} # or pipe: into wc -l, a third busy process
 
 if [[ ! -x /usr/bin/time ]]; then
     apt-get install -y -qq time > /dev/null || { echo "error: please install GNU time" >&2; exit 1; }
@@ -25,9 +26,13 @@ awk -v n="$lines" 'BEGIN {
 run() { # name command…: appends "seconds kilobytes" to the name's file, and counts the lines that came out
     local name=$1
     shift
-    /usr/bin/time -f '%e %M' -o "$work/time" "$@" < /dev/null > "$work/out"
+    if [[ $output == pipe ]]; then
+        /usr/bin/time -f '%e %M' -o "$work/time" "$@" < /dev/null | wc -l > "$work/$name.out"
+    else
+        /usr/bin/time -f '%e %M' -o "$work/time" "$@" < /dev/null > "$work/out"
+        wc -l < "$work/out" > "$work/$name.out"
+    fi
     cat "$work/time" >> "$work/$name"
-    wc -l < "$work/out" > "$work/$name.out"
 }
 
 for ((round = 0; round < rounds; round++)); do
@@ -43,7 +48,7 @@ median() { # file column
 seconds=$(median "$work/ironbloom" 1)
 kilobytes=$(median "$work/ironbloom" 2)
 cpu=$(awk -F': *' '/model name/ { print $2; exit }' /proc/cpuinfo)
-echo "$(date +%F), $cpu, $(nproc) cores; $lines distinct lines, $(stat -c %s "$work/lines") bytes; medians of $rounds rounds."
+echo "$(date +%F), $cpu, $(nproc) cores; $lines distinct lines, $(stat -c %s "$work/lines") bytes; medians of $rounds rounds, output to a $output."
 echo
 echo "| command | seconds | memory | lines out | time / ours | memory / ours |"
 echo "|---|---|---|---|---|---|"
