@@ -19,7 +19,9 @@ use crate::bloom::{Bloom, BloomParams, address};
 use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::HashFn;
-use crate::kernel::{AtomicWords, batch_contains, for_each_prefetched};
+use crate::kernel::{
+    AtomicWords, batch_contains, block_of, for_each_prefetched, mask, prefetch_line, set,
+};
 use crate::planned::Planned;
 
 /// Where the bits of a hash are: all that [`Atomic`] has to know of the kind it shares.
@@ -44,8 +46,8 @@ impl Layout for BloomParams {
 impl Layout for BlockedBloomParams {
     #[inline]
     fn all_masks(&self, hash: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
-        let start = self.block_start(hash);
-        Self::mask(hash).into_iter().enumerate().all(|(i, mask)| visit(start + i, mask))
+        let start = block_of::<8>(hash, self.blocks()) * 8;
+        mask::<8>(hash).into_iter().enumerate().all(|(i, mask)| visit(start + i, mask))
     }
 }
 
@@ -115,7 +117,7 @@ impl<P: Layout> Atomic<P> {
     fn set(&self, hash: u64) -> bool {
         let mut new = false;
         self.params.all_masks(hash, |word, mask| {
-            new |= self.words.set(word, mask) & mask == 0;
+            new |= set(&self.words.cells()[word], mask);
             true
         });
         new
@@ -133,7 +135,9 @@ impl<P: Layout> Atomic<P> {
     /// Might the key with this hash be here? False is certain for keys whose insert happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.params.all_masks(hash, |word, mask| self.words.load(word) & mask != 0)
+        self.params.all_masks(hash, |word, mask| {
+            self.words.cells()[word].load(Ordering::Relaxed) & mask != 0
+        })
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
@@ -144,7 +148,7 @@ impl<P: Layout> Atomic<P> {
     #[inline]
     fn touch(&self, hash: u64) {
         self.params.all_masks(hash, |word, _| {
-            self.words.prefetch(word);
+            prefetch_line(self.words.cells().as_ptr().wrapping_add(word).cast());
             true
         });
     }

@@ -20,45 +20,30 @@ use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{HashFn, fastrange};
-use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::hash::HashFn;
+use crate::kernel::{self, Kernel, Words, block_of, prefetch_line};
 use crate::planned::Planned;
 use crate::sizing;
 
 /// Lanes of a block, and bits set for a key.
-pub(crate) const LANES: u32 = 8;
-
-/// Odd multipliers, one a lane, as the Parquet specification gives them.
-const SALTS: [u32; LANES as usize] = [
-    0x47b6_137b,
-    0x4497_4d91,
-    0x8824_ad5b,
-    0xa2b7_289d,
-    0x7054_95c7,
-    0x2df1_424b,
-    0x9efc_4947,
-    0x5c6b_fb31,
-];
+const LANES: u32 = kernel::LANES as u32;
 
 /// The in-block bits come from 32 bits of hash, so two keys of one block agree in all of them once in 2^32. A
 /// rate is refused when that floor would be more than a twentieth of it.
 const FLOOR_SHARE: f64 = 20.0;
 
-/// Words of a cache line: room for the mask of the larger block.
-const MASK_WORDS: usize = 8;
-
-/// The validated shape of a [`Blocked`] filter with lanes of `LANE` bits: plain data.
+/// The validated shape of a [`Blocked`] filter of blocks of `WORDS` words, 8 or 4: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockedParams<const LANE: u32> {
+pub struct BlockedParams<const WORDS: usize> {
     blocks: u64,
     capacity: u64,
 }
 
-impl<const LANE: u32> BlockedParams<LANE> {
-    /// Words of 64 bits a block takes.
-    pub(crate) const BLOCK_WORDS: usize = (LANE * LANES / 64) as usize;
-    const BLOCK_BITS: u64 = (LANE * LANES) as u64;
-    const MAX_BLOCKS: u64 = if LANE == 32 { 1 << 31 } else { 1 << 48 };
+impl<const WORDS: usize> BlockedParams<WORDS> {
+    /// Bits of a lane.
+    const LANE: u32 = 64 * WORDS as u32 / LANES;
+    const BLOCK_BITS: u64 = 64 * WORDS as u64;
+    const MAX_BLOCKS: u64 = if WORDS == 4 { 1 << 31 } else { 1 << 48 };
 
     /// The least filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
@@ -70,12 +55,12 @@ impl<const LANE: u32> BlockedParams<LANE> {
             let floor = Self::least_rate(capacity, rate);
             return Err(ParamError::RateBelowHash { rate, floor });
         }
-        Self::checked(sizing::split_blocks(capacity, rate, LANES, LANE), capacity)
+        Self::checked(sizing::split_blocks(capacity, rate, LANES, Self::LANE), capacity)
     }
 
     /// Whether keys that agree in all their bits would be a part of this rate that matters.
     fn is_below_hash(capacity: u64, rate: f64) -> bool {
-        let blocks = sizing::split_blocks(capacity, rate, LANES, LANE);
+        let blocks = sizing::split_blocks(capacity, rate, LANES, Self::LANE);
         rate < FLOOR_SHARE * capacity as f64 / blocks as f64 / 2f64.powi(32)
     }
 
@@ -96,12 +81,12 @@ impl<const LANE: u32> BlockedParams<LANE> {
     /// A filter of so many bits, rounded up to whole blocks, that is half full when its capacity is reached.
     pub fn for_bits(bits: u64) -> Result<Self, ParamError> {
         let blocks = bits.div_ceil(Self::BLOCK_BITS);
-        let capacity = blocks as f64 * f64::from(LANE) * std::f64::consts::LN_2;
+        let capacity = blocks as f64 * f64::from(Self::LANE) * std::f64::consts::LN_2;
         Self::checked(blocks, capacity as u64)
     }
 
     fn checked(blocks: u64, capacity: u64) -> Result<Self, ParamError> {
-        const { assert!(LANE == 32 || LANE == 64, "lanes have 32 or 64 bits") };
+        const { assert!(WORDS == 4 || WORDS == 8, "lanes have 32 or 64 bits") };
         check_range("blocks", blocks, 1, Self::MAX_BLOCKS)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
         Ok(Self { blocks, capacity })
@@ -129,7 +114,7 @@ impl<const LANE: u32> BlockedParams<LANE> {
 
     /// The rate expected with `len` keys in it.
     pub fn rate_at(&self, len: u64) -> f64 {
-        sizing::split_block_rate(self.blocks, LANES, LANE, len)
+        sizing::split_block_rate(self.blocks, LANES, Self::LANE, len)
     }
 
     /// The count that stands for `capacity` keys. The law without the mixture is exact enough for that, and opening
@@ -139,49 +124,20 @@ impl<const LANE: u32> BlockedParams<LANE> {
         Planned::new(self.capacity, |len| sizing::bloom_rate(bits, LANES, len))
     }
 
-    /// First word of the block of a hash.
-    #[inline]
-    pub(crate) fn block_start(&self, hash: u64) -> usize {
-        let block = if LANE == 32 {
-            ((hash >> 32) * self.blocks) >> 32 // Parquet's rule
-        } else {
-            fastrange(hash, self.blocks)
-        };
-        block as usize * Self::BLOCK_WORDS
-    }
-
-    /// The bits of a hash in its block; the first [`BLOCK_WORDS`](Self::BLOCK_WORDS) words count.
-    #[inline]
-    pub(crate) fn mask(hash: u64) -> [u64; MASK_WORDS] {
-        let low = hash as u32;
-        let bit = |lane: usize| low.wrapping_mul(SALTS[lane]) >> (32 - LANE.ilog2());
-        if LANE == 32 {
-            // Two lanes a word, the even one low, as u32 lanes lie in little-endian memory.
-            std::array::from_fn(|word| {
-                if word < Self::BLOCK_WORDS {
-                    1 << bit(2 * word) | 1 << (32 + bit(2 * word + 1))
-                } else {
-                    0
-                }
-            })
-        } else {
-            std::array::from_fn(|lane| 1 << bit(lane))
-        }
-    }
-
     fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("number of blocks", self.blocks, other.blocks)
     }
 }
 
-/// A blocked filter with eight lanes of `LANE` bits; see [`BlockedBloom`] and [`SplitBlock`].
+/// A blocked filter with blocks of `WORDS` words in eight lanes; see [`BlockedBloom`] and [`SplitBlock`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Blocked<const LANE: u32> {
-    params: BlockedParams<LANE>,
+pub struct Blocked<const WORDS: usize> {
+    params: BlockedParams<WORDS>,
     hash_fn: HashFn,
     words: Words,
     len: u64,
     planned: Planned,
+    kernel: Kernel,
 }
 
 /// One cache line a key: the fastest filter here, 5 % larger than [`Bloom`](crate::Bloom) at 1 %.
@@ -192,26 +148,26 @@ pub struct Blocked<const LANE: u32> {
 /// assert!(seen.contains("alice"));
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
-pub type BlockedBloom = Blocked<64>;
+pub type BlockedBloom = Blocked<8>;
 
 /// Shape of a [`BlockedBloom`].
-pub type BlockedBloomParams = BlockedParams<64>;
+pub type BlockedBloomParams = BlockedParams<8>;
 
 /// Parquet's split block filter, bit for bit: XXH64 with seed 0 unless told otherwise.
-pub type SplitBlock = Blocked<32>;
+pub type SplitBlock = Blocked<4>;
 
 /// Shape of a [`SplitBlock`].
-pub type SplitBlockParams = BlockedParams<32>;
+pub type SplitBlockParams = BlockedParams<4>;
 
-impl<const LANE: u32> Blocked<LANE> {
-    const KIND: Kind = if LANE == 32 { Kind::SplitBlock } else { Kind::Blocked };
+impl<const WORDS: usize> Blocked<WORDS> {
+    const KIND: Kind = if WORDS == 4 { Kind::SplitBlock } else { Kind::Blocked };
 
     /// The hash function of a filter made by [`with_rate`](Self::with_rate).
     pub const DEFAULT_HASH: HashFn =
-        if LANE == 32 { HashFn::Xxh64 { seed: 0 } } else { HashFn::Xxh3 { seed: 0 } };
+        if WORDS == 4 { HashFn::Xxh64 { seed: 0 } } else { HashFn::Xxh3 { seed: 0 } };
 
     /// An empty filter of this shape. Fails only if the memory is not to be had.
-    pub fn new(params: BlockedParams<LANE>, hash_fn: HashFn) -> Result<Self, ParamError> {
+    pub fn new(params: BlockedParams<WORDS>, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits())?, 0))
     }
 
@@ -221,12 +177,13 @@ impl<const LANE: u32> Blocked<LANE> {
     }
 
     pub(crate) fn from_parts(
-        params: BlockedParams<LANE>,
+        params: BlockedParams<WORDS>,
         hash_fn: HashFn,
         words: Words,
         len: u64,
     ) -> Self {
-        Self { params, hash_fn, words, len, planned: params.planned() }
+        let kernel = Kernel::best();
+        Self { params, hash_fn, words, len, planned: params.planned(), kernel }
     }
 
     pub(crate) fn into_words(self) -> Words {
@@ -249,23 +206,28 @@ impl<const LANE: u32> Blocked<LANE> {
     /// Inserts a key by its hash. True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        let start = self.params.block_start(hash);
-        let mask = BlockedParams::<LANE>::mask(hash);
-        let block = &mut self.words.to_mut()[start..start + BlockedParams::<LANE>::BLOCK_WORDS];
-        let mut missing = 0;
-        for (word, mask) in block.iter_mut().zip(mask) {
-            missing |= mask & !*word;
-            *word |= mask;
-        }
-        self.len += u64::from(missing != 0);
-        missing != 0
+        let kernel = self.kernel;
+        let new = kernel.insert(self.blocks_mut(), hash);
+        self.len += u64::from(new);
+        new
     }
 
     /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
-            filter.insert_hash(hash);
-        });
+        let kernel = self.kernel;
+        self.len += kernel.insert_all(self.blocks_mut(), hashes);
+    }
+
+    #[inline]
+    fn blocks_mut(&mut self) -> &mut [[u64; WORDS]] {
+        let blocks = self.params.blocks as usize;
+        &mut self.words.to_mut().as_chunks_mut().0[..blocks]
+    }
+
+    /// The blocks. The last line of the words may have room for one more.
+    #[inline]
+    fn blocks(&self) -> &[[u64; WORDS]] {
+        &self.words.as_chunks().0[..self.params.blocks as usize]
     }
 
     /// Might the key be here? False is certain.
@@ -280,21 +242,19 @@ impl<const LANE: u32> Blocked<LANE> {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let start = self.params.block_start(hash);
-        let mask = BlockedParams::<LANE>::mask(hash);
-        let block = &self.words[start..start + BlockedParams::<LANE>::BLOCK_WORDS];
-        block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word)) == 0
+        self.kernel.contains(self.blocks(), hash)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        self.kernel.contains_all(self.blocks(), hashes, found);
     }
 
     /// Asks for the line of a hash.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
-        prefetch(&self.words, self.params.block_start(hash));
+        let block = block_of::<WORDS>(hash, self.params.blocks);
+        prefetch_line(self.blocks().as_ptr().wrapping_add(block).cast());
     }
 
     /// Adds every key of `other`. Refused, and nothing changed, if the two do not set the same bits for the same
@@ -350,9 +310,7 @@ impl<const LANE: u32> Blocked<LANE> {
 
     /// The rate right now, from the bits set: the mean over the blocks of the product over their lanes.
     pub fn estimate_rate(&self) -> f64 {
-        let block_words = BlockedParams::<LANE>::BLOCK_WORDS;
-        let blocks = self.words.chunks_exact(block_words).take(self.params.blocks as usize);
-        blocks.map(block_rate::<LANE>).sum::<f64>() / self.params.blocks as f64
+        self.blocks().iter().map(block_rate).sum::<f64>() / self.params.blocks as f64
     }
 
     /// Fraction of the bits that are set.
@@ -370,7 +328,7 @@ impl<const LANE: u32> Blocked<LANE> {
     }
 
     /// The shape.
-    pub fn params(&self) -> BlockedParams<LANE> {
+    pub fn params(&self) -> BlockedParams<WORDS> {
         self.params
     }
 
@@ -386,15 +344,16 @@ impl<const LANE: u32> Blocked<LANE> {
 }
 
 /// Chance that a random mask is covered by this block.
-fn block_rate<const LANE: u32>(block: &[u64]) -> f64 {
-    let lane_mask = u64::MAX >> (64 - LANE);
+fn block_rate<const WORDS: usize>(block: &[u64; WORDS]) -> f64 {
+    let lane = BlockedParams::<WORDS>::LANE;
+    let lane_mask = u64::MAX >> (64 - lane);
     let lanes = block
         .iter()
-        .flat_map(|&word| (0..64 / LANE).map(move |i| word >> (i * LANE % 64) & lane_mask));
-    lanes.map(|lane| f64::from(lane.count_ones()) / f64::from(LANE)).product()
+        .flat_map(|&word| (0..64 / lane).map(move |i| word >> (i * lane % 64) & lane_mask));
+    lanes.map(|bits| f64::from(bits.count_ones()) / f64::from(lane)).product()
 }
 
-impl<const LANE: u32> Filter for Blocked<LANE> {
+impl<const WORDS: usize> Filter for Blocked<WORDS> {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
     }
@@ -404,7 +363,7 @@ impl<const LANE: u32> Filter for Blocked<LANE> {
     }
 }
 
-impl<const LANE: u32> Persist for Blocked<LANE> {
+impl<const WORDS: usize> Persist for Blocked<WORDS> {
     fn encode(&self) -> Image<'_> {
         Image::new(Self::KIND, self.hash_fn, self.len, self.params.capacity)
             .params(&[self.params.blocks])
@@ -423,19 +382,6 @@ impl<const LANE: u32> Persist for Blocked<LANE> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::mix64;
-
-    #[test]
-    fn a_mask_has_one_bit_in_each_lane() {
-        for key in 0..1000 {
-            let wide = BlockedParams::<64>::mask(mix64(key));
-            assert!(wide.iter().all(|lane| lane.count_ones() == 1));
-            let narrow = BlockedParams::<32>::mask(mix64(key));
-            assert!(narrow[..4].iter().all(|word| (*word as u32).count_ones() == 1));
-            assert!(narrow[..4].iter().all(|word| (word >> 32).count_ones() == 1));
-            assert_eq!(narrow[4..], [0; 4]);
-        }
-    }
 
     /// The rule of the Parquet specification, written out once more and naively.
     #[test]
@@ -445,7 +391,7 @@ mod tests {
         let hash = 0xfedc_ba98_7654_3210;
         filter.insert_hash(hash);
         let block = ((hash >> 32) * params.blocks()) >> 32;
-        for (lane, salt) in SALTS.into_iter().enumerate() {
+        for (lane, salt) in kernel::SALTS.into_iter().enumerate() {
             let expected = 1u32 << ((hash as u32).wrapping_mul(salt) >> 27);
             let word = filter.words[block as usize * 4 + lane / 2];
             assert_eq!((word >> (32 * (lane % 2))) as u32, expected);

@@ -20,14 +20,14 @@
 //!    sum to N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is held
 //!    as long as P is far above N/2^64, and no filter could hold it longer.
 
-use crate::blocked::{BlockedBloom, BlockedBloomParams, LANES};
+use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
 use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Header, Image, Parts, Persist};
 use crate::hash::HashFn;
-use crate::kernel::{LINE_WORDS, Words, batch_contains, for_each_prefetched};
+use crate::kernel::{LANES, LINE_WORDS, Words, batch_contains, for_each_prefetched};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -240,7 +240,7 @@ impl Stage {
             Self::Blocked(stage) => StageInfo {
                 kind: StageKind::Blocked,
                 bits: stage.params().bits(),
-                probes: LANES,
+                probes: LANES as u32,
                 capacity: stage.params().capacity(),
                 len: stage.len(),
                 full: self.is_full(),

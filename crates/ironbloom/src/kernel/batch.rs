@@ -8,8 +8,8 @@
 const AHEAD: usize = 16;
 
 /// Calls `work(filter, i, hash)` for every hash in order, and `touch` for the hash a little ahead of it.
-#[inline]
-pub(crate) fn for_each_prefetched<T>(
+#[inline(always)]
+pub(crate) fn for_each_prefetched<T: ?Sized>(
     filter: &mut T,
     hashes: &[u64],
     touch: impl Fn(&T, u64),
@@ -27,7 +27,7 @@ pub(crate) fn for_each_prefetched<T>(
 }
 
 /// Batch lookup: `found[i]` is `test(hashes[i])`. Surplus entries of either slice are left alone.
-#[inline]
+#[inline(always)]
 pub(crate) fn batch_contains(
     hashes: &[u64],
     found: &mut [bool],
@@ -45,12 +45,12 @@ pub(crate) fn batch_contains(
 }
 
 /// Asks for the cache line that holds `words[index]`. An index outside is ignored: prefetching is advice.
-#[inline]
+#[inline(always)]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
     prefetch_line(words.as_ptr().wrapping_add(index).cast());
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn prefetch_line(address: *const i8) {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,12 +1,29 @@
 //! Memory and machine: everything below the level of "a filter is an array of words".
 //!
 //! This folder is the only one of the crate that may contain `unsafe`; each block says why it is sound.
-//! `words` holds the bits of every filter (owned or memory-mapped), `batch` is the one loop that
-//! overlaps memory latency when many hashes are looked up at once.
+//!
+//! ```text
+//! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
+//! batch                 the loop that overlaps memory latency when many hashes are looked up at once
+//! blocks                which of the following works on the blocks of a filter
+//! scalar, avx2          the same functions in plain Rust, which defines what is right, and in AVX2
+//! ```
 #![allow(unsafe_code)]
 
+mod atomic_words;
+#[cfg(all(target_arch = "x86_64", feature = "simd"))]
+mod avx2;
 mod batch;
+mod blocks;
+mod scalar;
+#[cfg(test)]
+mod tests;
 mod words;
 
-pub(crate) use batch::{batch_contains, for_each_prefetched, prefetch};
-pub(crate) use words::{AtomicWords, LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder};
+pub(crate) use atomic_words::{AtomicWords, set};
+pub(crate) use batch::{batch_contains, for_each_prefetched, prefetch, prefetch_line};
+pub(crate) use blocks::Kernel;
+#[cfg(test)]
+pub(crate) use scalar::SALTS;
+pub(crate) use scalar::{LANES, block_of, mask};
+pub(crate) use words::{LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder};

@@ -1,21 +1,23 @@
 //! The bits of a filter: whole cache lines, owned or mapped from a file.
 //!
 //! ```text
-//!  Words ──┬── owned:  Box<[Line]>            64-byte aligned, on huge pages if it is large
-//!          └── mapped: Arc<Mmap> + a range    the file is the filter: no copy, no parse
+//!              ┌── Heap     small arrays: the allocator's
+//!  Words ──────┼── Pages    large arrays: straight from the system, on huge pages, cleared when first touched
+//!  start, len  └── Mapped   the file is the filter: no copy, no parse
 //! ```
 //!
-//! Readers see one `&[u64]` either way. The first write to a mapped filter copies it ([`Words::to_mut`]),
-//! so a file is never changed behind the back of whoever else maps it.
+//! Readers see one `&[u64]`, which is a pointer and a length whoever owns the memory: a lookup pays nothing for the
+//! choice. The first write to a mapped filter copies it ([`Words::to_mut`]), so a file is never changed behind the back
+//! of whoever else maps it.
 
 use std::alloc::Layout;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytemuck::{Pod, Zeroable};
+use memmap2::{Mmap, MmapMut};
 
 use crate::error::ParamError;
 
@@ -24,25 +26,20 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// 64-bit words of one line.
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u64; LINE_WORDS]);
-
-#[repr(C, align(64))]
-struct AtomicLine([AtomicU64; LINE_WORDS]);
-
-const _: () = assert!(size_of::<Line>() == LINE_BYTES && size_of::<AtomicLine>() == LINE_BYTES);
+/// From this size on memory comes straight from the system. Random probes into pages of 4 KiB miss the TLB each time,
+/// and even a prefetch then waits for the page table; the system has pages of this size for those who ask.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// A memory-mapped file, shared by the filters that look into it.
 #[derive(Clone)]
-pub(crate) struct Mapping(Arc<memmap2::Mmap>);
+pub(crate) struct Mapping(Arc<Mmap>);
 
 impl Mapping {
     pub(crate) fn open(file: &File) -> io::Result<Self> {
         // SAFETY: the map is read-only and lives as long as the Arc. Rust asks that nobody changes the
         // file meanwhile; our own writers never do (they write a new file and rename it), and the public
         // functions that end up here document it as the caller's duty for everybody else's.
-        let map = unsafe { memmap2::Mmap::map(file)? };
+        let map = unsafe { Mmap::map(file)? };
         Ok(Self(Arc::new(map)))
     }
 
@@ -52,56 +49,123 @@ impl Mapping {
 }
 
 /// An array of 64-bit words in whole cache lines. See the module header.
-#[derive(Clone)]
-pub(crate) struct Words(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    Owned(Box<[Line]>),
-    Mapped { map: Mapping, start: usize, end: usize },
+pub(crate) struct Words {
+    /// The first word, aligned to a line.
+    start: NonNull<u64>,
+    /// Number of words that are seen, whole lines.
+    len: usize,
+    owner: Owner,
 }
+
+/// What keeps the memory. None of them is moved or reached but through `start` while the words live.
+enum Owner {
+    /// Of the allocator, with this layout, which is not empty.
+    Heap(Layout),
+    /// No memory at all.
+    Nobody,
+    #[expect(dead_code, reason = "held for its Drop")]
+    Pages(MmapMut),
+    Mapped(Mapping),
+}
+
+// SAFETY: Words owns its memory, or shares read-only memory that nobody writes: it can go where a Box<[u64]> or an
+// Arc<[u64]> can. `&Words` gives out only `&[u64]`.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
 
 impl Words {
     /// Room for at least `bits` bits, all zero, rounded up to whole lines.
     pub(crate) fn zeroed(bits: u64) -> Result<Self, ParamError> {
         let lines = bits.div_ceil(8 * LINE_BYTES as u64);
-        let too_large = ParamError::Memory { bytes: lines.saturating_mul(LINE_BYTES as u64) };
-        let lines = usize::try_from(lines).map_err(|_| too_large)?;
-        if lines > isize::MAX as usize / LINE_BYTES {
-            return Err(too_large);
+        let bytes = lines.saturating_mul(LINE_BYTES as u64);
+        let too_large = ParamError::Memory { bytes };
+        match usize::try_from(bytes) {
+            Ok(bytes) if bytes <= isize::MAX as usize => Self::of_zeros(bytes).ok_or(too_large),
+            _ => Err(too_large),
         }
-        Ok(Self(Repr::Owned(zeroed_lines(lines).ok_or(too_large)?)))
+    }
+
+    /// `bytes`, a number of whole lines, of zeros. `None` if the memory is not to be had.
+    fn of_zeros(bytes: usize) -> Option<Self> {
+        let len = bytes / size_of::<u64>();
+        if bytes == 0 {
+            return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
+        }
+        if bytes >= HUGE_PAGE {
+            let mut pages = MmapMut::map_anon(bytes).ok()?;
+            // Advice: a refusal (an old kernel, a container) costs nothing but speed.
+            #[cfg(target_os = "linux")]
+            let _ = pages.advise(memmap2::Advice::HugePage);
+            let start = NonNull::new(pages.as_mut_ptr())?.cast();
+            return Some(Self { start, len, owner: Owner::Pages(pages) });
+        }
+        let layout = Layout::from_size_align(bytes, LINE_BYTES).ok()?;
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?.cast();
+        Some(Self { start, len, owner: Owner::Heap(layout) })
+    }
+
+    /// A copy of these words, which are whole lines.
+    ///
+    /// # Panics
+    ///
+    /// If the memory is not to be had, as every copy in Rust.
+    fn copied(words: &[u64]) -> Self {
+        let bytes = size_of_val(words);
+        let mut copy = Self::of_zeros(bytes).unwrap_or_else(|| {
+            std::alloc::handle_alloc_error(Layout::for_value(words));
+        });
+        copy.to_mut().copy_from_slice(words);
+        copy
     }
 
     /// Bytes `start..end` of a mapped file. `None` if they are not there, or not whole aligned lines.
     pub(crate) fn mapped(map: &Mapping, start: usize, end: usize) -> Option<Self> {
         let bytes = map.bytes().get(start..end)?;
-        bytemuck::try_cast_slice::<u8, Line>(bytes).ok()?;
-        Some(Self(Repr::Mapped { map: map.clone(), start, end }))
+        let aligned = (bytes.as_ptr() as usize).is_multiple_of(LINE_BYTES);
+        if !aligned || !bytes.len().is_multiple_of(LINE_BYTES) {
+            return None;
+        }
+        let start = NonNull::new(bytes.as_ptr().cast_mut())?.cast();
+        let owner = Owner::Mapped(map.clone());
+        Some(Self { start, len: bytes.len() / size_of::<u64>(), owner })
     }
 
     /// Some of the lines as an array of their own: shared if mapped, copied if owned.
     pub(crate) fn section(&self, first_line: usize, lines: usize) -> Option<Self> {
-        let end_line = first_line.checked_add(lines)?;
-        match &self.0 {
-            Repr::Owned(all) => Some(Self(Repr::Owned(all.get(first_line..end_line)?.into()))),
-            Repr::Mapped { map, start, end } => {
-                let from = start.checked_add(first_line.checked_mul(LINE_BYTES)?)?;
-                let to = start.checked_add(end_line.checked_mul(LINE_BYTES)?)?;
-                (to <= *end).then(|| Self(Repr::Mapped { map: map.clone(), start: from, end: to }))
+        let first = first_line.checked_mul(LINE_WORDS)?;
+        let end = first.checked_add(lines.checked_mul(LINE_WORDS)?)?;
+        let words = self.get(first..end)?;
+        Some(match &self.owner {
+            Owner::Mapped(map) => {
+                let start = NonNull::from(words).cast();
+                Self { start, len: words.len(), owner: Owner::Mapped(map.clone()) }
             }
-        }
+            _ => Self::copied(words),
+        })
     }
 
     /// The words for writing. A mapped array is copied into memory first.
+    #[inline]
     pub(crate) fn to_mut(&mut self) -> &mut [u64] {
-        if let Repr::Mapped { .. } = self.0 {
-            self.0 = Repr::Owned(self.lines().into());
+        if let Owner::Mapped(_) = self.owner {
+            self.own();
         }
-        match &mut self.0 {
-            Repr::Owned(lines) => bytemuck::cast_slice_mut(lines),
-            Repr::Mapped { .. } => unreachable!("copied above"),
-        }
+        // SAFETY: `start` points to `len` initialised words of our own, as Mapped is excluded above, and `&mut self`
+        // makes this the only way to them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    #[cold]
+    fn own(&mut self) {
+        *self = Self::copied(self);
+    }
+
+    /// Keeps the first `len` words, whole lines. The memory of the others is kept, too, but no longer seen.
+    fn truncate(&mut self, len: usize) {
+        debug_assert!(len.is_multiple_of(LINE_WORDS));
+        self.len = self.len.min(len);
     }
 
     pub(crate) fn clear(&mut self) {
@@ -109,7 +173,7 @@ impl Words {
     }
 
     pub(crate) fn size_in_bytes(&self) -> usize {
-        self.len() * size_of::<u64>()
+        self.len * size_of::<u64>()
     }
 
     pub(crate) fn count_ones(&self) -> u64 {
@@ -124,77 +188,18 @@ impl Words {
         }
     }
 
-    fn lines(&self) -> &[Line] {
-        match &self.0 {
-            Repr::Owned(lines) => lines,
-            Repr::Mapped { map, start, end } => bytemuck::cast_slice(&map.bytes()[*start..*end]),
-        }
+    /// Where the words are, for [`AtomicWords`](super::AtomicWords).
+    pub(super) fn start(&self) -> NonNull<u64> {
+        self.start
     }
 }
 
-/// Lines of zeros. `None` if the memory is not to be had.
-///
-/// As `alloc_zeroed`, which for an alignment of 64 allocates and then clears, but with a word to the kernel in between:
-/// pages that have been touched stay small.
-fn zeroed_lines(lines: usize) -> Option<Box<[Line]>> {
-    let layout = Layout::array::<Line>(lines).ok()?;
-    if lines == 0 {
-        return Some(Box::default());
-    }
-    // SAFETY: the layout is not empty, and it is that with which a Box<[Line]> of this length frees its memory. All
-    // bytes are written before the box exists, and zeros are a valid Line.
-    unsafe {
-        let start = std::alloc::alloc(layout);
-        if start.is_null() {
-            return None;
+impl Drop for Words {
+    fn drop(&mut self) {
+        if let Owner::Heap(layout) = self.owner {
+            // SAFETY: the memory came from the allocator with this layout and is freed once.
+            unsafe { std::alloc::dealloc(self.start.as_ptr().cast(), layout) };
         }
-        ask_for_huge_pages(start as usize, layout.size());
-        start.write_bytes(0, layout.size());
-        Some(Box::from_raw(std::ptr::slice_from_raw_parts_mut(start.cast(), lines)))
-    }
-}
-
-/// Asks Linux to back a large array with pages of 2 MiB. Random probes into pages of 4 KiB miss the TLB each time, and
-/// even a prefetch then waits for the page table.
-#[cfg(target_os = "linux")]
-fn ask_for_huge_pages(start: usize, bytes: usize) {
-    const HUGE_PAGE: usize = 2 << 20;
-    let (first, end) = (start.next_multiple_of(HUGE_PAGE), (start + bytes) / HUGE_PAGE * HUGE_PAGE);
-    if first < end {
-        // SAFETY: the range is whole pages inside memory that we own, and this advice changes neither its contents nor
-        // its validity. A refusal (an old kernel, a container) costs nothing, so the result does not matter.
-        unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn ask_for_huge_pages(_: usize, _: usize) {}
-
-/// Collects little-endian bytes as they are read.
-pub(crate) struct WordsBuilder(Vec<Line>);
-
-impl WordsBuilder {
-    /// `bytes` of room at once. The caller has seen that so many bytes are really there.
-    pub(crate) fn new(bytes: u64) -> Result<Self, ParamError> {
-        let mut lines = Vec::new();
-        let wanted = usize::try_from(bytes.div_ceil(LINE_BYTES as u64));
-        match wanted.map(|wanted| lines.try_reserve_exact(wanted)) {
-            Ok(Ok(())) => Ok(Self(lines)),
-            _ => Err(ParamError::Memory { bytes }),
-        }
-    }
-
-    /// Appends whole lines; a last part of a line is dropped.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("chunks of eight"));
-        self.0.extend(bytes.chunks_exact(LINE_BYTES).map(|line| {
-            let mut words = line.chunks_exact(size_of::<u64>()).map(word);
-            Line(std::array::from_fn(|_| words.next().expect("eight words a line")))
-        }));
-    }
-
-    pub(crate) fn finish(self) -> Words {
-        Words(Repr::Owned(self.0.into_boxed_slice()))
     }
 }
 
@@ -203,7 +208,19 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        bytemuck::cast_slice(self.lines())
+        // SAFETY: `start` points to `len` initialised, aligned words that live as long as the owner and that nobody
+        // writes while `&self` is shared.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Clone for Words {
+    /// Shares a map, copies what is owned.
+    fn clone(&self) -> Self {
+        match &self.owner {
+            Owner::Mapped(map) => Self { owner: Owner::Mapped(map.clone()), ..*self },
+            _ => Self::copied(self),
+        }
     }
 }
 
@@ -215,70 +232,52 @@ impl PartialEq for Words {
 
 impl std::fmt::Debug for Words {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let how = match self.0 {
-            Repr::Owned(_) => "owned",
-            Repr::Mapped { .. } => "mapped",
+        let how = match self.owner {
+            Owner::Mapped(_) => "mapped",
+            _ => "owned",
         };
         write!(f, "Words({how}, {} bytes)", self.size_in_bytes())
     }
 }
 
-/// The same array, written through `&self` by many threads.
-///
-/// All accesses are relaxed: a bit once set stays set, and no other memory is published through it.
-pub(crate) struct AtomicWords(Box<[AtomicLine]>);
+/// Collects little-endian bytes as they are read.
+pub(crate) struct WordsBuilder {
+    words: Words,
+    filled: usize,
+}
 
-impl AtomicWords {
-    pub(crate) fn from_words(mut words: Words) -> Self {
-        words.to_mut();
-        let Repr::Owned(lines) = words.0 else { unreachable!("to_mut leaves an owned array") };
-        // SAFETY: AtomicLine has the size, alignment and validity of Line (AtomicU64 has those of u64, and
-        // both are aligned to 64), and the box is unique, so the allocation simply changes its type.
-        Self(unsafe { Box::from_raw(Box::into_raw(lines) as *mut [AtomicLine]) })
+impl WordsBuilder {
+    /// `bytes` of room at once. The caller has seen that so many bytes are really there.
+    pub(crate) fn new(bytes: u64) -> Result<Self, ParamError> {
+        Ok(Self { words: Words::zeroed(bytes.saturating_mul(8))?, filled: 0 })
     }
 
-    pub(crate) fn into_words(self) -> Words {
-        // SAFETY: as in `from_words`, the other way round; owning self proves that no thread writes any more.
-        Words(Repr::Owned(unsafe { Box::from_raw(Box::into_raw(self.0) as *mut [Line]) }))
-    }
-
-    pub(crate) fn clear(&mut self) {
-        for cell in self.0.iter_mut().flat_map(|line| &mut line.0) {
-            *cell.get_mut() = 0;
+    /// Appends whole lines; a last part of a line is dropped.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ParamError> {
+        let words = bytes.len() / LINE_BYTES * LINE_WORDS;
+        self.reserve(words)?;
+        let room = &mut self.words.to_mut()[self.filled..][..words];
+        for (word, eight) in room.iter_mut().zip(bytes.chunks_exact(size_of::<u64>())) {
+            *word = u64::from_le_bytes(eight.try_into().expect("chunks of eight"));
         }
+        self.filled += words;
+        Ok(())
     }
 
-    /// A copy of the words as they are. Inserts that run meanwhile may or may not be in it.
-    pub(crate) fn snapshot(&self) -> Words {
-        let words: Box<[Line]> = self
-            .0
-            .iter()
-            .map(|line| Line(std::array::from_fn(|word| line.0[word].load(Ordering::Relaxed))))
-            .collect();
-        Words(Repr::Owned(words))
+    /// At least doubles the room if it is not enough. Of a large array, what is not filled yet takes no memory.
+    fn reserve(&mut self, more: usize) -> Result<(), ParamError> {
+        let wanted = self.filled + more;
+        if wanted > self.words.len() {
+            let mut larger = Words::zeroed(64 * wanted.max(2 * self.filled) as u64)?;
+            larger.to_mut()[..self.filled].copy_from_slice(&self.words[..self.filled]);
+            self.words = larger;
+        }
+        Ok(())
     }
 
-    #[inline]
-    pub(crate) fn load(&self, word: usize) -> u64 {
-        self.0[word / LINE_WORDS].0[word % LINE_WORDS].load(Ordering::Relaxed)
-    }
-
-    /// Sets the bits of `mask`; returns the word as it was before.
-    #[inline]
-    pub(crate) fn set(&self, word: usize, mask: u64) -> u64 {
-        let cell = &self.0[word / LINE_WORDS].0[word % LINE_WORDS];
-        let before = cell.load(Ordering::Relaxed);
-        // Most inserts into a half-full filter find some bits already there; a plain load keeps the line shared.
-        if before & mask == mask { before } else { cell.fetch_or(mask, Ordering::Relaxed) }
-    }
-
-    #[inline]
-    pub(crate) fn prefetch(&self, word: usize) {
-        super::batch::prefetch_line(self.0.as_ptr().wrapping_add(word / LINE_WORDS).cast());
-    }
-
-    pub(crate) fn size_in_bytes(&self) -> usize {
-        self.0.len() * LINE_BYTES
+    pub(crate) fn finish(mut self) -> Words {
+        self.words.truncate(self.filled);
+        self.words
     }
 }
 
@@ -288,27 +287,31 @@ mod tests {
 
     #[test]
     fn words_are_whole_aligned_zeroed_lines() {
-        let words = Words::zeroed(513).unwrap();
-        assert_eq!(words.len(), 2 * LINE_WORDS);
-        assert_eq!(words.as_ptr() as usize % LINE_BYTES, 0);
-        assert_eq!(words.count_ones(), 0);
+        for bits in [0, 1, 513, 8 * HUGE_PAGE as u64 - 1, 8 * HUGE_PAGE as u64 + 1] {
+            let words = Words::zeroed(bits).unwrap();
+            assert_eq!(words.len() as u64, bits.div_ceil(512) * LINE_WORDS as u64);
+            assert!(words.is_empty() || (words.as_ptr() as usize).is_multiple_of(LINE_BYTES));
+            assert_eq!(words.count_ones(), 0);
+        }
     }
 
     #[test]
     fn an_absurd_size_is_an_error_not_an_abort() {
         assert!(matches!(Words::zeroed(u64::MAX), Err(ParamError::Memory { .. })));
+        assert!(matches!(Words::zeroed(1 << 62), Err(ParamError::Memory { .. })));
     }
 
     #[test]
-    fn atomic_and_plain_words_are_the_same_bits() {
-        let mut words = Words::zeroed(1024).unwrap();
-        words.to_mut()[3] = 0b101;
-        let atomic = AtomicWords::from_words(words);
-        assert_eq!(atomic.set(3, 0b110), 0b101);
-        assert_eq!(atomic.set(15, 1 << 63), 0);
-        assert_eq!(atomic.snapshot()[3], 0b111);
-        let words = atomic.into_words();
-        assert_eq!((words[3], words[15], words.count_ones()), (0b111, 1 << 63, 4));
+    fn a_copy_is_another_array_whether_small_or_large() {
+        for bits in [1024, 16 * HUGE_PAGE as u64] {
+            let mut words = Words::zeroed(bits).unwrap();
+            let last = words.len() - 1;
+            words.to_mut()[last] = 7;
+            let copy = words.clone();
+            words.to_mut()[last] = 8;
+            assert_eq!((copy[last], words[last]), (7, 8));
+            assert_eq!(copy.section(1, 1).unwrap().len(), LINE_WORDS);
+        }
     }
 
     #[test]
@@ -317,5 +320,21 @@ mod tests {
         assert!(words.section(1, 1).is_some());
         assert!(words.section(1, 2).is_none());
         assert!(words.section(usize::MAX, 2).is_none());
+    }
+
+    #[test]
+    fn bytes_become_the_same_words_however_much_room_there_was() {
+        let bytes: Vec<u8> = (0..3 * HUGE_PAGE).map(|i| (i * 7 % 251) as u8).collect();
+        for room in [0, 64, bytes.len() as u64] {
+            let mut builder = WordsBuilder::new(room).unwrap();
+            for chunk in bytes.chunks(1 << 16) {
+                builder.push(chunk).unwrap();
+            }
+            let words = builder.finish();
+            assert_eq!(words.size_in_bytes(), bytes.len());
+            let first = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+            let last = u64::from_le_bytes(bytes[bytes.len() - 8..].try_into().unwrap());
+            assert_eq!((words[0], words[words.len() - 1]), (first, last));
+        }
     }
 }

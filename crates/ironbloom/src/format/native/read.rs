@@ -51,7 +51,7 @@ pub(super) fn read_parts(mut input: impl Read, available: Option<u64>) -> Result
         }
         let checksum = xxh3_64_with_seed(&buffer[..want], checksums.len() as u64 / 8);
         checksums.extend_from_slice(&checksum.to_le_bytes());
-        words.push(&buffer[..want]);
+        words.push(&buffer[..want]).map_err(DecodeError::from)?;
         offset += want as u64;
     }
     let mut table = vec![0; checksums.len() + 8 + 1];

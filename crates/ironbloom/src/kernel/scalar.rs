@@ -1,0 +1,73 @@
+//! What the block kernels compute, in plain Rust: the definition of correct, and what runs where there is nothing
+//! better.
+//!
+//! A block is `W` words: eight lanes of 64 bits (W = 8, a cache line) or of 32 (W = 4, half of one, Parquet's). A hash
+//! has one bit in each lane:
+//!
+//! ```text
+//! block   from the high bits of the hash
+//! bit i   = (low 32 bits of the hash · SALTS[i] mod 2^32) >> 26      >> 27 for lanes of 32 bits
+//! ```
+//!
+//! This is part of the file format and will not change.
+
+use crate::hash::fastrange;
+
+/// Lanes of a block, and bits set for a key.
+pub(crate) const LANES: usize = 8;
+
+/// Odd multipliers, one a lane, as the Parquet specification gives them.
+pub(crate) const SALTS: [u32; LANES] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// The block of a hash, of so many blocks of `W` words.
+#[inline(always)]
+pub(crate) fn block_of<const W: usize>(hash: u64, blocks: u64) -> usize {
+    const { assert!(W == 4 || W == 8, "lanes have 32 or 64 bits") };
+    if W == 4 {
+        (((hash >> 32) * blocks) >> 32) as usize // Parquet's rule
+    } else {
+        fastrange(hash, blocks) as usize
+    }
+}
+
+/// The bits of a hash in its block.
+#[inline(always)]
+pub(crate) fn mask<const W: usize>(hash: u64) -> [u64; W] {
+    let bit = |lane: usize, shift: u32| (hash as u32).wrapping_mul(SALTS[lane]) >> shift;
+    std::array::from_fn(|word| {
+        if W == 4 {
+            // Two lanes a word, the even one low, as u32 lanes lie in little-endian memory.
+            1u64 << bit(2 * word, 27) | 1 << (32 + bit(2 * word + 1, 27))
+        } else {
+            1u64 << bit(word, 26)
+        }
+    })
+}
+
+/// Are all bits of the hash set in its block?
+#[inline(always)]
+pub(crate) fn contains<const W: usize>(block: &[u64; W], hash: u64) -> bool {
+    let mask = mask::<W>(hash);
+    (0..W).fold(0, |missing, i| missing | mask[i] & !block[i]) == 0
+}
+
+/// Sets all bits of the hash in its block. True if some were not.
+#[inline(always)]
+pub(crate) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {
+    let mask = mask::<W>(hash);
+    let mut missing = 0;
+    for (word, mask) in block.iter_mut().zip(mask) {
+        missing |= mask & !*word;
+        *word |= mask;
+    }
+    missing != 0
+}
