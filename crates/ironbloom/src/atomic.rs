@@ -15,39 +15,98 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::blocked::{BlockedBloom, BlockedBloomParams};
-use crate::bloom::{Bloom, BloomParams, address};
+use crate::bloom::{Bloom, BloomParams};
 use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::HashFn;
 use crate::kernel::{
-    AtomicWords, batch_contains, block_of, for_each_prefetched, mask, prefetch_line, set,
+    AtomicWords, LINE_WORDS, batch_contains, block_of, contains_shared, for_each_prefetched,
+    insert_shared, prefetch_line, set,
 };
 use crate::planned::Planned;
 
-/// Where the bits of a hash are: all that [`Atomic`] has to know of the kind it shares.
+/// Where the bits of a hash are in cells that other threads write to: all that [`Atomic`] has to know of a kind.
 ///
 /// Implemented by [`BloomParams`] and [`BlockedBloomParams`].
 pub trait Layout: Copy {
-    /// Calls `visit(word, mask)` for each word with bits of this hash until it returns false.
+    /// Are all bits of the hash set?
     #[doc(hidden)]
-    fn all_masks(&self, hash: u64, visit: impl FnMut(usize, u64) -> bool) -> bool;
+    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool;
+
+    /// Sets all bits of the hash. True if some were not.
+    #[doc(hidden)]
+    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool;
+
+    /// Asks for the lines of the hash.
+    #[doc(hidden)]
+    fn touch_in(&self, cells: &[AtomicU64], hash: u64);
+
+    /// [`contains_in`](Self::contains_in) for many hashes.
+    #[doc(hidden)]
+    fn contains_all_in(&self, cells: &[AtomicU64], hashes: &[u64], found: &mut [bool]) {
+        let touch = |hash| self.touch_in(cells, hash);
+        batch_contains(hashes, found, touch, |hash| self.contains_in(cells, hash));
+    }
+}
+
+/// The cell at a position of a Bloom filter, and the bit in it.
+#[inline(always)]
+fn cell(cells: &[AtomicU64], position: u64) -> (&AtomicU64, u64) {
+    (&cells[(position / 64) as usize], position % 64)
+}
+
+#[inline(always)]
+fn bit(cells: &[AtomicU64], position: u64) -> u64 {
+    let (cell, bit) = cell(cells, position);
+    cell.load(Ordering::Relaxed) >> bit
+}
+
+#[inline(always)]
+fn touch(cells: &[AtomicU64], word: usize) {
+    prefetch_line(cells.as_ptr().wrapping_add(word).cast());
 }
 
 impl Layout for BloomParams {
     #[inline]
-    fn all_masks(&self, hash: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
-        self.all_positions(hash, |position| {
-            let (word, mask) = address(position);
-            visit(word, mask)
-        })
+    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool {
+        self.contains(hash, |position| bit(cells, position))
+    }
+
+    #[inline]
+    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool {
+        let mut new = false;
+        self.positions(hash, self.all(), |position| {
+            let (cell, bit) = cell(cells, position);
+            new |= set(cell, 1 << bit);
+        });
+        new
+    }
+
+    #[inline]
+    fn touch_in(&self, cells: &[AtomicU64], hash: u64) {
+        self.positions(hash, self.all(), |position| touch(cells, (position / 64) as usize));
+    }
+
+    fn contains_all_in(&self, cells: &[AtomicU64], hashes: &[u64], found: &mut [bool]) {
+        let touch = |position: u64| touch(cells, (position / 64) as usize);
+        self.contains_all(hashes, found, touch, |position| bit(cells, position));
     }
 }
 
 impl Layout for BlockedBloomParams {
     #[inline]
-    fn all_masks(&self, hash: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
-        let start = block_of::<8>(hash, self.blocks()) * 8;
-        mask::<8>(hash).into_iter().enumerate().all(|(i, mask)| visit(start + i, mask))
+    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool {
+        contains_shared::<LINE_WORDS>(cells, self.blocks(), hash)
+    }
+
+    #[inline]
+    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool {
+        insert_shared::<LINE_WORDS>(cells, self.blocks(), hash)
+    }
+
+    #[inline]
+    fn touch_in(&self, cells: &[AtomicU64], hash: u64) {
+        touch(cells, LINE_WORDS * block_of::<LINE_WORDS>(hash, self.blocks()));
     }
 }
 
@@ -93,7 +152,7 @@ impl<P: Layout> Atomic<P> {
     /// Inserts a key by its hash. True if it was new; two racing inserts of one new key may both be told so.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        let new = self.set(hash);
+        let new = self.params.insert_into(self.words.cells(), hash);
         if new {
             self.len.fetch_add(1, Ordering::Relaxed);
         }
@@ -103,24 +162,15 @@ impl<P: Layout> Atomic<P> {
     /// Inserts many hashes, overlapping the waits for memory. Counts once, so that threads do not fight over
     /// the counter.
     pub fn insert_hashes(&self, hashes: &[u64]) {
+        let (params, cells) = (self.params, self.words.cells());
         let mut added = 0;
         for_each_prefetched(
             &mut added,
             hashes,
-            |_, hash| self.touch(hash),
-            |added, _, hash| *added += u64::from(self.set(hash)),
+            |_, hash| params.touch_in(cells, hash),
+            |added, _, hash| *added += u64::from(params.insert_into(cells, hash)),
         );
         self.len.fetch_add(added, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn set(&self, hash: u64) -> bool {
-        let mut new = false;
-        self.params.all_masks(hash, |word, mask| {
-            new |= set(&self.words.cells()[word], mask);
-            true
-        });
-        new
     }
 
     /// Might the key be here? False is certain for keys whose insert happened before.
@@ -135,22 +185,12 @@ impl<P: Layout> Atomic<P> {
     /// Might the key with this hash be here? False is certain for keys whose insert happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.params.all_masks(hash, |word, mask| {
-            self.words.cells()[word].load(Ordering::Relaxed) & mask != 0
-        })
+        self.params.contains_in(self.words.cells(), hash)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
-    }
-
-    #[inline]
-    fn touch(&self, hash: u64) {
-        self.params.all_masks(hash, |word, _| {
-            prefetch_line(self.words.cells().as_ptr().wrapping_add(word).cast());
-            true
-        });
+        self.params.contains_all_in(self.words.cells(), hashes, found);
     }
 
     /// Removes all keys.

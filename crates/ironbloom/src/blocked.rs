@@ -21,7 +21,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::HashFn;
-use crate::kernel::{self, Kernel, Words, block_of, prefetch_line};
+use crate::kernel::{self, Blocks, Words};
 use crate::planned::Planned;
 use crate::sizing;
 
@@ -134,10 +134,9 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
 pub struct Blocked<const WORDS: usize> {
     params: BlockedParams<WORDS>,
     hash_fn: HashFn,
-    words: Words,
+    blocks: Blocks<WORDS>,
     len: u64,
     planned: Planned,
-    kernel: Kernel,
 }
 
 /// One cache line a key: the fastest filter here, 5 % larger than [`Bloom`](crate::Bloom) at 1 %.
@@ -182,16 +181,16 @@ impl<const WORDS: usize> Blocked<WORDS> {
         words: Words,
         len: u64,
     ) -> Self {
-        let kernel = Kernel::best();
-        Self { params, hash_fn, words, len, planned: params.planned(), kernel }
+        let blocks = Blocks::new(words, params.blocks);
+        Self { params, hash_fn, blocks, len, planned: params.planned() }
     }
 
     pub(crate) fn into_words(self) -> Words {
-        self.words
+        self.blocks.into_words()
     }
 
     pub(crate) fn words(&self) -> &[u64] {
-        &self.words
+        self.blocks.words()
     }
 
     /// Inserts a key. True if it was new, that is, certainly not in the filter before.
@@ -206,28 +205,14 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Inserts a key by its hash. True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        let kernel = self.kernel;
-        let new = kernel.insert(self.blocks_mut(), hash);
+        let new = self.blocks.insert(hash);
         self.len += u64::from(new);
         new
     }
 
     /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        let kernel = self.kernel;
-        self.len += kernel.insert_all(self.blocks_mut(), hashes);
-    }
-
-    #[inline]
-    fn blocks_mut(&mut self) -> &mut [[u64; WORDS]] {
-        let blocks = self.params.blocks as usize;
-        &mut self.words.to_mut().as_chunks_mut().0[..blocks]
-    }
-
-    /// The blocks. The last line of the words may have room for one more.
-    #[inline]
-    fn blocks(&self) -> &[[u64; WORDS]] {
-        &self.words.as_chunks().0[..self.params.blocks as usize]
+        self.len += self.blocks.insert_all(hashes);
     }
 
     /// Might the key be here? False is certain.
@@ -242,26 +227,25 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.kernel.contains(self.blocks(), hash)
+        self.blocks.contains(hash)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.kernel.contains_all(self.blocks(), hashes, found);
+        self.blocks.contains_all(hashes, found);
     }
 
     /// Asks for the line of a hash.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
-        let block = block_of::<WORDS>(hash, self.params.blocks);
-        prefetch_line(self.blocks().as_ptr().wrapping_add(block).cast());
+        self.blocks.touch(hash);
     }
 
     /// Adds every key of `other`. Refused, and nothing changed, if the two do not set the same bits for the same
     /// key. The count becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
-        self.words.combine(&other.words, |a, b| a | b);
+        self.blocks.words_mut().combine(other.blocks.words(), |a, b| a | b);
         let most = self.len.saturating_add(other.len);
         self.len = self.recount().max(self.len).max(other.len).min(most);
         Ok(())
@@ -270,7 +254,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Keeps the bits that both filters have: every key that was in both is still found.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
-        self.words.combine(&other.words, |a, b| a & b);
+        self.blocks.words_mut().combine(other.blocks.words(), |a, b| a & b);
         self.len = self.recount().min(self.len).min(other.len);
         Ok(())
     }
@@ -286,7 +270,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
 
     /// Removes all keys.
     pub fn clear(&mut self) {
-        self.words.clear();
+        self.blocks.words_mut().clear();
         self.len = 0;
     }
 
@@ -305,17 +289,17 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// A key sets one bit in each lane, so lane i of all blocks together is a Bloom filter with one probe, and
     /// the unevenness of the blocks, which spoils the rate, cancels out of the expected fill.
     pub fn estimate_len(&self) -> f64 {
-        sizing::estimate_len(self.params.bits(), LANES, self.words.count_ones())
+        sizing::estimate_len(self.params.bits(), LANES, self.blocks.words().count_ones())
     }
 
     /// The rate right now, from the bits set: the mean over the blocks of the product over their lanes.
     pub fn estimate_rate(&self) -> f64 {
-        self.blocks().iter().map(block_rate).sum::<f64>() / self.params.blocks as f64
+        self.blocks.all().iter().map(block_rate).sum::<f64>() / self.params.blocks as f64
     }
 
     /// Fraction of the bits that are set.
     pub fn fill(&self) -> f64 {
-        self.words.count_ones() as f64 / self.params.bits() as f64
+        self.blocks.words().count_ones() as f64 / self.params.bits() as f64
     }
 
     /// True once the count shows more keys than planned for: the rate asked for is no longer held.
@@ -339,7 +323,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
 
     /// Bytes of bits.
     pub fn size_in_bytes(&self) -> usize {
-        self.words.size_in_bytes()
+        self.blocks.words().size_in_bytes()
     }
 }
 
@@ -367,7 +351,7 @@ impl<const WORDS: usize> Persist for Blocked<WORDS> {
     fn encode(&self) -> Image<'_> {
         Image::new(Self::KIND, self.hash_fn, self.len, self.params.capacity)
             .params(&[self.params.blocks])
-            .section(&self.words)
+            .section(self.blocks.words())
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
@@ -393,7 +377,7 @@ mod tests {
         let block = ((hash >> 32) * params.blocks()) >> 32;
         for (lane, salt) in kernel::SALTS.into_iter().enumerate() {
             let expected = 1u32 << ((hash as u32).wrapping_mul(salt) >> 27);
-            let word = filter.words[block as usize * 4 + lane / 2];
+            let word = filter.words()[block as usize * 4 + lane / 2];
             assert_eq!((word >> (32 * (lane % 2))) as u32, expected);
         }
     }

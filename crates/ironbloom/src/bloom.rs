@@ -22,13 +22,19 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::HashFn;
-use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use std::ops::Range;
+
+use crate::kernel::{Words, batch_contains_in_two_steps, for_each_prefetched, prefetch};
 use crate::planned::Planned;
 use crate::probe::Scheme;
 use crate::sizing;
 
 /// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
+
+/// Probes of the first step of a lookup. Of 2, 3 and 4 the best by a little, in and out of cache
+/// (docs/benchmarks/kernels.md).
+const FIRST_PROBES: u32 = 3;
 
 /// Where the probes of a key may fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -48,6 +54,8 @@ pub struct BloomParams {
     capacity: u64,
     form: Form,
     scheme: Scheme,
+    /// What one probe ranges over: all bits, or a slice.
+    range: u64,
 }
 
 impl BloomParams {
@@ -77,13 +85,18 @@ impl BloomParams {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         check_range("bits", bits, u64::from(probes), u64::MAX >> 4)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
-        Ok(Self { bits, probes, capacity, form, scheme: Scheme::Remix })
+        let range = match form {
+            Form::Flat => bits,
+            Form::Segmented => bits / u64::from(probes),
+        };
+        Ok(Self { bits, probes, capacity, form, scheme: Scheme::Remix, range })
     }
 
     /// The same number of bits (rounded up to a multiple of the probes) in slices.
     pub fn segmented(mut self) -> Self {
         self.form = Form::Segmented;
         self.bits = self.bits.next_multiple_of(u64::from(self.probes));
+        self.range = self.bits / u64::from(self.probes);
         self
     }
 
@@ -97,7 +110,7 @@ impl BloomParams {
     /// Another probe sequence. Only for comparison: see [`Scheme`].
     pub fn with_scheme(mut self, scheme: Scheme) -> Result<Self, ParamError> {
         self.scheme = scheme;
-        check_range("bits", self.range(), 1, scheme.max_range())?;
+        check_range("bits", self.range, 1, scheme.max_range())?;
         Ok(self)
     }
 
@@ -140,24 +153,73 @@ impl BloomParams {
         Planned::new(self.capacity, |len| sizing::bloom_rate(bits, probes, len))
     }
 
-    /// What one probe ranges over.
-    fn range(&self) -> u64 {
+    /// Calls `visit` with the positions of these probes of a hash.
+    #[inline(always)]
+    pub(crate) fn positions(&self, hash: u64, probes: Range<u32>, mut visit: impl FnMut(u64)) {
+        let range = self.range;
         match self.form {
-            Form::Flat => self.bits,
-            Form::Segmented => self.bits / u64::from(self.probes),
+            Form::Flat => self.scheme.positions(hash, probes, range, |_, position| visit(position)),
+            Form::Segmented => self.scheme.positions(hash, probes, range, |i, position| {
+                visit(u64::from(i) * range + position);
+            }),
         }
     }
 
-    /// Calls `visit` with each bit position of a hash until it returns false.
-    #[inline]
-    pub(crate) fn all_positions(&self, hash: u64, mut visit: impl FnMut(u64) -> bool) -> bool {
-        let range = self.range();
-        match self.form {
-            Form::Flat => self.scheme.all(hash, self.probes, range, |_, position| visit(position)),
-            Form::Segmented => self.scheme.all(hash, self.probes, range, |i, position| {
-                visit(u64::from(i) * range + position)
-            }),
-        }
+    /// All probes.
+    pub(crate) fn all(&self) -> Range<u32> {
+        0..self.probes
+    }
+
+    /// The probes that a lookup makes first, together: see [`Self::contains`].
+    pub(crate) fn first(&self) -> Range<u32> {
+        0..self.probes.min(FIRST_PROBES)
+    }
+
+    /// The others.
+    pub(crate) fn rest(&self) -> Range<u32> {
+        self.first().end..self.probes
+    }
+
+    /// Is the lowest bit of `bit(position)` set for all these probes?
+    #[inline(always)]
+    pub(crate) fn are_set(&self, hash: u64, probes: Range<u32>, bit: impl Fn(u64) -> u64) -> bool {
+        let mut all = 1;
+        self.positions(hash, probes, |position| all &= bit(position));
+        all & 1 == 1
+    }
+
+    /// Is the lowest bit of `bit(position)` set for all probes?
+    ///
+    /// In two steps. A branch after every probe is mispredicted once for most keys, which costs more than three probes
+    /// do; and of the keys that are not there, seven in eight need no more than three.
+    #[inline(always)]
+    pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
+        self.are_set(hash, self.first(), &bit) && self.are_set(hash, self.rest(), &bit)
+    }
+
+    /// [`contains`](Self::contains) for many hashes, overlapping the waits for memory; `touch` asks for the line of a
+    /// position. Only the keys that survive the first step ask for the lines of the second.
+    #[inline(always)]
+    pub(crate) fn contains_all(
+        &self,
+        hashes: &[u64],
+        found: &mut [bool],
+        touch: impl Fn(u64) + Copy,
+        bit: impl Fn(u64) -> u64 + Copy,
+    ) {
+        let (first, rest) = (self.first(), self.rest());
+        batch_contains_in_two_steps(
+            hashes,
+            found,
+            (
+                |hash| self.positions(hash, first.clone(), touch),
+                |hash| self.are_set(hash, first.clone(), bit),
+            ),
+            (
+                |hash| self.positions(hash, rest.clone(), touch),
+                |hash| self.are_set(hash, rest.clone(), bit),
+            ),
+        );
     }
 
     /// An error unless two filters with these parameters set the same bits for the same hash.
@@ -253,15 +315,14 @@ impl Bloom {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let words = self.words.to_mut();
-        let mut new = false;
-        self.params.all_positions(hash, |position| {
+        let mut missing = 0;
+        self.params.positions(hash, self.params.all(), |position| {
             let (word, mask) = address(position);
-            new |= words[word] & mask == 0;
+            missing |= mask & !words[word];
             words[word] |= mask;
-            true
         });
-        self.len += u64::from(new);
-        new
+        self.len += u64::from(missing != 0);
+        missing != 0
     }
 
     /// Inserts many hashes, overlapping the waits for memory.
@@ -283,25 +344,27 @@ impl Bloom {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let words: &[u64] = &self.words;
-        self.params.all_positions(hash, |position| {
-            let (word, mask) = address(position);
-            words[word] & mask != 0
-        })
+        self.params.contains(hash, |position| self.bit(position))
+    }
+
+    /// The bit at this position, lowest of the result.
+    #[inline(always)]
+    fn bit(&self, position: u64) -> u64 {
+        self.words[(position / 64) as usize] >> (position % 64)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        let touch = |position: u64| prefetch(&self.words, (position / 64) as usize);
+        self.params.contains_all(hashes, found, touch, |position| self.bit(position));
     }
 
     /// Asks for the lines that the probes of a hash will need.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
         let words: &[u64] = &self.words;
-        self.params.all_positions(hash, |position| {
+        self.params.positions(hash, self.params.all(), |position| {
             prefetch(words, address(position).0);
-            true
         });
     }
 
@@ -407,7 +470,7 @@ impl Bloom {
     }
 
     fn slice_fill(&self, slice: u32) -> f64 {
-        let range = self.params.range();
+        let range = self.params.range;
         let start = u64::from(slice) * range;
         count_ones_in(&self.words, start, start + range) as f64 / range as f64
     }
@@ -503,10 +566,9 @@ mod tests {
         let params = BloomParams::segmented_for_rate(100, 0.01).unwrap();
         for key in 0..100 {
             let mut slice = 0;
-            params.all_positions(crate::hash::mix64(key), |position| {
-                assert_eq!(position / params.range(), slice);
+            params.positions(crate::hash::mix64(key), params.all(), |position| {
+                assert_eq!(position / params.range, slice);
                 slice += 1;
-                true
             });
             assert_eq!(slice, u64::from(params.probes));
         }

@@ -25,7 +25,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::HashFn;
-use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::kernel::{Words, for_each_prefetched, prefetch};
 use crate::sizing;
 
 const COUNTER_BITS: u64 = 4;
@@ -118,16 +118,20 @@ impl CountingBloom {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let words: &[u64] = &self.words;
-        self.params.all_positions(hash, |position| {
-            let (word, shift) = address(position);
-            words[word] >> shift & STUCK != 0
-        })
+        self.params.contains(hash, |position| self.is_counted(position))
+    }
+
+    /// 1 if the counter at this position is not zero, else 0.
+    #[inline(always)]
+    fn is_counted(&self, position: u64) -> u64 {
+        let (word, shift) = address(position);
+        u64::from(self.words[word] >> shift & STUCK != 0)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        let touch = |position| prefetch(&self.words, address(position).0);
+        self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
     }
 
     /// Removes a key once. False if it is certainly not there; nothing is changed then.
@@ -162,9 +166,8 @@ impl CountingBloom {
     #[inline]
     fn touch(&self, hash: u64) {
         let words: &[u64] = &self.words;
-        self.params.all_positions(hash, |position| {
+        self.params.positions(hash, self.params.all(), |position| {
             prefetch(words, address(position).0);
-            true
         });
     }
 
@@ -261,12 +264,11 @@ fn distinct_positions<'a>(
     buffer: &'a mut [u64; MAX_PROBES as usize],
 ) -> &'a [u64] {
     let mut len = 0;
-    params.all_positions(hash, |position| {
+    params.positions(hash, params.all(), |position| {
         if !buffer[..len].contains(&position) {
             buffer[len] = position;
             len += 1;
         }
-        true
     });
     &buffer[..len]
 }

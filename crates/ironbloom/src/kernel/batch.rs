@@ -7,6 +7,10 @@
 /// buffers, 10 to 16 on x86-64; which distance is best has not been measured yet.
 const AHEAD: usize = 16;
 
+/// Hashes that take the first of two steps before the second begins: few enough to keep on the stack and in cache,
+/// many enough that the pause between steps does not matter.
+const STEP: usize = 512;
+
 /// Calls `work(filter, i, hash)` for every hash in order, and `touch` for the hash a little ahead of it.
 #[inline(always)]
 pub(crate) fn for_each_prefetched<T: ?Sized>(
@@ -42,6 +46,45 @@ pub(crate) fn batch_contains(
         |(), hash| touch(hash),
         |(), i, hash| found[i] = test(hash),
     );
+}
+
+/// Batch lookup of a filter that probes many lines for a key: a first step of few probes, which most keys that are not
+/// there do not survive, and a second of the others. Each step asks for the lines that it needs, and no more.
+///
+/// A step is what touches the lines of a hash, and what tests it.
+#[inline(always)]
+pub(crate) fn batch_contains_in_two_steps(
+    hashes: &[u64],
+    found: &mut [bool],
+    first: (impl Fn(u64), impl Fn(u64) -> bool),
+    second: (impl Fn(u64), impl Fn(u64) -> bool),
+) {
+    let mut survivors = [0; STEP];
+    let mut places = [0; STEP];
+    for (hashes, found) in hashes.chunks(STEP).zip(found.chunks_mut(STEP)) {
+        let hashes = &hashes[..hashes.len().min(found.len())];
+        let mut len = 0;
+        for_each_prefetched(
+            &mut len,
+            hashes,
+            |_, hash| first.0(hash),
+            |len, i, hash| {
+                let passed = first.1(hash);
+                found[i] = passed;
+                // Written always and kept if passed: no branch to mispredict.
+                (survivors[*len], places[*len]) = (hash, i);
+                *len += usize::from(passed);
+            },
+        );
+        for_each_prefetched(
+            &mut (),
+            &survivors[..len],
+            |(), hash| second.0(hash),
+            |(), i, hash| {
+                found[places[i]] = second.1(hash);
+            },
+        );
+    }
 }
 
 /// Asks for the cache line that holds `words[index]`. An index outside is ignored: prefetching is advice.

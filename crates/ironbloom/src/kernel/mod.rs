@@ -5,7 +5,7 @@
 //! ```text
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
-//! blocks                which of the following works on the blocks of a filter
+//! blocks                the blocks of a filter, and which of the following works on them
 //! scalar, avx2          the same functions in plain Rust, which defines what is right, and in AVX2
 //! ```
 #![allow(unsafe_code)]
@@ -21,9 +21,11 @@ mod tests;
 mod words;
 
 pub(crate) use atomic_words::{AtomicWords, set};
-pub(crate) use batch::{batch_contains, for_each_prefetched, prefetch, prefetch_line};
-pub(crate) use blocks::Kernel;
+pub(crate) use batch::{
+    batch_contains, batch_contains_in_two_steps, for_each_prefetched, prefetch, prefetch_line,
+};
+pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
-pub(crate) use scalar::{LANES, block_of, mask};
+pub(crate) use scalar::{LANES, block_of};
 pub(crate) use words::{LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder};

@@ -11,6 +11,8 @@
 //!
 //! This is part of the file format and will not change.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::hash::fastrange;
 
 /// Lanes of a block, and bits set for a key.
@@ -28,14 +30,14 @@ pub(crate) const SALTS: [u32; LANES] = [
     0x5c6b_fb31,
 ];
 
-/// The block of a hash, of so many blocks of `W` words.
+/// The block of a hash, of `count` blocks of `W` words.
 #[inline(always)]
-pub(crate) fn block_of<const W: usize>(hash: u64, blocks: u64) -> usize {
+pub(crate) fn block_of<const W: usize>(hash: u64, count: u64) -> usize {
     const { assert!(W == 4 || W == 8, "lanes have 32 or 64 bits") };
     if W == 4 {
-        (((hash >> 32) * blocks) >> 32) as usize // Parquet's rule
+        (((hash >> 32) * count) >> 32) as usize // Parquet's rule
     } else {
-        fastrange(hash, blocks) as usize
+        fastrange(hash, count) as usize
     }
 }
 
@@ -70,4 +72,30 @@ pub(crate) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {
         *word |= mask;
     }
     missing != 0
+}
+
+/// [`contains`] of a block that other threads write to.
+#[inline(always)]
+pub(crate) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
+    let mask = mask::<W>(hash);
+    (0..W).fold(0, |missing, i| missing | mask[i] & !block[i].load(Ordering::Relaxed)) == 0
+}
+
+/// [`insert`] into a block that other threads write to. Two threads that insert the same new hash at the same time may
+/// both be told that it was new.
+///
+/// An atomic OR takes some 20 cycles, so it is done only where bits are missing. Which those are is found out first:
+/// that way a wrong guess of the branch predictor is paid for once and not eight times.
+#[inline(always)]
+pub(crate) fn insert_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
+    let mask = mask::<W>(hash);
+    let is_missing = |i: usize| block[i].load(Ordering::Relaxed) & mask[i] != mask[i];
+    let mut missing = (0..W).fold(0u32, |missing, i| missing | u32::from(is_missing(i)) << i);
+    let new = missing != 0;
+    while missing != 0 {
+        let i = missing.trailing_zeros() as usize % W;
+        block[i].fetch_or(mask[i], Ordering::Relaxed);
+        missing &= missing - 1;
+    }
+    new
 }

@@ -1,7 +1,8 @@
 //! Every kernel this processor has does what the scalar one does.
 
-use super::blocks::Kernel;
+use super::blocks::{Blocks, Kernel};
 use super::scalar::{self, block_of};
+use super::words::Words;
 use crate::hash::mix64;
 
 /// Blocks with every share of set bits, empty and full ones among them.
@@ -34,27 +35,30 @@ fn one_by_one<const W: usize>(blocks: &mut [[u64; W]], hashes: &[u64]) -> (Vec<b
 }
 
 fn check<const W: usize>(kernel: Kernel) {
-    for blocks in [1, 2, 7, 64, 1000] {
-        let before = random_blocks::<W>(blocks);
+    for count in [1, 2, 7, 64, 1000] {
+        let blocks = random_blocks::<W>(count);
+        let mut words = Words::zeroed(blocks.as_flattened().len() as u64 * 64).unwrap();
+        words.to_mut()[..blocks.as_flattened().len()].copy_from_slice(blocks.as_flattened());
+        let before = Blocks::<W>::with_kernel(words, count, kernel);
         // Both tails of a batch: fewer hashes than are prefetched ahead, and more.
         for len in [0, 1, 5, 100, 5000] {
             let hashes = hashes(len);
-            let mut expected = before.clone();
+            let mut expected = blocks.clone();
             let (present, new) = one_by_one(&mut expected, &hashes);
 
             let mut found = vec![false; hashes.len()];
-            kernel.contains_all(&before, &hashes, &mut found);
+            before.contains_all(&hashes, &mut found);
             assert_eq!(found, present);
-            let single = |&hash: &u64| kernel.contains(&before, hash);
+            let single = |&hash: &u64| before.contains(hash);
             assert_eq!(hashes.iter().map(single).collect::<Vec<_>>(), present);
 
             let mut batch = before.clone();
-            assert_eq!(kernel.insert_all(&mut batch, &hashes), new);
-            assert_eq!(batch, expected);
+            assert_eq!(batch.insert_all(&hashes), new);
+            assert_eq!(batch.all(), expected);
             let mut single = before.clone();
-            let insert = |&hash: &u64| u64::from(kernel.insert(&mut single, hash));
+            let insert = |&hash: &u64| u64::from(single.insert(hash));
             assert_eq!(hashes.iter().map(insert).sum::<u64>(), new);
-            assert_eq!(single, expected);
+            assert_eq!(single.all(), expected);
         }
     }
 }
@@ -87,4 +91,10 @@ fn a_mask_has_one_bit_in_each_lane() {
         assert!(narrow.iter().all(|word| (*word as u32).count_ones() == 1));
         assert!(narrow.iter().all(|word| (word >> 32).count_ones() == 1));
     }
+}
+
+#[test]
+#[should_panic(expected = "blocks out of range")]
+fn more_blocks_than_words_are_refused() {
+    Blocks::<8>::new(Words::zeroed(512).unwrap(), 2);
 }

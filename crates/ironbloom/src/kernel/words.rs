@@ -93,7 +93,8 @@ impl Words {
             return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
         }
         if bytes >= HUGE_PAGE {
-            let mut pages = MmapMut::map_anon(bytes).ok()?;
+            // Whole huge pages are aligned to their size by Linux; the surplus is never touched.
+            let mut pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE)?).ok()?;
             // Advice: a refusal (an old kernel, a container) costs nothing but speed.
             #[cfg(target_os = "linux")]
             let _ = pages.advise(memmap2::Advice::HugePage);
