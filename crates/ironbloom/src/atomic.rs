@@ -74,12 +74,10 @@ impl Layout for BloomParams {
 
     #[inline]
     fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool {
-        let mut new = false;
-        self.positions(hash, self.all(), |position| {
+        self.fold(hash, self.all(), false, |new, position| {
             let (cell, bit) = cell(cells, position);
-            new |= set(cell, 1 << bit);
-        });
-        new
+            new | set(cell, 1 << bit)
+        })
     }
 
     #[inline]

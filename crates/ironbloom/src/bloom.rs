@@ -85,11 +85,9 @@ impl BloomParams {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         check_range("bits", bits, u64::from(probes), u64::MAX >> 4)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
-        let range = match form {
-            Form::Flat => bits,
-            Form::Segmented => bits / u64::from(probes),
-        };
-        Ok(Self { bits, probes, capacity, form, scheme: Scheme::Remix, range })
+        let scheme = Scheme::Remix;
+        let params = Self { bits, probes, capacity, form, scheme, range: bits };
+        Ok(if form == Form::Segmented { params.segmented() } else { params })
     }
 
     /// The same number of bits (rounded up to a multiple of the probes) in slices.
@@ -153,16 +151,32 @@ impl BloomParams {
         Planned::new(self.capacity, |len| sizing::bloom_rate(bits, probes, len))
     }
 
+    /// Folds the positions of these probes of a hash: see [`Scheme::fold`].
+    #[inline(always)]
+    pub(crate) fn fold<T>(
+        &self,
+        hash: u64,
+        probes: Range<u32>,
+        first: T,
+        mut visit: impl FnMut(T, u64) -> T,
+    ) -> T {
+        let range = self.range;
+        match self.form {
+            Form::Flat => self
+                .scheme
+                .fold(hash, probes, range, first, |so_far, _, position| visit(so_far, position)),
+            Form::Segmented => {
+                self.scheme.fold(hash, probes, range, first, |so_far, i, position| {
+                    visit(so_far, u64::from(i) * range + position)
+                })
+            }
+        }
+    }
+
     /// Calls `visit` with the positions of these probes of a hash.
     #[inline(always)]
     pub(crate) fn positions(&self, hash: u64, probes: Range<u32>, mut visit: impl FnMut(u64)) {
-        let range = self.range;
-        match self.form {
-            Form::Flat => self.scheme.positions(hash, probes, range, |_, position| visit(position)),
-            Form::Segmented => self.scheme.positions(hash, probes, range, |i, position| {
-                visit(u64::from(i) * range + position);
-            }),
-        }
+        self.fold(hash, probes, (), |(), position| visit(position));
     }
 
     /// All probes.
@@ -170,22 +184,21 @@ impl BloomParams {
         0..self.probes
     }
 
-    /// The probes that a lookup makes first, together: see [`Self::contains`].
-    pub(crate) fn first(&self) -> Range<u32> {
-        0..self.probes.min(FIRST_PROBES)
-    }
-
-    /// The others.
-    pub(crate) fn rest(&self) -> Range<u32> {
-        self.first().end..self.probes
+    /// The probes that a lookup makes first, together, and the others: see [`Self::contains`]. In all filters but the
+    /// smallest the border is a constant, so that the compiler knows how many come first.
+    #[inline(always)]
+    fn steps(&self) -> [Range<u32>; 2] {
+        if self.probes >= FIRST_PROBES {
+            [0..FIRST_PROBES, FIRST_PROBES..self.probes]
+        } else {
+            [0..self.probes, self.probes..self.probes]
+        }
     }
 
     /// Is the lowest bit of `bit(position)` set for all these probes?
     #[inline(always)]
     pub(crate) fn are_set(&self, hash: u64, probes: Range<u32>, bit: impl Fn(u64) -> u64) -> bool {
-        let mut all = 1;
-        self.positions(hash, probes, |position| all &= bit(position));
-        all & 1 == 1
+        self.fold(hash, probes, 1, |all, position| all & bit(position)) & 1 == 1
     }
 
     /// Is the lowest bit of `bit(position)` set for all probes?
@@ -194,7 +207,8 @@ impl BloomParams {
     /// do; and of the keys that are not there, seven in eight need no more than three.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
-        self.are_set(hash, self.first(), &bit) && self.are_set(hash, self.rest(), &bit)
+        let [first, rest] = self.steps();
+        self.are_set(hash, first, &bit) && self.are_set(hash, rest, &bit)
     }
 
     /// [`contains`](Self::contains) for many hashes, overlapping the waits for memory; `touch` asks for the line of a
@@ -207,7 +221,7 @@ impl BloomParams {
         touch: impl Fn(u64) + Copy,
         bit: impl Fn(u64) -> u64 + Copy,
     ) {
-        let (first, rest) = (self.first(), self.rest());
+        let [first, rest] = self.steps();
         batch_contains_in_two_steps(
             hashes,
             found,
@@ -315,11 +329,11 @@ impl Bloom {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let words = self.words.to_mut();
-        let mut missing = 0;
-        self.params.positions(hash, self.params.all(), |position| {
+        let missing = self.params.fold(hash, self.params.all(), 0, |missing, position| {
             let (word, mask) = address(position);
-            missing |= mask & !words[word];
+            let before = words[word];
             words[word] |= mask;
+            missing | mask & !before
         });
         self.len += u64::from(missing != 0);
         missing != 0

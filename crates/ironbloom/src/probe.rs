@@ -56,66 +56,76 @@ impl Scheme {
         if self == Self::LevelDb { 1 << 32 } else { u64::MAX }
     }
 
-    /// Calls `visit(i, position)` for each probe i of `probes`, position in `0..range`.
+    /// Folds the positions of these probes of a hash, each in `0..range`: `visit(so_far, i, position)` for probe i.
+    ///
+    /// What is found out goes from call to call by value: a variable that `visit` changed by reference would be known to
+    /// `fold_others`, too, and so would live in memory and not in a register.
     #[inline(always)]
-    pub(crate) fn positions(
+    pub(crate) fn fold<T>(
         self,
         hash: u64,
         probes: Range<u32>,
         range: u64,
-        mut visit: impl FnMut(u32, u64),
-    ) {
-        if self == Self::Remix {
-            let mut x = (0..probes.start).fold(hash, |x, _| remix(x));
-            for i in probes {
-                visit(i, fastrange(x, range));
-                x = remix(x);
-            }
-        } else {
-            self.others(hash, probes.end, range, |i, position| {
-                if i >= probes.start {
-                    visit(i, position);
-                }
-            });
+        first: T,
+        mut visit: impl FnMut(T, u32, u64) -> T,
+    ) -> T {
+        if self != Self::Remix {
+            return self.fold_others(hash, probes, range, first, visit);
         }
+        let mut x = (0..probes.start).fold(hash, |x, _| remix(x));
+        probes.fold(first, |so_far, i| {
+            let position = fastrange(x, range);
+            x = remix(x);
+            visit(so_far, i, position)
+        })
     }
 
-    /// Probes 0 to `end` of the schemes that are there for comparison.
+    /// [`fold`](Self::fold) for the schemes that are there for comparison.
     #[cold]
-    fn others(self, hash: u64, end: u32, range: u64, mut visit: impl FnMut(u32, u64)) {
-        match self {
-            Self::Remix => unreachable!("not one of the others"),
+    fn fold_others<T>(
+        self,
+        hash: u64,
+        probes: Range<u32>,
+        range: u64,
+        first: T,
+        mut visit: impl FnMut(T, u32, u64) -> T,
+    ) -> T {
+        let (mut x, mut y) = match self {
+            Self::Remix | Self::Independent => (hash, 0),
+            Self::Enhanced | Self::Double => (hash % range, mix64(hash) % range),
+            Self::LevelDb => (u64::from(hash as u32), u64::from((hash as u32).rotate_right(17))),
+        };
+        let mut next = |i: u32| match self {
+            Self::Remix => {
+                let position = fastrange(x, range);
+                x = remix(x);
+                position
+            }
             Self::Independent => {
-                for i in 0..end {
-                    let bytes = hash.to_le_bytes();
-                    let seeded = xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, u64::from(i) + 1);
-                    visit(i, fastrange(seeded, range));
-                }
+                let bytes = x.to_le_bytes();
+                fastrange(xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, u64::from(i) + 1), range)
             }
             Self::Enhanced => {
-                let (mut x, mut y) = (hash % range, mix64(hash) % range);
-                for i in 0..end {
-                    visit(i, x);
-                    x = add_modulo(x, y, range);
-                    y = add_modulo(y, u64::from(i + 1) % range, range);
-                }
+                let position = x;
+                x = add_modulo(x, y, range);
+                y = add_modulo(y, u64::from(i + 1) % range, range);
+                position
             }
             Self::Double => {
-                let (mut x, y) = (hash % range, mix64(hash) % range);
-                for i in 0..end {
-                    visit(i, x);
-                    x = add_modulo(x, y, range);
-                }
+                let position = x;
+                x = add_modulo(x, y, range);
+                position
             }
             Self::LevelDb => {
-                let mut x = hash as u32;
-                let delta = x.rotate_right(17);
-                for i in 0..end {
-                    visit(i, u64::from(x) % range);
-                    x = x.wrapping_add(delta);
-                }
+                let position = x % range;
+                x = u64::from((x as u32).wrapping_add(y as u32));
+                position
             }
-        }
+        };
+        (0..probes.start).for_each(|i| {
+            next(i);
+        });
+        probes.fold(first, |so_far, i| visit(so_far, i, next(i)))
     }
 }
 
@@ -130,7 +140,7 @@ mod tests {
 
     fn positions(scheme: Scheme, hash: u64, probes: u32, range: u64) -> Vec<u64> {
         let mut all = Vec::new();
-        scheme.positions(hash, 0..probes, range, |i, position| {
+        scheme.fold(hash, 0..probes, range, (), |(), i, position| {
             assert_eq!(i as usize, all.len());
             all.push(position);
         });
@@ -156,7 +166,7 @@ mod tests {
         for scheme in Scheme::ALL {
             let all = positions(scheme, mix64(1), 10, 1000);
             let mut part = Vec::new();
-            scheme.positions(mix64(1), 3..7, 1000, |i, position| part.push((i, position)));
+            scheme.fold(mix64(1), 3..7, 1000, (), |(), i, position| part.push((i, position)));
             assert_eq!(part, (3..7).map(|i| (i, all[i as usize])).collect::<Vec<_>>());
         }
     }

@@ -579,9 +579,15 @@ mod tests {
     fn positions_are_those_of_the_probe_sequence() {
         let params = WindowedParams::for_keys(1000, 0.01).unwrap();
         let range = params.slice_bits();
-        crate::Scheme::Remix.positions(mix64(1), 0..params.slices(), range, |slice, position| {
-            assert_eq!(params.position(mix64(1), slice), u64::from(slice) * range + position);
-        });
+        crate::Scheme::Remix.fold(
+            mix64(1),
+            0..params.slices(),
+            range,
+            (),
+            |(), slice, position| {
+                assert_eq!(params.position(mix64(1), slice), u64::from(slice) * range + position);
+            },
+        );
     }
 
     #[test]
