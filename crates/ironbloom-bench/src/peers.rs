@@ -16,8 +16,8 @@ use crate::keys::KeyType;
 use crate::ours::first_stage;
 use crate::sbbf::SplitBlocks;
 
-/// Peers that take random seeds get this one, so that runs can be repeated.
-const SEED: [u8; 32] = [7; 32];
+/// For a peer that takes the keys of two hash functions: fixed, so that runs can be repeated, and not the same twice.
+const SEED: [u8; 32] = *b"one hash function, then another.";
 
 /// Those made empty and filled.
 const FILLED: [(&str, fn(u64, KeyType) -> Box<dyn Contender>); 11] = [

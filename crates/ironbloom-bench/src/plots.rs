@@ -53,7 +53,7 @@ fn timed(table: &Table) -> Vec<(&Row, f64)> {
 
 fn versus_space(table: &Table) -> Plot {
     let rows = timed(table);
-    let batches: Vec<f64> = rows.iter().filter_map(|(row, _)| row.median(BATCH)).collect();
+    let batches = table.rows.iter().filter_map(|row| row.median(BATCH));
     let (right, bottom) = (WIDTH - 24.0, BOTTOM);
     let x = Scale::around(rows.iter().map(|(row, _)| row.bits_per_key), 1.1, LEFT, right);
     let times = rows.iter().map(|&(_, time)| time).chain(batches);
@@ -67,6 +67,18 @@ fn versus_space(table: &Table) -> Plot {
         "half of the keys present; full: one by one, hollow: in batches; left and down is better",
     );
     canvas.axes((&x, "bits per key"), (&y, "nanoseconds per lookup"), plain);
+    if let Some(limit) = table.yardstick(BATCH).and_then(|row| row.median(BATCH)) {
+        canvas.line(
+            &[(LEFT, y.at(limit)), (right, y.at(limit))],
+            "stroke=\"#888\" stroke-dasharray=\"6 4\"",
+        );
+        canvas.text(
+            right,
+            y.at(limit) - 5.0,
+            "text-anchor=\"end\" fill=\"#666\"",
+            "the memory itself: random line reads, prefetched",
+        );
+    }
     // All points before any label, so that no label covers a point.
     for &(row, time) in &rows {
         let (at, colour) = (x.at(row.bits_per_key), colour(row));

@@ -22,21 +22,26 @@ pub(crate) struct Report<'a> {
 }
 
 const HOW: &str = "\
-All filters are asked for 1 %. Times are nanoseconds per key, medians over rounds; all contenders take their turns at the \
-same keys within each round, and ratios are medians of the ratios within rounds. Integers are hashed with `mix64`, strings \
-(28 to 31 bytes) with XXH3, inside the time and alike for all that take a ready hash: ours, fastbloom, sbbf-rs, qfilter, and \
-xorf for strings (integers it mixes itself). cuckoofilter, scalable_cuckoo_filter, bloomfilter, growable-bloom-filter, \
-datasketches and \"fastbloom (its hasher)\" get the keys and hash them as they do by default. Lookups ask for keys in random \
-order, of which all (hit), half, or none (miss) are present. Batches are hashed in groups of 1,024, inside the time. Static \
-kinds are built from an array of 64-bit hashes; their build stands in the column of inserts. Scalable and \
-growable-bloom-filter begin with a 31st of the keys and grow four times. cuckoofilter, qfilter and scalable_cuckoo_filter \
-have powers of two of slots, so their load, and with it their bits per key, differs from size to size.
+All filters are asked for 1 %. Times are nanoseconds per key, medians over rounds. In each round all contenders take their
+turns at the same keys, and ratios are medians of the ratios within rounds.
 
-Every answer is checked. **Bold** is ours; `×` is how many times as fast as the best peer at the same work (batches: against \
-its single operations, since no peer has batches), below 1 where we lose; `*` marks that peer. A peer that misses 1 % \
-still counts as a peer; one that loses keys does not. \"Excess\" is bits per key beyond log2(1/rate), the least that any filter \
-needs. \"Line reads\" is no filter but the memory: one random line of 64 bytes per key, prefetched, out of an array as large \
-as BlockedBloom, hashing included.
+- **Hashing** is inside the time. Integers are hashed with `mix64`, strings (28 to 31 bytes) with XXH3, alike for all that take
+  a ready hash: ours, fastbloom, sbbf-rs, qfilter, and xorf for strings (integers it mixes itself). cuckoofilter,
+  scalable_cuckoo_filter, bloomfilter, growable-bloom-filter, datasketches and \"fastbloom (its hasher)\" get the keys and
+  hash them as they do by default.
+- **Lookups** ask for keys in random order, of which all (hit), half, or none (miss) are present. **Batches** are hashed in
+  groups of 1,024.
+- **Static kinds** are built from an array of 64-bit hashes; the build stands in the column of inserts. Scalable and
+  growable-bloom-filter begin with a 31st of the keys and grow four times.
+- **Sizes** are what each library makes of the rate. cuckoofilter, qfilter and scalable_cuckoo_filter have powers of two of
+  slots, so their load and their bits per key differ from size to size. sbbf-rs leaves its size, and its memory, to the
+  caller: once 10 bits per key, once what 1 % takes, both on ordinary pages.
+- **Every answer is checked.** A peer that misses 1 % (\"over\") still counts as a peer; one that loses keys does not.
+
+**Bold** is ours; `×` is how many times as fast as the best peer at the same work (batches: against its single operations,
+since no peer has batches), below 1 where we lose; `*` marks that peer. \"Excess\" is bits per key beyond log2(1/rate), the least
+that any filter needs. \"Line reads\" is no filter but the memory: one random line of 64 bytes per key, prefetched, out of an
+array as large as BlockedBloom, hashing included.
 ";
 
 /// Columns of operations.

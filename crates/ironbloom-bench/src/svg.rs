@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Height of a line of labels.
 const LABEL_HEIGHT: f64 = 14.0;
 /// Mean width of a character of a label, on the large side.
-const CHARACTER: f64 = 6.6;
+const CHARACTER: f64 = 7.1;
 
 /// A picture being drawn.
 pub(crate) struct Canvas {
@@ -147,23 +147,20 @@ impl Canvas {
         let place = places(x, y, width)
             .find(|place| within.contains(place) && !self.taken.iter().any(|t| t.overlaps(place)));
         let place = place.unwrap_or_else(|| box_at(x + 9.0, y, width));
-        let middle = place.top.midpoint(place.bottom);
-        let near = (place.left.clamp(x - 1e9, x.max(place.left)), middle);
-        let end = if place.left > x { place.left - 1.0 } else { place.right + 1.0 };
-        let away = (near.0 - x).abs() > 12.0 && (end - x).abs() > 12.0 || (middle - y).abs() > 16.0;
-        if away {
-            let anchor = if place.left > x || place.right < x { end } else { x };
-            let level = match anchor == x {
-                true if middle > y => place.top,
-                true => place.bottom,
-                false => middle,
-            };
-            self.line(
-                &[(x, y), (anchor, level)],
-                &format!("stroke=\"{colour}\" stroke-width=\"0.6\""),
-            );
+        let nearest = (x.clamp(place.left, place.right), y.clamp(place.top, place.bottom));
+        if (nearest.0 - x).hypot(nearest.1 - y) > 14.0 {
+            let thin = format!("stroke=\"{colour}\" stroke-width=\"0.6\"");
+            self.line(&[(x, y), nearest], &thin);
         }
-        self.text(place.left, place.bottom - 3.5, &format!("fill=\"{colour}\""), words);
+        let (at, anchor) = if place.right < x {
+            (place.right, "end")
+        } else if place.left > x {
+            (place.left, "start")
+        } else {
+            (place.left.midpoint(place.right), "middle")
+        };
+        let style = format!("fill=\"{colour}\" text-anchor=\"{anchor}\"");
+        self.text(at, place.bottom - 3.5, &style, words);
         self.taken.push(place);
     }
 }
