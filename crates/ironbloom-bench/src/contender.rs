@@ -50,11 +50,14 @@ pub(crate) enum Side {
     Yardstick,
 }
 
+/// Makes an empty filter for so many keys of this type.
+pub(crate) type MakeEmpty = fn(u64, KeyType) -> Box<dyn Contender>;
+
 /// How a filter comes to its keys.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
-    /// Made empty for so many keys, then filled.
-    Empty(fn(u64, KeyType) -> Box<dyn Contender>),
+    /// Made empty, then filled.
+    Empty(MakeEmpty),
     /// Built from all keys at once: `hash` turns an integer key into what `build` takes.
     Built { hash: fn(u64) -> u64, build: fn(&[u64]) -> Box<dyn Contender> },
     /// Only read.

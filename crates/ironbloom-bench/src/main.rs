@@ -62,7 +62,7 @@ struct Arguments {
     #[arg(long, default_value = "1M", value_parser = number::parse_count)]
     queries: u64,
 
-    /// Only the filters whose names contain one of these words.
+    /// Only the filters whose names contain one of these words, and no threads.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 
@@ -217,6 +217,19 @@ mod tests {
                 assert!(row.rate() < 0.06, "{} {key_type}: {}", row.name, row.rate());
             }
         }
+    }
+
+    #[test]
+    fn a_filter_of_ours_that_loses_a_key_or_misses_the_rate_is_an_error() {
+        let mut row = table::Row::new("Bloom", Side::Ours);
+        (row.absent, row.found) = (1_000_000, 10_000);
+        let verdict = |row: &table::Row| {
+            let rows = vec![row.clone()];
+            answers_are_right(&[Table { n: 1_000_000, key_type: KeyType::U64, rows }])
+        };
+        assert!(verdict(&row).is_ok());
+        assert!(verdict(&table::Row { found: 12_000, ..row.clone() }).is_err());
+        assert!(verdict(&table::Row { missing: 1, ..row }).is_err());
     }
 
     #[test]

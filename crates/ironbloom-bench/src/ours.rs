@@ -9,11 +9,10 @@ use ironbloom::{
     CountingBloom, Cuckoo, CuckooParams, DLeft, FuseParams, HashFn, Scalable, SplitBlock, Windowed,
 };
 
-use crate::contender::{ByHash, Contender, Hashed, Make, RATE, Side, Spec};
-use crate::keys::KeyType;
+use crate::contender::{ByHash, Contender, Hashed, Make, MakeEmpty, RATE, Side, Spec};
 
 /// Those made empty and filled.
-const FILLED: [(&str, fn(u64, KeyType) -> Box<dyn Contender>); 11] = [
+const FILLED: [(&str, MakeEmpty); 11] = [
     ("BlockedBloom", |n, _| ready(BlockedBloom::with_rate(n, RATE))),
     ("SplitBlock", |n, _| ready(SplitBlock::with_rate(n, RATE))),
     ("AtomicBlockedBloom", |n, _| ready(AtomicBlockedBloom::with_rate(n, RATE).map(Arc::new))),

@@ -11,7 +11,9 @@ use growable_bloom_filter::GrowableBloom;
 use scalable_cuckoo_filter::ScalableCuckooFilter;
 use xorf::{BinaryFuse8, Filter as _};
 
-use crate::contender::{ByHash, ByKey, Contender, Hashed, Keyed, Make, RATE, Side, Spec, keyed};
+use crate::contender::{
+    ByHash, ByKey, Contender, Hashed, Keyed, Make, MakeEmpty, RATE, Side, Spec, keyed,
+};
 use crate::keys::KeyType;
 use crate::ours::first_stage;
 use crate::sbbf::SplitBlocks;
@@ -20,7 +22,7 @@ use crate::sbbf::SplitBlocks;
 const SEED: [u8; 32] = *b"one hash function, then another.";
 
 /// Those made empty and filled.
-const FILLED: [(&str, fn(u64, KeyType) -> Box<dyn Contender>); 11] = [
+const FILLED: [(&str, MakeEmpty); 11] = [
     ("fastbloom", |n, _| Box::new(Hashed(fastbloom(n)))),
     ("fastbloom (its hasher)", |n, key_type| keyed(fastbloom(n), key_type)),
     ("fastbloom atomic", |n, _| Box::new(Hashed(Arc::new(fastbloom_atomic(n))))),

@@ -36,6 +36,7 @@ turns at the same keys, and ratios are medians of the ratios within rounds.
 - **Sizes** are what each library makes of the rate. cuckoofilter, qfilter and scalable_cuckoo_filter have powers of two of
   slots, so their load and their bits per key differ from size to size. sbbf-rs leaves its size, and its memory, to the
   caller: once 10 bits per key, once what 1 % takes, both on ordinary pages.
+- **Rates** come from the absent keys of all rounds, other ones each time.
 - **Every answer is checked.** A peer that misses 1 % (\"over\") still counts as a peer; one that loses keys does not.
 
 **Bold** is ours; `×` is how many times as fast as the best peer at the same work (batches: against its single operations,

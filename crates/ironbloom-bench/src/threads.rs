@@ -144,6 +144,7 @@ impl Job {
 /// Measures all filters that threads can share, at one size: fills, then lookups of present keys in what was filled.
 pub(crate) fn measure(plan: &Plan, progress: &mut dyn FnMut(String)) -> Vec<Scaling> {
     let mut jobs = jobs(plan);
+    let warm_up = plan.warm_up();
     for fill in 0..plan.fills() {
         progress(format!("threads, fill {} of {}", fill + 1, plan.fills()));
         if fill > 0 {
@@ -153,13 +154,17 @@ pub(crate) fn measure(plan: &Plan, progress: &mut dyn FnMut(String)) -> Vec<Scal
             let middle = range.start.midpoint(range.end);
             let halves = [range.start..middle, middle..range.end];
             let halves = halves.map(|half| Keys::of(plan.key_type, half));
-            in_turn(&mut jobs, fill + i as u64, |job| job.run(&halves));
+            in_turn(&mut jobs, fill + i as u64, |job| {
+                if i > 0 {
+                    job.handles[0].count(&warm_up);
+                }
+                job.run(&halves);
+            });
         }
         jobs.iter_mut().for_each(|job| job.end_sample(plan.n));
     }
     let mut scalings = scalings(plan, &mut jobs);
     jobs.iter_mut().for_each(|job| job.work = job.work.lookup());
-    let warm_up = plan.warm_up();
     for round in 0..plan.rounds {
         progress(format!("threads, round {} of {}", round + 1, plan.rounds));
         let halves = [2 * round, 2 * round + 1]
