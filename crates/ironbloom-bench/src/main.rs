@@ -7,6 +7,7 @@
 //! table       what was measured                   stats: medians
 //! bars        what we set out to reach
 //! report      Markdown                            csv, plots and svg: the other files
+//! machine     where it was measured               number, progress: for people to read
 //! ```
 
 mod bars;
@@ -19,6 +20,7 @@ mod number;
 mod ours;
 mod peers;
 mod plots;
+mod progress;
 mod report;
 mod sbbf;
 mod stats;
@@ -28,7 +30,6 @@ mod threads;
 mod yardstick;
 
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -38,6 +39,7 @@ use crate::contender::{Side, Spec};
 use crate::keys::KeyType;
 use crate::machine::Machine;
 use crate::measure::Plan;
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::Table;
 
@@ -119,31 +121,22 @@ impl Arguments {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let specs = arguments.specs();
+    let mut progress = Progress::new();
     let (mut tables, mut scalings) = (Vec::new(), Vec::new());
     for &key_type in &arguments.keys {
         for &n in &arguments.sizes {
             let plan = arguments.plan(n, key_type);
-            let mut progress =
-                |step| show(&format!("{} {key_type} keys: {step}", number::short(n)));
-            tables.push(measure::measure(&plan, &specs, &mut progress));
+            let mut show =
+                |step| progress.show(&format!("{} {key_type} keys: {step}", number::short(n)));
+            tables.push(measure::measure(&plan, &specs, &mut show));
             if arguments.only.is_empty() {
-                scalings.extend(threads::measure(&plan, &mut progress));
+                scalings.extend(threads::measure(&plan, &mut show));
             }
             // After each size, so that a run that is cut short leaves what it has.
             write(&arguments, &tables, &scalings)?;
         }
     }
-    show("");
     answers_are_right(&tables)
-}
-
-/// What is going on, on one line that is overwritten; in a log, nothing.
-fn show(step: &str) {
-    let mut terminal = std::io::stderr();
-    if terminal.is_terminal() {
-        // Whether the words arrive does not matter to the measurement.
-        let _ = write!(terminal, "\r\x1b[K{step}").and_then(|()| terminal.flush());
-    }
 }
 
 fn write(
