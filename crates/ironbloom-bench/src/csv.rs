@@ -48,3 +48,21 @@ fn line(csv: &mut String, n: u64, key_type: KeyType, texts: [&str; 3], samples: 
     }
     let _ = write!(csv, ",{}", samples.len());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Op, Row};
+
+    #[test]
+    fn every_line_has_the_columns_of_the_head_and_names_with_commas_are_quoted() {
+        let mut row = Row::new("line reads, 16 ahead", Side::Yardstick);
+        row.record(Op::Insert, 2.0);
+        row.record(Op::Insert, 4.0);
+        let csv = csv(&[Table { n: 1000, key_type: KeyType::U64, rows: vec![row] }], &[]);
+        let (head, line) = csv.trim_end().split_once('\n').unwrap();
+        let start = "1000,u64,\"line reads, 16 ahead\",yardstick,insert,3.000,2.000,2.500,3.500,2,";
+        assert!(line.starts_with(start), "{line}");
+        assert_eq!(line.replace("reads, 16", "").matches(',').count(), head.matches(',').count());
+    }
+}

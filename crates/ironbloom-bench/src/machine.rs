@@ -8,7 +8,7 @@ use std::process::Command;
 pub(crate) struct Machine {
     pub(crate) date: String,
     pub(crate) commit: String,
-    /// Processor, caches, cores, memory, huge pages.
+    /// Processor, cores, caches, memory, huge pages, and who else was at work.
     pub(crate) hardware: String,
 }
 
@@ -22,6 +22,7 @@ impl Machine {
             caches(),
             memory(),
             format!("huge pages: {}", huge_pages()),
+            format!("load at the start {}", load()),
         ];
         Self {
             date: output_of("date", &["-u", "+%Y-%m-%d"]),
@@ -49,6 +50,13 @@ fn field(file: &str, name: &str) -> Option<String> {
     let line =
         text.lines().find(|line| line.split(':').next().is_some_and(|n| n.trim() == name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// How many programs wanted to run in the last minute. With more than a few hundredths, threads cannot scale.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").ok();
+    let first = text.as_deref().and_then(|text| text.split_whitespace().next());
+    first.map_or_else(unknown, str::to_owned)
 }
 
 fn processor() -> String {

@@ -120,6 +120,7 @@ impl Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    let machine = Machine::here(); // before we are the load ourselves
     let specs = arguments.specs();
     let mut progress = Progress::new();
     let (mut tables, mut scalings) = (Vec::new(), Vec::new());
@@ -133,7 +134,7 @@ fn main() -> anyhow::Result<()> {
                 scalings.extend(threads::measure(&plan, &mut show));
             }
             // After each size, so that a run that is cut short leaves what it has.
-            write(&arguments, &tables, &scalings)?;
+            write(&arguments, &machine, &tables, &scalings)?;
         }
     }
     answers_are_right(&tables)
@@ -141,12 +142,13 @@ fn main() -> anyhow::Result<()> {
 
 fn write(
     arguments: &Arguments,
+    machine: &Machine,
     tables: &[Table],
     scalings: &[threads::Scaling],
 ) -> anyhow::Result<()> {
     let plots = plots::all(tables);
     let report = Report {
-        machine: Machine::here(),
+        machine,
         command: arguments.command(),
         tables,
         scalings,

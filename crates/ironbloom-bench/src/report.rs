@@ -14,7 +14,7 @@ use crate::threads::Scaling;
 
 /// Everything that goes into the files.
 pub(crate) struct Report<'a> {
-    pub(crate) machine: Machine,
+    pub(crate) machine: &'a Machine,
     pub(crate) command: String,
     pub(crate) tables: &'a [Table],
     pub(crate) scalings: &'a [Scaling],
@@ -59,7 +59,7 @@ const COLUMNS: [(&str, Op); 8] = [
 
 /// The page.
 pub(crate) fn markdown(report: &Report<'_>, plots: &[Plot]) -> String {
-    let Machine { date, commit, hardware } = &report.machine;
+    let Machine { date, commit, hardware } = report.machine;
     let mut page = format!(
         "# Beside other libraries\n\n{date}, commit {commit}; {hardware}.\n\n```\n{}\n```\n\n{HOW}",
         report.command
@@ -228,7 +228,7 @@ mod tests {
         };
         let bars = bars::check(&tables, &[]);
         let command = "make bench".to_owned();
-        markdown(&Report { machine, command, tables: &tables, scalings: &[], bars }, &[])
+        markdown(&Report { machine: &machine, command, tables: &tables, scalings: &[], bars }, &[])
     }
 
     #[test]
