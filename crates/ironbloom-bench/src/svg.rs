@@ -206,6 +206,7 @@ mod tests {
             canvas.label(at, at, &PAGE, "black", "a long label");
         }
         let labels = &canvas.taken[first_label..];
+        assert_eq!(labels.len(), points.len());
         for (i, label) in labels.iter().enumerate() {
             assert!(PAGE.contains(label));
             assert!(labels[..i].iter().all(|other| !other.overlaps(label)), "label {i}");
