@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit fuzz bench-dedup
+.PHONY: help demo test audit fuzz bench bench-dedup
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -82,6 +82,10 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 		[[ $$target != decode_any ]] || folders+=(crates/ironbloom/tests/golden)
 		cargo +nightly fuzz run "$$target" "$${folders[@]}" -- -max_total_time=$(FUZZ_SECONDS)
 	done
+
+bench: ## Measure all kinds beside their peers (SIZES=250k,1M,10M,100M KEYS=u64,strings ROUNDS=24 ONLY=...)
+	@cargo run --release --package ironbloom-bench -- $(if $(SIZES),--sizes $(SIZES)) $(if $(KEYS),--keys $(KEYS)) \
+		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(BENCH_FLAGS)
 
 bench-dedup: ## Measure dedup beside sort -u and awk
 	@[[ -f $(DEDUP_BENCH) ]] || { echo "error: $(DEDUP_BENCH) is not there" >&2; exit 1; }

@@ -1,0 +1,277 @@
+//! Our kinds.
+
+use std::sync::Arc;
+
+use ironbloom::atomic::{Atomic, Layout};
+use ironbloom::hash::mix64;
+use ironbloom::{
+    Arity, AtomicBlockedBloom, AtomicBloom, BinaryFuse, Blocked, BlockedBloom, Bloom,
+    CountingBloom, Cuckoo, CuckooParams, DLeft, FuseParams, HashFn, Scalable, SplitBlock, Windowed,
+};
+
+use crate::contender::{ByHash, Contender, Hashed, Make, MakeEmpty, RATE, Side, Spec};
+
+/// Those made empty and filled.
+const FILLED: [(&str, MakeEmpty); 11] = [
+    ("BlockedBloom", |n, _| ready(BlockedBloom::with_rate(n, RATE))),
+    ("SplitBlock", |n, _| ready(SplitBlock::with_rate(n, RATE))),
+    ("AtomicBlockedBloom", |n, _| ready(AtomicBlockedBloom::with_rate(n, RATE).map(Arc::new))),
+    ("Bloom", |n, _| ready(Bloom::with_rate(n, RATE))),
+    ("AtomicBloom", |n, _| ready(AtomicBloom::with_rate(n, RATE).map(Arc::new))),
+    ("CountingBloom", |n, _| ready(CountingBloom::with_rate(n, RATE))),
+    ("DLeft", |n, _| ready(DLeft::with_rate(n, RATE))),
+    ("Cuckoo", |n, _| ready(Cuckoo::with_rate(n, RATE))),
+    ("Cuckoo packed", |n, _| {
+        let params = CuckooParams::packed_for_rate(n, RATE);
+        ready(params.and_then(|params| Cuckoo::new(params, HashFn::default())))
+    }),
+    ("Scalable", |n, _| ready(Scalable::with_rate(first_stage(n), RATE))),
+    ("Windowed", |n, _| ready(Windowed::for_keys(n, RATE))),
+];
+
+/// Our contenders.
+pub(crate) fn all() -> Vec<Spec> {
+    let filled = FILLED.map(|(name, make)| (name, Make::Empty(make)));
+    let built = [
+        ("BinaryFuse 3", Make::Built { hash: mix64, build: |hashes| fuse(hashes, Arity::Three) }),
+        ("BinaryFuse 4", Make::Built { hash: mix64, build: |hashes| fuse(hashes, Arity::Four) }),
+    ];
+    let spec = |(name, make)| Spec { name, side: Side::Ours, batches: true, make };
+    filled.into_iter().chain(built).map(spec).collect()
+}
+
+/// The first of five stages, each twice as large as the one before, that hold `n` keys: growth is part of what is
+/// measured, and no stage is left half empty.
+pub(crate) fn first_stage(n: u64) -> u64 {
+    n.div_ceil(31)
+}
+
+fn fuse(hashes: &[u64], arity: Arity) -> Box<dyn Contender> {
+    let params = FuseParams::for_rate(RATE).map(|params| params.with_arity(arity));
+    ready(params.and_then(|params| BinaryFuse::from_hashes(hashes, params, HashFn::default())))
+}
+
+fn ready<F: ByHash + 'static, E: std::fmt::Display>(filter: Result<F, E>) -> Box<dyn Contender> {
+    match filter {
+        Ok(filter) => Box::new(Hashed(filter)),
+        Err(error) => panic!("no filter to measure: {error}"),
+    }
+}
+
+impl ByHash for Bloom {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash);
+        true
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes);
+        true
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl<const LANE: u32> ByHash for Blocked<LANE> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash);
+        true
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes);
+        true
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for CountingBloom {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash);
+        true
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes);
+        true
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for Windowed {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash);
+        true
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes);
+        true
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for DLeft {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash).is_ok()
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes).is_ok()
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for Cuckoo {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash).is_ok()
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes).is_ok()
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for Scalable {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash).is_ok()
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.insert_hashes(hashes).is_ok()
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+impl ByHash for BinaryFuse {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+}
+
+/// Shared, so that two threads can each have a handle.
+impl<P: Layout> ByHash for Arc<Atomic<P>> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.as_ref().contains_hash(hash)
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.as_ref().size_in_bytes()
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.as_ref().insert_hash(hash);
+        true
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
+        self.as_ref().insert_hashes(hashes);
+        true
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.as_ref().contains_hashes(hashes, found);
+    }
+}

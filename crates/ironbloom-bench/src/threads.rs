@@ -1,0 +1,215 @@
+//! The filters that threads share: one thread against two, each with half of the keys.
+//!
+//! Both halves are made before the clock starts; one thread takes them one after the other. Starting a thread is inside
+//! the time, as it would be for a user; it takes some microseconds of a turn of many milliseconds.
+
+use std::sync::Arc;
+use std::thread;
+
+use ironbloom::{AtomicBlockedBloom, AtomicBloom};
+
+use crate::contender::{ByHash, Contender, Hashed, RATE};
+use crate::keys::{KeyType, Keys, Share, chunks, queries};
+use crate::measure::{Plan, in_turn, timed};
+use crate::peers::fastbloom_atomic;
+use crate::stats;
+
+/// Keys inserted in a turn, by both threads together.
+const CHUNK: u64 = 2_000_000;
+
+/// Two handles to one filter.
+type Handles = [Box<dyn Contender + Send>; 2];
+
+/// A filter that threads can share.
+#[derive(Clone, Copy)]
+struct Shared {
+    name: &'static str,
+    batches: bool,
+    make: fn(u64) -> Handles,
+}
+
+const SHARED: [Shared; 3] = [
+    Shared {
+        name: "AtomicBlockedBloom",
+        batches: true,
+        make: |n| handles(AtomicBlockedBloom::with_rate(n, RATE).expect("a filter that we plan")),
+    },
+    Shared {
+        name: "AtomicBloom",
+        batches: true,
+        make: |n| handles(AtomicBloom::with_rate(n, RATE).expect("a filter that we plan")),
+    },
+    Shared { name: "fastbloom atomic", batches: false, make: |n| handles(fastbloom_atomic(n)) },
+];
+
+fn handles<F: Send + Sync + 'static>(filter: F) -> Handles
+where
+    Arc<F>: ByHash,
+{
+    let filter = Arc::new(filter);
+    [Box::new(Hashed(filter.clone())), Box::new(Hashed(filter))]
+}
+
+/// What the threads do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Insert,
+    BatchInsert,
+    Lookup,
+    BatchLookup,
+}
+
+impl Work {
+    /// The name in the tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::BatchInsert => "batch insert",
+            Self::Lookup => "lookup",
+            Self::BatchLookup => "batch lookup",
+        }
+    }
+
+    /// The lookups that follow these inserts.
+    fn lookup(self) -> Self {
+        match self {
+            Self::Insert | Self::Lookup => Self::Lookup,
+            Self::BatchInsert | Self::BatchLookup => Self::BatchLookup,
+        }
+    }
+
+    /// Does the work on some keys; how many were not there, or refused.
+    fn run(self, filter: &mut dyn Contender, keys: &Keys) -> u64 {
+        match self {
+            Self::Insert => filter.insert(keys),
+            Self::BatchInsert => filter.insert_batch(keys),
+            Self::Lookup => keys.len() as u64 - filter.count(keys),
+            Self::BatchLookup => keys.len() as u64 - filter.count_batch(keys),
+        }
+    }
+}
+
+/// Nanoseconds per key of one filter at one kind of work: samples by one thread, and by two.
+#[derive(Clone, Debug)]
+pub(crate) struct Scaling {
+    pub(crate) n: u64,
+    pub(crate) key_type: KeyType,
+    pub(crate) name: &'static str,
+    pub(crate) work: Work,
+    pub(crate) one: Vec<f64>,
+    pub(crate) two: Vec<f64>,
+    /// Keys inserted and not found.
+    pub(crate) missing: u64,
+}
+
+impl Scaling {
+    /// How many times as fast are two threads?
+    pub(crate) fn speedup(&self) -> Option<f64> {
+        stats::speedup(&self.two, &self.one)
+    }
+}
+
+/// A filter in the hands of one or two threads.
+struct Job {
+    shared: Shared,
+    work: Work,
+    threads: usize,
+    handles: Handles,
+    nanoseconds: f64,
+    samples: Vec<f64>,
+    missing: u64,
+}
+
+impl Job {
+    fn run(&mut self, halves: &[Keys; 2]) {
+        let work = self.work;
+        let [first, second] = &mut self.handles;
+        let (missing, nanoseconds) = timed(|| match self.threads {
+            1 => halves.iter().map(|keys| work.run(first.as_mut(), keys)).sum(),
+            _ => thread::scope(|scope| {
+                let other = scope.spawn(|| work.run(second.as_mut(), &halves[1]));
+                work.run(first.as_mut(), &halves[0]) + other.join().expect("the thread works")
+            }),
+        });
+        self.missing += missing;
+        self.nanoseconds += nanoseconds;
+    }
+
+    fn end_sample(&mut self, keys: u64) {
+        self.samples.push(self.nanoseconds / keys as f64);
+        self.nanoseconds = 0.0;
+    }
+}
+
+/// Measures all filters that threads can share, at one size: fills, then lookups of present keys in what was filled.
+pub(crate) fn measure(plan: &Plan, progress: &mut dyn FnMut(String)) -> Vec<Scaling> {
+    let mut jobs = jobs(plan);
+    let warm_up = plan.warm_up();
+    for fill in 0..plan.fills() {
+        progress(format!("threads, fill {} of {}", fill + 1, plan.fills()));
+        if fill > 0 {
+            jobs.iter_mut().for_each(|job| job.handles = (job.shared.make)(plan.n));
+        }
+        for (i, range) in chunks(plan.n, CHUNK).enumerate() {
+            let middle = range.start.midpoint(range.end);
+            let halves = [range.start..middle, middle..range.end];
+            let halves = halves.map(|half| Keys::of(plan.key_type, half));
+            in_turn(&mut jobs, fill + i as u64, |job| {
+                if i > 0 {
+                    job.handles[0].count(&warm_up);
+                }
+                job.run(&halves);
+            });
+        }
+        jobs.iter_mut().for_each(|job| job.end_sample(plan.n));
+    }
+    let mut scalings = scalings(plan, &mut jobs);
+    jobs.iter_mut().for_each(|job| job.work = job.work.lookup());
+    for round in 0..plan.rounds {
+        progress(format!("threads, round {} of {}", round + 1, plan.rounds));
+        let halves = [2 * round, 2 * round + 1]
+            .map(|round| queries(plan.key_type, plan.n, Share::All, round, plan.queries).keys);
+        in_turn(&mut jobs, round, |job| {
+            job.handles[0].count(&warm_up);
+            job.run(&halves);
+            job.end_sample(2 * plan.queries as u64);
+        });
+    }
+    scalings.extend(self::scalings(plan, &mut jobs));
+    scalings
+}
+
+/// One job for each filter, form and number of threads; those for one and two threads stand side by side.
+fn jobs(plan: &Plan) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for shared in SHARED {
+        let works =
+            if shared.batches { &[Work::Insert, Work::BatchInsert][..] } else { &[Work::Insert] };
+        for &work in works {
+            jobs.extend([1, 2].map(|threads| Job {
+                shared,
+                work,
+                threads,
+                handles: (shared.make)(plan.n),
+                nanoseconds: 0.0,
+                samples: Vec::new(),
+                missing: 0,
+            }));
+        }
+    }
+    jobs
+}
+
+/// Takes the samples out of the jobs.
+fn scalings(plan: &Plan, jobs: &mut [Job]) -> Vec<Scaling> {
+    let take = |pair: &mut [Job]| Scaling {
+        n: plan.n,
+        key_type: plan.key_type,
+        name: pair[0].shared.name,
+        work: pair[0].work,
+        missing: pair[0].missing + pair[1].missing,
+        one: std::mem::take(&mut pair[0].samples),
+        two: std::mem::take(&mut pair[1].samples),
+    };
+    jobs.chunks_exact_mut(2).map(take).collect()
+}
