@@ -84,7 +84,7 @@ impl ByHash for Bloom {
     }
 }
 
-impl<const LANE: u32> ByHash for Blocked<LANE> {
+impl<const WORDS: usize> ByHash for Blocked<WORDS> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
