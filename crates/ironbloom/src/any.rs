@@ -380,6 +380,18 @@ impl Filter for AnyFilter {
         found[0]
     }
 
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    /// That of the filter; a bitmap has numbers and no hashes, so its is external.
+    fn hash_fn(&self) -> HashFn {
+        match self.key_hash() {
+            KeyHash::Hash(hash_fn) => hash_fn,
+            KeyHash::Integer => HashFn::External { id: 0 },
+        }
+    }
+
     fn size_in_bytes(&self) -> usize {
         match self {
             Self::Bitmap(f) => f.size_in_bytes(),

@@ -18,7 +18,7 @@ use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
 use crate::error::ParamError;
 use crate::filter::Filter;
-use crate::hash::HashFn;
+use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
     AtomicWords, LINE_WORDS, batch_contains, block_of, contains_shared, for_each_prefetched,
     insert_shared, prefetch_line, set,
@@ -171,6 +171,19 @@ impl<P: Layout> Atomic<P> {
         self.len.fetch_add(added, Ordering::Relaxed);
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&self, keys: &[K]) {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer));
+        }
+    }
+
     /// Might the key be here? False is certain for keys whose insert happened before.
     ///
     /// # Panics
@@ -295,6 +308,14 @@ impl From<AtomicBlockedBloom> for BlockedBloom {
 impl<P: Layout> Filter for Atomic<P> {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

@@ -17,17 +17,18 @@
 //! The flat form is the smaller by up to 2 % (and for a handful of keys by more); slices can be ANDed, sharded
 //! and aged one by one, which is why the growing, forgetting and multi-attribute kinds use them.
 
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
 use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::HashFn;
-use std::ops::Range;
-
+use crate::hash::{GROUP, HashFn};
 use crate::kernel::{Words, batch_contains_in_two_steps, for_each_prefetched, prefetch};
 use crate::planned::Planned;
 use crate::probe::Scheme;
-use crate::sizing;
+use crate::{shards, sizing};
 
 /// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
@@ -346,6 +347,50 @@ impl Bloom {
         });
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer));
+        }
+    }
+
+    /// Inserts the hashes of all shards by this and `threads - 1` other threads, each of which takes the next shard when
+    /// it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
+    ///
+    /// Takes the memory of `threads` filters while it lasts; fails, and nothing is changed, if that is not to be had.
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use ironbloom::{Bloom, HashFn};
+    /// let files = [["alice", "bob"], ["carol", "dave"]];
+    /// let hash_fn = HashFn::default();
+    /// let shards = files.iter().map(|keys| keys.iter().map(|key| hash_fn.hash(key)));
+    ///
+    /// let mut users = Bloom::with_rate(1000, 0.01)?;
+    /// users.insert_shards(shards, NonZeroUsize::new(2).unwrap())?;
+    /// assert!(users.contains("alice") && users.contains("dave"));
+    /// # Ok::<(), ironbloom::ParamError>(())
+    /// ```
+    pub fn insert_shards<S: IntoIterator<Item = u64>>(
+        &mut self,
+        shards: impl IntoIterator<Item = S, IntoIter: Send>,
+        threads: NonZeroUsize,
+    ) -> Result<(), ParamError> {
+        let empty = || Self::new(self.params, self.hash_fn);
+        let mut others = shards::others(threads, empty)?;
+        shards::insert(self, &mut others, shards, Self::insert_hashes);
+        for other in &others {
+            self.union_with(other).expect("made with the same shape");
+        }
+        Ok(())
+    }
+
     /// Might the key be here? False is certain.
     ///
     /// # Panics
@@ -538,6 +583,14 @@ pub(crate) fn count_ones_in(words: &[u64], start: u64, end: u64) -> u64 {
 impl Filter for Bloom {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

@@ -24,7 +24,7 @@ use crate::error::{DecodeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::HashFn;
+use crate::hash::{GROUP, HashFn};
 use crate::kernel::{Words, for_each_prefetched, prefetch};
 use crate::sizing;
 
@@ -104,6 +104,19 @@ impl CountingBloom {
         for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
             filter.insert_hash(hash);
         });
+    }
+
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer));
+        }
     }
 
     /// Might the key be here? False is certain.
@@ -286,6 +299,14 @@ fn add_counters(a: u64, b: u64) -> u64 {
 impl Filter for CountingBloom {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

@@ -1,13 +1,127 @@
-//! What all filters have in common, for code that is generic over them.
+//! What all filters have in common, for code that is generic over them, and the forms of a lookup that follow from it.
+
+use crate::hash::{GROUP, HashFn};
 
 /// Something that answers "might this be here?".
 ///
-/// For callers that are generic over kinds, such as tests, benchmarks and the index. Everything else is an
-/// inherent method of each kind; a filter read from a file of unknown kind is an [`AnyFilter`](crate::AnyFilter).
+/// For callers that are generic over kinds, such as tests, benchmarks and the index, and for lookups of many keys:
+///
+/// ```
+/// use ironbloom::{BlockedBloom, Filter};
+/// let mut seen = BlockedBloom::with_rate(1000, 0.01)?;
+/// seen.insert_keys(&["alice", "bob"]);
+///
+/// let mut found = [false; 3];
+/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte a key
+/// assert_eq!(found, [true, true, false]);
+///
+/// let mut mask = [0];
+/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit a key
+/// assert_eq!(mask, [0b011]);
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+///
+/// Everything else is an inherent method of each kind; a filter read from a file of unknown kind is an
+/// [`AnyFilter`](crate::AnyFilter).
 pub trait Filter {
     /// Might the key with this hash be here? False is certain.
     fn contains_hash(&self, hash: u64) -> bool;
 
+    /// `found[i]` tells whether `hashes[i]` might be here. In filters larger than the cache many times as fast as one by
+    /// one: the waits for memory overlap. Surplus entries of either slice are left alone.
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
+
+    /// The hash function.
+    fn hash_fn(&self) -> HashFn;
+
     /// Bytes of memory, or of file if it is mapped.
     fn size_in_bytes(&self) -> usize;
+
+    /// Bit i % 64 of `mask[i / 64]` tells whether `hashes[i]` might be here. Bits of the last word that stand for no
+    /// hash become zero; surplus words, and hashes for which there is no word, are left alone.
+    fn contains_hashes_mask(&self, hashes: &[u64], mask: &mut [u64]) {
+        let mut found = [false; GROUP];
+        for (hashes, mask) in hashes.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
+            let found = &mut found[..hashes.len()];
+            self.contains_hashes(hashes, found);
+            pack(found, mask);
+        }
+    }
+
+    /// `found[i]` tells whether `keys[i]` might be here: hashes a group of keys, then looks it up as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    fn contains_keys<K: AsRef<[u8]>>(&self, keys: &[K], found: &mut [bool])
+    where
+        Self: Sized,
+    {
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            self.contains_hashes(hash_fn.hash_group(keys, &mut hashes), found);
+        }
+    }
+
+    /// Bit i % 64 of `mask[i / 64]` tells whether `keys[i]` might be here, as
+    /// [`contains_hashes_mask`](Self::contains_hashes_mask).
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    fn contains_keys_mask<K: AsRef<[u8]>>(&self, keys: &[K], mask: &mut [u64])
+    where
+        Self: Sized,
+    {
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, mask) in keys.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
+            self.contains_hashes_mask(hash_fn.hash_group(keys, &mut hashes), mask);
+        }
+    }
+}
+
+/// A bit for each byte.
+fn pack(found: &[bool], mask: &mut [u64]) {
+    for (word, found) in mask.iter_mut().zip(found.chunks(64)) {
+        *word = found.iter().rev().fold(0, |word, &found| word << 1 | u64::from(found));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BlockedBloom;
+    use crate::hash::mix64;
+
+    #[test]
+    fn a_mask_says_what_the_bytes_say_whatever_the_lengths() {
+        let mut filter = BlockedBloom::with_rate(1000, 0.1).unwrap();
+        let hashes: Vec<u64> = (0..3 * GROUP as u64).map(mix64).collect();
+        filter.insert_hashes(&hashes[..GROUP]);
+        for len in [0, 1, 63, 64, 65, GROUP - 1, GROUP, GROUP + 1, 3 * GROUP] {
+            let mut found = vec![false; len];
+            filter.contains_hashes(&hashes[..len], &mut found);
+            let mut mask = vec![u64::MAX; len.div_ceil(64) + 1];
+            filter.contains_hashes_mask(&hashes[..len], &mut mask);
+            let bits = (0..64 * len.div_ceil(64)).map(|i| mask[i / 64] >> (i % 64) & 1 == 1);
+            let expected = found.iter().copied().chain(std::iter::repeat(false));
+            assert!(bits.zip(expected).all(|(bit, found)| bit == found), "{len} hashes");
+            assert_eq!(mask.last(), Some(&u64::MAX), "a surplus word was written");
+        }
+    }
+
+    #[test]
+    fn a_short_mask_or_slice_ends_the_batch() {
+        let filter = BlockedBloom::with_rate(1000, 0.1).unwrap();
+        let hashes: Vec<u64> = (0..200).map(mix64).collect();
+        let mut mask = [u64::MAX; 2];
+        filter.contains_hashes_mask(&hashes, &mut mask);
+        assert_eq!(mask, [0, 0]);
+        let mut found = [true; 100];
+        filter.contains_hashes(&hashes, &mut found);
+        filter.contains_hashes(&hashes[..10], &mut found);
+        assert_eq!(found, [false; 100]);
+    }
 }

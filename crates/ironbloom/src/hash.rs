@@ -33,6 +33,9 @@ pub enum HashFn {
     },
 }
 
+/// Keys hashed at a time before a batch: their hashes, 8 KiB, stay in the first-level cache.
+pub(crate) const GROUP: usize = 1024;
+
 impl Default for HashFn {
     fn default() -> Self {
         Self::Xxh3 { seed: 0 }
@@ -60,6 +63,24 @@ impl HashFn {
     pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
         self.try_hash(key.as_ref())
             .expect("this filter was built from external hashes: use the methods that take a hash")
+    }
+
+    /// The hashes of at most [`GROUP`] keys, in the buffer.
+    ///
+    /// # Panics
+    ///
+    /// As [`hash`](Self::hash), and if there are more keys.
+    #[inline]
+    pub(crate) fn hash_group<'b, K: AsRef<[u8]>>(
+        self,
+        keys: &[K],
+        buffer: &'b mut [u64; GROUP],
+    ) -> &'b [u64] {
+        let hashes = &mut buffer[..keys.len()];
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.hash(key);
+        }
+        hashes
     }
 
     /// The seed, or the caller's number for an external hash.

@@ -55,6 +55,7 @@ mod packed;
 mod planned;
 mod probe;
 mod scalable;
+mod shards;
 pub mod sizing;
 mod windowed;
 

@@ -26,7 +26,7 @@ use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rat
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Header, Image, Parts, Persist};
-use crate::hash::HashFn;
+use crate::hash::{GROUP, HashFn};
 use crate::kernel::{LANES, LINE_WORDS, Words, batch_contains, for_each_prefetched};
 use crate::sizing;
 
@@ -380,6 +380,20 @@ impl Scalable {
         self.insert_each(hashes, &mut [])
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Fails only if the memory for growing is not to be had.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), ParamError> {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer))?;
+        }
+        Ok(())
+    }
+
     /// Inserts many hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a hash that comes
     /// twice is new at most the first time. Overlaps the waits for memory. Hashes without an entry in `new` are
     /// inserted all the same. After an error, as [`insert_hashes`](Self::insert_hashes); the entries of what was
@@ -487,6 +501,14 @@ impl Scalable {
 impl Filter for Scalable {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

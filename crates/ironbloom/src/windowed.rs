@@ -31,7 +31,7 @@ use crate::error::{DecodeError, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{HashFn, fastrange, remix};
+use crate::hash::{GROUP, HashFn, fastrange, remix};
 use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
 use crate::sizing::{self, MOST_SLICES, WindowShape};
 
@@ -275,6 +275,19 @@ impl Windowed {
         });
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer));
+        }
+    }
+
     /// Inserts many hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a hash that comes
     /// twice is new at most the first time. Overlaps the waits for memory. Hashes without an entry in `new` are
     /// inserted all the same.
@@ -484,6 +497,14 @@ fn clear_bits(words: &mut [u64], start: u64, end: u64) {
 impl Filter for Windowed {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

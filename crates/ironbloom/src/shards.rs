@@ -1,0 +1,65 @@
+//! Filling one filter by several threads, from keys that come in shards.
+//!
+//! ```text
+//! shards ──┬─► thread 1: its own filter ──┐
+//!          ├─► thread 2: its own filter ──┼─► union
+//!          └─► …                          ┘
+//! ```
+//!
+//! Each thread takes the next shard when it is done with one, so shards need not be equal in size. Threads have filters
+//! of their own, which takes as many times the memory, because bits set by atomic instructions cost several times as much
+//! (docs/benchmarks/threads.md). Who has not the memory inserts into an [`AtomicBloom`](crate::AtomicBloom) or an
+//! [`AtomicBlockedBloom`](crate::AtomicBlockedBloom) from threads of their own.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use crate::hash::GROUP;
+
+/// Inserts the hashes of all shards into `filter` and into `others`, one thread each.
+///
+/// The calling thread works on `filter`.
+pub(crate) fn insert<F: Send, S: IntoIterator<Item = u64>>(
+    filter: &mut F,
+    others: &mut [F],
+    shards: impl IntoIterator<Item = S, IntoIter: Send>,
+    insert_hashes: impl Fn(&mut F, &[u64]) + Sync,
+) {
+    let shards = Mutex::new(shards.into_iter());
+    let work = |filter: &mut F| {
+        // The lock is held while the next shard is made, not while it is worked on.
+        let next = || shards.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+        while let Some(shard) = next() {
+            in_groups(shard, |hashes| insert_hashes(filter, hashes));
+        }
+    };
+    std::thread::scope(|scope| {
+        for other in others {
+            scope.spawn(|| work(other));
+        }
+        work(filter);
+    });
+}
+
+/// The filters of all threads but the calling one.
+pub(crate) fn others<F, E>(
+    threads: NonZeroUsize,
+    empty: impl Fn() -> Result<F, E>,
+) -> Result<Vec<F>, E> {
+    (1..threads.get()).map(|_| empty()).collect()
+}
+
+/// The hashes of a shard in groups that are worth a batch.
+fn in_groups(hashes: impl IntoIterator<Item = u64>, mut work: impl FnMut(&[u64])) {
+    let mut group = [0; GROUP];
+    let mut len = 0;
+    for hash in hashes {
+        group[len] = hash;
+        len += 1;
+        if len == GROUP {
+            work(&group);
+            len = 0;
+        }
+    }
+    work(&group[..len]);
+}
