@@ -15,7 +15,8 @@ pub(crate) const MAX_WIDTH: u32 = 64;
 /// Bits that [`window`] reads, wherever it starts in a byte.
 pub(crate) const WINDOW_BITS: u32 = 57;
 
-/// At least [`WINDOW_BITS`] bits from this bit on, as the low bits of the result; what is above them is unspecified.
+/// At least [`WINDOW_BITS`] bits from this bit on (64 from the first bit of a byte, 60 from the fifth), as the low bits
+/// of the result; what is above them is unspecified.
 /// One unaligned load, where joining two aligned words takes two and twice the instructions.
 ///
 /// # Panics
@@ -25,11 +26,39 @@ pub(crate) const WINDOW_BITS: u32 = 57;
 pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     if cfg!(target_endian = "little") {
         let bytes: &[u8] = bytemuck::cast_slice(words);
-        let (eight, _) = bytes[(bit / 8) as usize..].split_first_chunk().expect("eight bytes");
-        u64::from_le_bytes(*eight) >> (bit % 8)
+        let start = (bit / 8) as usize;
+        let Some(eight) = bytes.get(start..start + 8) else { outside() };
+        u64::from_le_bytes(eight.try_into().expect("eight bytes")) >> (bit % 8)
     } else {
         let (word, shift) = ((bit / 64) as usize, bit % 64);
         words[word] >> shift | (words[word + 1] << 1) << (63 - shift)
+    }
+}
+
+/// Says nothing of where: a message with numbers would keep them in registers on the way of every lookup.
+#[cold]
+#[inline(never)]
+fn outside() -> ! {
+    panic!("bits outside the array")
+}
+
+/// Flips some of the bits that [`window`] reads there: those that are set in `bits`.
+///
+/// # Panics
+///
+/// If the eight bytes from that of the bit on are not all inside.
+#[inline]
+pub(crate) fn flip(words: &mut [u64], bit: u64, bits: u64) {
+    if cfg!(target_endian = "little") {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
+        let start = (bit / 8) as usize;
+        let Some(eight) = bytes.get_mut(start..start + 8) else { outside() };
+        let eight: &mut [u8; 8] = eight.try_into().expect("eight bytes");
+        *eight = (u64::from_le_bytes(*eight) ^ bits << (bit % 8)).to_le_bytes();
+    } else {
+        let (word, shift) = ((bit / 64) as usize, bit % 64);
+        words[word] ^= bits << shift;
+        words[word + 1] ^= (bits >> 1) >> (63 - shift);
     }
 }
 
@@ -105,8 +134,14 @@ impl Packed {
         self.width
     }
 
+    #[inline]
     pub(crate) fn words(&self) -> &Words {
         &self.words
+    }
+
+    #[inline]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.words.to_mut()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -146,6 +181,28 @@ mod tests {
                 assert_eq!(seen >> i & 1, bit_at(start + i), "bit {i} of the window at {start}");
             }
         }
+    }
+
+    #[test]
+    fn flipping_bits_of_a_window_flips_no_others() {
+        let words: Vec<u64> = (0..4).map(mix64).collect();
+        for start in 0..=128 {
+            let bits = mix64(start) >> (start % 8);
+            let mut flipped = words.clone();
+            flip(&mut flipped, start, bits);
+            assert_eq!(window(&flipped, start), window(&words, start) ^ bits);
+            flip(&mut flipped, start, bits);
+            assert_eq!(flipped, words);
+            flip(&mut flipped, start, bits & 1);
+            let differing = words.iter().zip(&flipped).map(|(a, b)| (a ^ b).count_ones());
+            assert_eq!(u64::from(differing.sum::<u32>()), bits & 1);
+        }
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_flip_behind_the_end_is_a_panic_and_not_a_write() {
+        flip(&mut [1, 2, 3], 3 * 64 - 56, 1);
     }
 
     #[test]

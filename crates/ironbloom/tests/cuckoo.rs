@@ -26,8 +26,8 @@ fn fill(filter: &mut Cuckoo, set: u64) -> Vec<u64> {
     hashes(set).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect()
 }
 
-/// Loads measured at the first refusal, 10^6 slots: .949 for 4 bits, .955 for 5, .958 to .965 from 6 up, alike in
-/// both layouts.
+/// Loads measured at the first refusal, 10^6 slots: .961 for 4 bits, .963 to .970 for 5, .971 to .975 from 6 up, alike
+/// in both layouts. (The random walk of the paper: .949, .955, .958 to .965.)
 fn fills_to_the_load_of_the_paper_and_loses_no_key(layout: CuckooLayout) {
     for fingerprint_bits in [4, 5, 6, 8, 12, 16, 32] {
         if layout == CuckooLayout::Packed && fingerprint_bits == 4 {
@@ -38,7 +38,7 @@ fn fills_to_the_load_of_the_paper_and_loses_no_key(layout: CuckooLayout) {
             let accepted = fill(&mut filter, 1);
             let case =
                 format!("{fingerprint_bits} bits, {buckets} buckets, load {}", filter.fill());
-            let least = [0.84, 0.94, 0.955][fingerprint_bits.clamp(4, 6) as usize - 4];
+            let least = [0.95, 0.955, 0.965][fingerprint_bits.clamp(4, 6) as usize - 4];
             assert!(filter.fill() >= least, "{case}");
             assert_eq!(filter.len(), accepted.len() as u64, "{case}");
             assert_eq!(filter.estimate_len(), accepted.len() as f64, "{case}");

@@ -6,8 +6,8 @@
 //!                 └─ (m−i−r(F)) ──► [ · | · | · | · ]        the other bucket: from i and F alone
 //!
 //! contains(key):  is F in one of the two?
-//! insert(key):    put F into an empty slot of the two, else throw out a fingerprint and move it to *its* other bucket,
-//!                 and so on, until one finds an empty slot
+//! insert(key):    put F into the emptier of the two; if both are full, move a fingerprint to *its* other bucket, and
+//!                 one from there, and so on, until one finds an empty slot
 //! remove(key):    empty one slot of the two that holds F
 //! ```
 //!
@@ -15,29 +15,34 @@
 //! key is long forgotten. Four slots a bucket fill to 95 % before an insert fails. What is unlike the paper:
 //!
 //! 1. Any even number of buckets, not only powers of two ([`CuckooParams`]).
-//! 2. An insert that finds no room puts every fingerprint back where it was and says [`Full`]. Throwing away the last
-//!    one moved, as many implementations do, makes some *other* key disappear.
+//! 2. An insert searches for a way before it moves anything (`room`). If there is none it says [`Full`], and nothing
+//!    has changed. Throwing away the last one moved, as many implementations do, makes some *other* key disappear.
 //! 3. Fingerprints are 1 + a number in 0..2^f − 1, all equally likely, instead of mapping 0 to 1.
 
+mod batch;
 mod bucket;
+mod lanes;
 mod params;
+mod places;
+mod room;
 mod semisort;
 
 pub use bucket::CuckooLayout;
 pub use params::CuckooParams;
 
-use bucket::{Bucket, Buckets, EMPTY, SLOTS};
+use std::convert::Infallible;
+
+use batch::try_for_each_place;
+use bucket::{Buckets, EMPTY, SLOTS};
+use places::{Place, Places};
+use room::make_room;
 
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{HashFn, mix64};
-use crate::kernel::{batch_contains, for_each_prefetched};
+use crate::hash::HashFn;
 use crate::sizing;
-
-/// Fingerprints moved before an insert gives up, as in the paper.
-const MAX_KICKS: usize = 500;
 
 /// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).
 ///
@@ -60,6 +65,7 @@ const MAX_KICKS: usize = 500;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cuckoo {
     params: CuckooParams,
+    places: Places,
     hash_fn: HashFn,
     buckets: Buckets,
     len: u64,
@@ -69,7 +75,7 @@ impl Cuckoo {
     /// An empty filter of this shape. Fails only if the memory is not to be had.
     pub fn new(params: CuckooParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let buckets = Buckets::empty(params.buckets(), params.fingerprint_bits(), params.layout())?;
-        Ok(Self { params, hash_fn, buckets, len: 0 })
+        Ok(Self { params, places: Places::new(params), hash_fn, buckets, len: 0 })
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -90,20 +96,13 @@ impl Cuckoo {
     /// Inserts a key by its hash, once more if it is already there.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        let (fingerprint, bucket) = self.params.locate(hash);
-        self.store(fingerprint, bucket, hash)
+        self.store(self.places.of(hash))
     }
 
     /// Inserts many hashes, overlapping the waits for memory. Stops at the first that is refused; by how many
     /// [`len`](Self::len) has grown tells which that is.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
-        let mut outcome = Ok(());
-        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
-            if outcome.is_ok() {
-                outcome = filter.insert_hash(hash);
-            }
-        });
-        outcome
+        try_for_each_place(self, hashes, Self::touch, |filter, _, place| filter.store(place))
     }
 
     /// Inserts a key unless it might be here already. True if it was new, that is, certainly not in the filter
@@ -127,44 +126,15 @@ impl Cuckoo {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// Stores a fingerprint that belongs in `bucket` or its alternate.
+    /// Stores a fingerprint in one of its two buckets.
     #[inline]
-    fn store(&mut self, fingerprint: u32, bucket: u64, random: u64) -> Result<(), Full> {
-        let other = self.params.alternate(bucket, fingerprint);
-        let stored = self.buckets.put(bucket, fingerprint)
-            || self.buckets.put(other, fingerprint)
-            || self.make_room(fingerprint, bucket, random);
-        if !stored {
+    fn store(&mut self, place: Place) -> Result<(), Full> {
+        if !self.buckets.put_in_emptier(place) && !make_room(&self.places, &mut self.buckets, place)
+        {
             return Err(Full { len: self.len, capacity: self.params.capacity() });
         }
         self.len = self.len.saturating_add(1);
         Ok(())
-    }
-
-    /// Stores a fingerprint in a full bucket by a random walk: it takes the slot of another one, which takes one in
-    /// its other bucket, and so on. False, with everything as it was, if none of [`MAX_KICKS`] steps finds an
-    /// empty slot.
-    #[cold]
-    fn make_room(&mut self, mut fingerprint: u32, mut bucket: u64, random: u64) -> bool {
-        let mut random = mix64(random ^ self.len);
-        let mut undo: Vec<(u64, Bucket)> = Vec::new();
-        for _ in 0..MAX_KICKS {
-            let before = self.buckets.get(bucket);
-            let mut after = before;
-            let evicted = std::mem::replace(&mut after[random as usize % SLOTS], fingerprint);
-            self.buckets.set(bucket, after);
-            undo.push((bucket, before));
-            fingerprint = evicted;
-            bucket = self.params.alternate(bucket, fingerprint);
-            if self.buckets.put(bucket, fingerprint) {
-                return true;
-            }
-            random = mix64(random);
-        }
-        for (bucket, before) in undo.into_iter().rev() {
-            self.buckets.set(bucket, before);
-        }
-        false
     }
 
     /// Removes a key that was inserted, once. False if it is certainly not here: then nothing was changed.
@@ -182,8 +152,7 @@ impl Cuckoo {
 
     /// Removes a key by its hash. See [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let (fingerprint, bucket) = self.params.locate(hash);
-        let other = self.params.alternate(bucket, fingerprint);
+        let Place { fingerprint, bucket, other } = self.places.of(hash);
         let removed =
             self.buckets.take(bucket, fingerprint) || self.buckets.take(other, fingerprint);
         self.len = self.len.saturating_sub(u64::from(removed));
@@ -202,12 +171,17 @@ impl Cuckoo {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.count_hash(hash) > 0
+        self.buckets.contains(self.places.of(hash))
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        let len = hashes.len().min(found.len());
+        let touch = |filter: &&Self, hash| filter.touch(hash);
+        let Ok(()) = try_for_each_place(&mut &*self, &hashes[..len], touch, |filter, i, place| {
+            found[i] = filter.buckets.contains(place);
+            Ok::<(), Infallible>(())
+        });
     }
 
     /// How often the key was inserted and not removed, 0 to 8: never too low, too high at the rate of the filter.
@@ -222,17 +196,16 @@ impl Cuckoo {
     /// How often the key with this hash was inserted and not removed. See [`count`](Self::count).
     #[inline]
     pub fn count_hash(&self, hash: u64) -> u32 {
-        let (fingerprint, bucket) = self.params.locate(hash);
-        let other = self.params.alternate(bucket, fingerprint);
-        self.buckets.count(bucket, fingerprint) + self.buckets.count(other, fingerprint)
+        self.buckets.count(self.places.of(hash))
     }
 
-    /// Asks for the lines of both buckets of a hash.
+    /// The place of a hash, after asking for the lines of its buckets.
     #[inline]
-    fn touch(&self, hash: u64) {
-        let (fingerprint, bucket) = self.params.locate(hash);
-        self.buckets.touch(bucket);
-        self.buckets.touch(self.params.alternate(bucket, fingerprint));
+    fn touch(&self, hash: u64) -> Place {
+        let place = self.places.of(hash);
+        self.buckets.touch(place.bucket);
+        self.buckets.touch(place.other);
+        place
     }
 
     /// Adds every key of `other`, as often as it is there. Refused, and nothing changed, if the two do not keep the
@@ -244,7 +217,7 @@ impl Cuckoo {
         self.params.check_same(&other.params)?;
         let mut union = self.clone();
         for (bucket, fingerprint) in other.fingerprints() {
-            union.store(fingerprint, bucket, mix64(bucket))?;
+            union.store(self.places.beside(bucket, fingerprint))?;
         }
         *self = union;
         Ok(())
@@ -333,13 +306,14 @@ impl Persist for Cuckoo {
         let room = Buckets::bits_for(params.buckets(), bits, layout)
             .ok_or(DecodeError::Invalid { what: "number of buckets", value: params.buckets() })?;
         let buckets = Buckets::from_words(parts.words_of(room)?, bits, layout);
-        Ok(Self { params, hash_fn, buckets, len })
+        Ok(Self { params, places: Places::new(params), hash_fn, buckets, len })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::mix64;
     use crate::kernel::Words;
 
     /// What a file with these fields and right checksums decodes to.

@@ -175,7 +175,7 @@ impl CuckooParams {
         (1 + fastrange(remix(hash), fingerprints) as u32, fastrange(hash, self.buckets))
     }
 
-    /// The other bucket of a fingerprint that is in `bucket`; that of the other bucket is `bucket` again.
+    /// The other bucket of a fingerprint that is in bucket i; that of the other bucket is i again.
     ///
     /// ```text
     /// j = (m - i - r) mod m        m even, r odd and from the fingerprint alone
@@ -184,10 +184,15 @@ impl CuckooParams {
     /// i + j = -r (mod m) is the same seen from either side, and odd, so one of the two is even and the other odd:
     /// j is never i. The XOR of the paper needs a power of two, which wastes up to half of the memory.
     #[inline]
-    pub(super) fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
-        let r = 2 * fastrange(mix64(u64::from(fingerprint)), self.buckets / 2) + 1;
-        let sum = bucket + r;
+    pub(super) fn across(&self, bucket: u64, offset: u64) -> u64 {
+        let sum = bucket + offset;
         if sum <= self.buckets { self.buckets - sum } else { 2 * self.buckets - sum }
+    }
+
+    /// The offset of a fingerprint, r.
+    #[inline]
+    pub(super) fn offset(&self, fingerprint: u32) -> u64 {
+        2 * fastrange(mix64(u64::from(fingerprint)), self.buckets / 2) + 1
     }
 
     /// An error unless two filters with these parameters keep the same fingerprint of a hash in the same buckets.
@@ -237,9 +242,10 @@ mod tests {
                     CuckooParams::for_buckets(buckets, fingerprint_bits, CuckooLayout::Plain).unwrap();
                 let (fingerprint, bucket) = params.locate(hash);
                 prop_assert!(fingerprint != 0 && u64::from(fingerprint) < 1 << fingerprint_bits);
-                let other = params.alternate(bucket, fingerprint);
+                let offset = params.offset(fingerprint);
+                let other = params.across(bucket, offset);
                 prop_assert!(bucket < buckets && other < buckets && other != bucket);
-                prop_assert_eq!(params.alternate(other, fingerprint), bucket);
+                prop_assert_eq!(params.across(other, offset), bucket);
             }
         }
     }
