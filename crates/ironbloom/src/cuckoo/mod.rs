@@ -105,6 +105,20 @@ impl Cuckoo {
         try_for_each_place(self, hashes, Self::touch, |filter, _, place| filter.store(place))
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), Full> {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer))?;
+        }
+        Ok(())
+    }
+
     /// Inserts a key unless it might be here already. True if it was new, that is, certainly not in the filter
     /// before.
     ///
@@ -284,6 +298,14 @@ impl Cuckoo {
 impl Filter for Cuckoo {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {
