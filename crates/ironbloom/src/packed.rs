@@ -25,12 +25,20 @@ pub(crate) const WINDOW_BITS: u32 = 57;
 pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     if cfg!(target_endian = "little") {
         let bytes: &[u8] = bytemuck::cast_slice(words);
-        let (eight, _) = bytes[(bit / 8) as usize..].split_first_chunk().expect("eight bytes");
-        u64::from_le_bytes(*eight) >> (bit % 8)
+        let start = (bit / 8) as usize;
+        let Some(eight) = bytes.get(start..start + 8) else { outside() };
+        u64::from_le_bytes(eight.try_into().expect("eight bytes")) >> (bit % 8)
     } else {
         let (word, shift) = ((bit / 64) as usize, bit % 64);
         words[word] >> shift | (words[word + 1] << 1) << (63 - shift)
     }
+}
+
+/// Says nothing of where: a message with numbers would keep them in registers on the way of every lookup.
+#[cold]
+#[inline(never)]
+fn outside() -> ! {
+    panic!("bits outside the array")
 }
 
 /// An array of `len` numbers of `width` bits.

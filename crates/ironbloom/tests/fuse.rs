@@ -165,16 +165,22 @@ fn keys_are_found_by_the_hash_of_their_bytes() {
     assert!(keys.iter().all(|key| filter.contains_hash(filter.hash_fn().hash(key))));
 }
 
+/// The cells are read in one way if they are bytes and in another if not.
 #[test]
-fn a_batch_answers_as_single_lookups_do() {
+fn a_batch_answers_as_single_lookups_do_in_every_width() {
+    let asked: Vec<u64> = hashes(9, 100).into_iter().chain(hashes(10, 2000)).collect();
     for arity in ARITIES {
-        let filter = fuse(&hashes(9, 5000), 5, arity);
-        let asked: Vec<u64> = hashes(9, 100).into_iter().chain(hashes(10, 2000)).collect();
-        for len in [0, 1, 15, 16, 17, asked.len()] {
-            let mut found = vec![false; len];
-            filter.contains_hashes(&asked[..len], &mut found);
-            let single: Vec<bool> = asked[..len].iter().map(|&h| filter.contains_hash(h)).collect();
-            assert_eq!(found, single);
+        for width in 4..=32 {
+            let filter = fuse(&hashes(9, 3000), width, arity);
+            let single: Vec<bool> = asked.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            assert!(single[..100].iter().all(|found| *found), "width {width}, {arity:?}");
+            for len in [0, 1, 15, 16, 17, asked.len()] {
+                let mut found = vec![false; len + 1];
+                filter.contains_hashes(&asked[..len], &mut found);
+                assert_eq!(found[..len], single[..len], "width {width}, {arity:?}");
+                filter.contains_hashes(&asked, &mut found[..len]);
+                assert_eq!((&found[..len], found[len]), (&single[..len], false));
+            }
         }
     }
 }

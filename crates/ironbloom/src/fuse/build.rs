@@ -38,7 +38,8 @@ pub(super) fn build<const N: usize>(
     loop {
         let seed = mix64(attempt);
         sorted_distinct(hashes, seed, &mut keys)?;
-        let layout = Layout::for_attempt(keys.len() as u64, params.arity, seed, attempt);
+        let layout = Layout::for_attempt(keys.len() as u64, params.arity, seed, attempt)
+            .ok_or(ParamError::Memory { bytes: u64::MAX })?;
         if peeling.peel::<N>(&layout, &mut keys)? {
             let cells = assign::<N>(&layout, &keys, &peeling.places, params.width)?;
             return Ok((layout, cells, keys.len() as u64));
@@ -48,17 +49,18 @@ pub(super) fn build<const N: usize>(
 }
 
 impl Layout {
-    pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Self {
+    /// `None` if the number of cells exceeds 64 bits.
+    pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Option<Self> {
         let cells_of_a_key = arity.cells();
         let segment_length = sizing::fuse_segment_length(cells_of_a_key, len);
         if len == 0 {
-            return Self { seed, segment_length, segment_count: 0, arity };
+            return Self::new(seed, segment_length, 0, arity);
         }
         let cells = (len as f64 * sizing::fuse_size_factor(cells_of_a_key, len)).ceil() as u64;
         let segments = cells.div_ceil(segment_length);
         let least = segments.saturating_sub(u64::from(cells_of_a_key) - 1).max(1);
         let segment_count = least + attempt / PATIENCE * (segments / GROWTH).max(1);
-        Self { seed, segment_length, segment_count, arity }
+        Self::new(seed, segment_length, segment_count, arity)
     }
 }
 
@@ -95,7 +97,7 @@ impl Peeling {
         layout: &Layout,
         keys: &mut [u64],
     ) -> Result<bool, ParamError> {
-        let cells = layout.cells().unwrap_or(u64::MAX);
+        let cells = layout.cells();
         zero(&mut self.xors, cells)?;
         zero(&mut self.tallies, cells)?;
         zero(&mut self.places, keys.len() as u64)?;
@@ -156,7 +158,7 @@ fn assign<const N: usize>(
     places: &[u8],
     width: u32,
 ) -> Result<Packed, ParamError> {
-    let mut packed = Packed::zeroed(layout.cells().unwrap_or(u64::MAX), width)?;
+    let mut packed = Packed::zeroed(layout.cells(), width)?;
     for (&key, &place) in keys.iter().zip(places).rev() {
         let cells = layout.cells_of::<N>(key);
         let own = cells[usize::from(place)];
@@ -224,8 +226,8 @@ mod tests {
         let (layout, _, len) = build_with(&hashes, Arity::Three);
         assert_eq!(len, 2 * failing);
         assert!(attempt_of(&layout) >= failing);
-        let first = Layout::for_attempt(len, Arity::Three, 0, 0);
-        assert!(layout.segment_count >= first.segment_count + failing / PATIENCE);
+        let first = Layout::for_attempt(len, Arity::Three, 0, 0).unwrap();
+        assert!(layout.segment_count() >= first.segment_count() + failing / PATIENCE);
     }
 
     #[test]
@@ -234,10 +236,10 @@ mod tests {
             let hashes: Vec<u64> = (0..crowd).map(|i| unmix(i << 40, mix64(0))).collect();
             let mut keys = Vec::new();
             sorted_distinct(&hashes, mix64(0), &mut keys).unwrap();
-            let layout = Layout::for_attempt(crowd, Arity::Three, mix64(0), 0);
+            let layout = Layout::for_attempt(crowd, Arity::Three, mix64(0), 0).unwrap();
             let mut peeling = Peeling::default();
-            zero(&mut peeling.xors, layout.cells().unwrap()).unwrap();
-            zero(&mut peeling.tallies, layout.cells().unwrap()).unwrap();
+            zero(&mut peeling.xors, layout.cells()).unwrap();
+            zero(&mut peeling.tallies, layout.cells()).unwrap();
             assert_eq!(peeling.tally::<3>(&layout, &keys), crowd < 64);
             assert!(!peeling.peel::<3>(&layout, &mut keys).unwrap());
             let (layout, _, len) = build_with(&hashes, Arity::Three);
@@ -249,7 +251,7 @@ mod tests {
     fn the_array_grows_after_so_many_failures() {
         for arity in ARITIES {
             for len in [1, 100, 11_500, 1_000_000] {
-                let cells = |attempt| Layout::for_attempt(len, arity, 0, attempt).cells().unwrap();
+                let cells = |attempt| Layout::for_attempt(len, arity, 0, attempt).unwrap().cells();
                 assert_eq!(cells(0), cells(PATIENCE - 1));
                 assert!(cells(PATIENCE) > cells(0) && cells(2 * PATIENCE) > cells(PATIENCE));
                 assert!(len < 1_000_000 || cells(PATIENCE) as f64 <= 1.04 * cells(0) as f64);
