@@ -117,8 +117,45 @@ impl Packed {
         &self.words
     }
 
+    /// Access for filling many numbers that are still zero.
+    pub(crate) fn filler(&mut self) -> Filler<'_> {
+        Filler { words: self.words.to_mut(), width: u64::from(self.width) }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+    }
+}
+
+/// The words of an array of numbers of at most [`WINDOW_BITS`] bits, for writing.
+pub(crate) struct Filler<'a> {
+    words: &'a mut [u64],
+    width: u64,
+}
+
+impl Filler<'_> {
+    /// A number as the low bits of the result; what is above them is unspecified.
+    #[inline]
+    pub(crate) fn window(&self, index: u64) -> u64 {
+        window(self.words, index * self.width)
+    }
+
+    /// Writes a number where zero stands.
+    #[inline]
+    pub(crate) fn fill(&mut self, index: u64, value: u64) {
+        let bit = index * self.width;
+        debug_assert_eq!(value >> self.width, 0);
+        if cfg!(target_endian = "little") {
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.words);
+            let start = (bit / 8) as usize;
+            let Some(eight) = bytes.get_mut(start..start + 8) else { outside() };
+            let old = u64::from_le_bytes((&*eight).try_into().expect("eight bytes"));
+            eight.copy_from_slice(&(old | value << (bit % 8)).to_le_bytes());
+        } else {
+            let (word, shift) = ((bit / 64) as usize, bit % 64);
+            self.words[word] |= value << shift;
+            self.words[word + 1] |= (value >> 1) >> (63 - shift);
+        }
     }
 }
 

@@ -25,6 +25,7 @@
 //! The paper's code has two offsets; the third is ours, taken from y because x has no 18 bits left for it.
 
 mod build;
+mod keys;
 mod lookup;
 
 use crate::error::{DecodeError, ParamError, check_range, check_rate};
