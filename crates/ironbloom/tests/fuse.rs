@@ -122,12 +122,22 @@ fn a_hash_given_often_counts_once() {
     }
 }
 
+/// 100,000 keys are in many parts; a repeated one makes the first attempt fail, many are seen before it.
 #[test]
-fn the_order_of_the_hashes_does_not_matter() {
-    let forth = hashes(7, 10_000);
-    let back: Vec<u64> = forth.iter().rev().copied().collect();
-    for arity in ARITIES {
-        assert_eq!(fuse(&forth, 8, arity), fuse(&back, 8, arity));
+fn neither_order_nor_repetition_of_the_hashes_matters() {
+    for (arity, n) in ARITIES.into_iter().flat_map(|arity| [(arity, 10_000), (arity, 100_000)]) {
+        let forth = hashes(7, n);
+        let filter = fuse(&forth, 8, arity);
+        let back: Vec<u64> = forth.iter().rev().copied().collect();
+        let mut sorted = forth.clone();
+        sorted.sort_unstable();
+        for mut other in [back, sorted] {
+            assert_eq!(fuse(&other, 8, arity), filter);
+            for repeated in [1, 10, n as usize] {
+                other.extend_from_within(..repeated);
+                assert_eq!(fuse(&other, 8, arity), filter);
+            }
+        }
     }
 }
 

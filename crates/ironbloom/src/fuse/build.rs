@@ -12,10 +12,12 @@
 //! hardly ever from 10^5. But just above 11,480 keys, where the paper's segments double in length, 39 of 40 seeds
 //! fail. So after every [`PATIENCE`] failures the array grows, and one segment more always was enough there.
 //!
-//! Keys are peeled from sorted order. Neighbours then have their cells in the same few segments, which stay in the
-//! cache, and a hash that was given twice stands beside itself and is dropped.
+//! What the cells know is a sum over their keys, and peeling begins at the cells: the order in which the keys are
+//! counted changes nothing. So they come in parts that stay in the cache (`keys`), and the waiting cells in a queue
+//! (`queue`). A hash that was given twice is dropped: `keys` again.
 
 use super::keys::Keys;
+use super::queue::{self, Queue};
 use super::{Arity, FuseParams, Layout, fingerprint};
 use crate::error::ParamError;
 use crate::hash::mix64;
@@ -81,7 +83,7 @@ const ONE_KEY: u8 = 4;
 const PLACE: u8 = ONE_KEY - 1;
 
 /// Cells looked through at a time for those with a single key.
-const SCAN: usize = 256;
+const SCAN: usize = queue::ROOM;
 
 /// Brings the keys into an order in which each has a cell that no later one has, and tells which of its cells that is.
 /// `None` if there is no such order.
@@ -121,37 +123,28 @@ impl Cells<'_> {
         places: &mut [u8],
     ) -> Result<usize, ParamError> {
         let mut peeled = 0;
-        // Cells that had a single key when they were pushed. Whether a cell has is as good as random: so it is always
-        // written, and the end is moved or not.
-        let mut single = vec![0usize; 2 * SCAN];
-        let cells = layout.cells() as usize;
-        for start in (0..cells).step_by(SCAN) {
-            let mut end = 0;
-            for cell in (start..cells.min(start + SCAN)).rev() {
-                single[end] = cell;
-                end += usize::from(self.tallies[cell] / ONE_KEY == 1);
+        let mut single = Queue::new();
+        for start in (0..self.tallies.len()).step_by(SCAN) {
+            single = single.make_room()?;
+            for (cell, tally) in (start..).zip(self.tallies[start..].iter().take(SCAN)) {
+                single.push_if(is_single(*tally), cell);
             }
-            while end > 0 {
-                end -= 1;
-                let cell = single[end];
+            while let Some(cell) = single.pop() {
                 let tally = self.tallies[cell];
-                if tally / ONE_KEY != 1 {
+                if !is_single(tally) {
                     continue;
                 }
                 let key = self.xors[cell];
                 keys[peeled] = key;
                 places[peeled] = tally & PLACE;
                 peeled += 1;
-                if end + N > single.len() {
-                    grow(&mut single)?;
-                }
+                single = single.make_room()?;
                 for (place, cell) in layout.cells_of::<N>(key).into_iter().enumerate() {
                     let cell = cell as usize;
                     let tally = (self.tallies[cell] - ONE_KEY) ^ place as u8;
                     self.tallies[cell] = tally;
                     self.xors[cell] ^= key;
-                    single[end] = cell;
-                    end += usize::from(tally / ONE_KEY == 1);
+                    single.push_if(is_single(tally), cell);
                 }
             }
         }
@@ -159,12 +152,9 @@ impl Cells<'_> {
     }
 }
 
-#[cold]
-fn grow(single: &mut Vec<usize>) -> Result<(), ParamError> {
-    let len = single.len();
-    single.try_reserve_exact(len).map_err(|_| ParamError::Memory { bytes: 16 * len as u64 })?;
-    single.resize(2 * len, 0);
-    Ok(())
+#[inline]
+fn is_single(tally: u8) -> bool {
+    tally / ONE_KEY == 1
 }
 
 /// Fills the cells, the key peeled last first. Cells that no key had to itself stay zero.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The cells of a part are in the same few segments, which then stay in the cache. Full order would take four times as
-//! long and change nothing: what the cells know of their keys is a sum. Only if a hash may be there twice are the parts
-//! sorted, and a repeated one stands beside itself.
+//! long, and its only use is to find what was given twice: that stands beside itself. A repeated key also makes itself
+//! known by never being peeled, so all parts are sorted only if one key in thousands is repeated, which the first part
+//! shows, or if peeling has failed once.
 
 use super::mix;
 use crate::error::ParamError;
@@ -59,10 +60,18 @@ impl Keys {
             *end += 1;
         }
         self.len = hashes.len();
+        self.distinct |= self.repeat_in_the_first_part();
         if self.distinct {
             self.sort();
             self.dedup();
         }
+    }
+
+    /// A sample of all keys, since mixing has spread them.
+    fn repeat_in_the_first_part(&mut self) -> bool {
+        let part = &mut self.words.to_mut()[..self.ends[0]];
+        part.sort_unstable();
+        part.windows(2).any(|pair| pair[0] == pair[1])
     }
 
     /// From now on a hash given twice counts once. True if that changes the keys of this seed.
@@ -104,5 +113,74 @@ impl Keys {
     /// For peeling, which brings them into another order.
     pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
         &mut self.words.to_mut()[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    const SEED: u64 = 5;
+
+    fn filled(hashes: &[u64], distinct: bool) -> Keys {
+        let mut keys = Keys::new(hashes.len()).unwrap();
+        keys.distinct = distinct;
+        keys.fill(hashes, SEED);
+        keys
+    }
+
+    /// Random, sorted, all equal, all in the last parts, and with repeated ones.
+    fn inputs() -> Vec<Vec<u64>> {
+        let mut inputs = Vec::new();
+        for len in [0, 1, 2, 100, 8191, 8192, 20_000, 100_000] {
+            let random: Vec<u64> = (0..len).map(mix64).collect();
+            let mut sorted = random.clone();
+            sorted.sort_by_key(|hash| mix(*hash, SEED));
+            let one_end: Vec<u64> = sorted.iter().skip(len as usize / 2).copied().collect();
+            let repeated = random.iter().chain(&random[..len as usize / 3]).copied().collect();
+            inputs.extend([random, sorted, vec![7; len as usize], one_end, repeated]);
+        }
+        inputs
+    }
+
+    #[test]
+    fn distinct_keys_are_those_of_a_plain_sort() {
+        for hashes in inputs() {
+            let mut expected: Vec<u64> = hashes.iter().map(|hash| mix(*hash, SEED)).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(filled(&hashes, true).as_slice(), expected);
+        }
+    }
+
+    #[test]
+    fn parts_have_all_keys_and_are_in_order() {
+        for hashes in inputs() {
+            let keys = filled(&hashes, false);
+            let part = |key: &u64| (key >> 1) >> (63 - keys.part_bits);
+            assert!(keys.as_slice().is_sorted_by_key(part));
+            if !keys.distinct {
+                let mut all = keys.as_slice().to_vec();
+                let mut expected: Vec<u64> = hashes.iter().map(|hash| mix(*hash, SEED)).collect();
+                all.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(all, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn many_repeated_keys_are_seen_at_once_and_a_single_one_when_asked() {
+        let mut hashes: Vec<u64> = (0..100_000).map(mix64).collect();
+        assert!(!filled(&hashes, false).distinct);
+        hashes.push(hashes[hashes.len() - 1]);
+        let mut keys = filled(&hashes, false);
+        assert!(!keys.distinct && keys.len == 100_001);
+        assert!(keys.make_distinct(&hashes, SEED));
+        assert!(!keys.make_distinct(&hashes, SEED));
+        assert_eq!(keys.len, 100_000);
+        hashes.extend_from_within(..1000);
+        assert_eq!(filled(&hashes, false).len, 100_000);
     }
 }
