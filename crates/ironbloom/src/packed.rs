@@ -15,7 +15,8 @@ pub(crate) const MAX_WIDTH: u32 = 64;
 /// Bits that [`window`] reads, wherever it starts in a byte.
 pub(crate) const WINDOW_BITS: u32 = 57;
 
-/// At least [`WINDOW_BITS`] bits from this bit on, as the low bits of the result; what is above them is unspecified.
+/// The bits from this one on as the low bits of the result: 64 - bit mod 8 of them, [`WINDOW_BITS`] at least; what is
+/// above them is unspecified.
 /// One unaligned load, where joining two aligned words takes two and twice the instructions.
 ///
 /// # Panics

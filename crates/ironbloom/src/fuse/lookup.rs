@@ -4,13 +4,11 @@
 //! is read by one load that may go past its end ([`window`]); cells of a byte, a width often chosen, need less.
 
 use super::{Layout, MAX_WIDTH, mix, second};
+use crate::ahead::batch_ahead;
 use crate::kernel::prefetch;
 use crate::packed::{Packed, WINDOW_BITS, window};
 
 const _: () = assert!(MAX_WIDTH <= WINDOW_BITS);
-
-/// Hashes whose lines a batch has asked for and not yet looked at.
-const AHEAD: usize = 16;
 
 /// A filter opened for lookups.
 pub(super) struct Reader<'a, const N: usize> {
@@ -37,19 +35,8 @@ impl<'a, const N: usize> Reader<'a, N> {
         self.answer(&self.question(hash))
     }
 
-    /// `found[i]` answers for `hashes[i]`; both have the same length.
     pub(super) fn contains_all(&self, hashes: &[u64], found: &mut [bool]) {
-        let mut ring = [Question { cells: [0; N], second: 0 }; AHEAD];
-        for (slot, hash) in ring.iter_mut().zip(hashes) {
-            *slot = self.ask(*hash);
-        }
-        for (i, found) in found.iter_mut().enumerate() {
-            let slot = &mut ring[i % AHEAD];
-            *found = self.answer(slot);
-            if let Some(later) = hashes.get(i + AHEAD) {
-                *slot = self.ask(*later);
-            }
-        }
+        batch_ahead(hashes, found, |hash| self.ask(hash), |question| self.answer(question));
     }
 
     #[inline]

@@ -258,10 +258,10 @@ impl BinaryFuse {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        let len = hashes.len().min(found.len());
-        let (hashes, found) = (&hashes[..len], &mut found[..len]);
         match self.layout.arity {
-            _ if self.is_empty() => found.fill(false),
+            _ if self.is_empty() => {
+                found.iter_mut().zip(hashes).for_each(|(found, _)| *found = false)
+            }
             Arity::Three => self.reader::<3>().contains_all(hashes, found),
             Arity::Four => self.reader::<4>().contains_all(hashes, found),
         }
