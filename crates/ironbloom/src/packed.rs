@@ -35,6 +35,32 @@ pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     }
 }
 
+/// Bits that [`narrow`] reads, wherever it starts in a byte.
+pub(crate) const NARROW_BITS: u32 = 9;
+
+/// At least [`NARROW_BITS`] bits from this bit on, as [`window`], but by a load of two bytes.
+#[inline]
+pub(crate) fn narrow(words: &[u64], bit: u64) -> u64 {
+    if cfg!(target_endian = "little") {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let start = (bit / 8) as usize;
+        let Some(two) = bytes.get(start..start + 2) else { outside() };
+        u64::from(u16::from_le_bytes(two.try_into().expect("two bytes"))) >> (bit % 8)
+    } else {
+        window(words, bit)
+    }
+}
+
+/// Byte `index` of the array.
+#[inline]
+pub(crate) fn byte(words: &[u64], index: u64) -> u8 {
+    if cfg!(target_endian = "little") {
+        bytemuck::cast_slice::<u64, u8>(words)[index as usize]
+    } else {
+        (words[(index / 8) as usize] >> (8 * (index % 8))) as u8
+    }
+}
+
 /// Says nothing of where: a message with numbers would keep them in registers on the way of every lookup.
 #[cold]
 #[inline(never)]
@@ -191,6 +217,34 @@ mod tests {
             for i in 0..u64::from(WINDOW_BITS) {
                 assert_eq!(seen >> i & 1, bit_at(start + i), "bit {i} of the window at {start}");
             }
+        }
+    }
+
+    #[test]
+    fn narrow_windows_and_bytes_show_what_windows_show() {
+        let words: Vec<u64> = (0..4).map(mix64).collect();
+        for start in 0..=128 {
+            let mask = (1 << NARROW_BITS) - 1;
+            assert_eq!(narrow(&words, start) & mask, window(&words, start) & mask);
+        }
+        for index in 0..24 {
+            assert_eq!(u64::from(byte(&words, index)), window(&words, 8 * index) & 255);
+        }
+    }
+
+    #[test]
+    fn what_a_filler_wrote_is_what_set_would_have_written() {
+        for width in 1..=WINDOW_BITS {
+            let (mut filled, mut set) = (Packed::zeroed(99, width), Packed::zeroed(99, width));
+            let (filled, set) = (filled.as_mut().unwrap(), set.as_mut().unwrap());
+            let mut filler = filled.filler();
+            for index in (0..99).map(|i| i * 31 % 99) {
+                let value = mix64(index) >> (64 - width);
+                filler.fill(index, value);
+                set.set(index, value);
+                assert_eq!(filler.window(index) << (64 - width) >> (64 - width), value);
+            }
+            assert_eq!(filled, set, "width {width}");
         }
     }
 

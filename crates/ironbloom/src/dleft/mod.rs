@@ -174,7 +174,8 @@ impl DLeft {
 
     #[inline]
     fn in_cells_of<const W: usize>(&self, probes: &Probes) -> bool {
-        let (lanes, words) = (Lanes::<W>::new(self.params.width()), self.cells.words());
+        let lanes = Lanes::<W>::new(self.params.width());
+        let words: &[u64] = self.cells.words();
         let mut holding = 0;
         for probe in probes {
             let wanted = lanes.wanted(probe.remainder);
@@ -197,7 +198,8 @@ impl DLeft {
 
     #[inline]
     fn free_cell_of<const W: usize>(&self, probes: &Probes) -> Option<(u64, u64)> {
-        let (lanes, words) = (Lanes::<W>::new(self.params.width()), self.cells.words());
+        let lanes = Lanes::<W>::new(self.params.width());
+        let words: &[u64] = self.cells.words();
         // Load and number in one: the least is the leftmost of the least loaded.
         let mut least = u32::MAX;
         for (subtable, probe) in (0..).zip(probes) {
