@@ -37,6 +37,7 @@
 //!
 //! A file of unknown kind is read as an [`AnyFilter`].
 
+mod ahead;
 pub mod any;
 pub mod atomic;
 mod bitmap;

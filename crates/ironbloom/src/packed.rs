@@ -15,8 +15,8 @@ pub(crate) const MAX_WIDTH: u32 = 64;
 /// Bits that [`window`] reads, wherever it starts in a byte.
 pub(crate) const WINDOW_BITS: u32 = 57;
 
-/// At least [`WINDOW_BITS`] bits from this bit on (64 from the first bit of a byte, 60 from the fifth), as the low bits
-/// of the result; what is above them is unspecified.
+/// The bits from this one on as the low bits of the result: 64 - bit mod 8 of them, [`WINDOW_BITS`] at least; what is
+/// above them is unspecified.
 /// One unaligned load, where joining two aligned words takes two and twice the instructions.
 ///
 /// # Panics
@@ -32,6 +32,32 @@ pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     } else {
         let (word, shift) = ((bit / 64) as usize, bit % 64);
         words[word] >> shift | (words[word + 1] << 1) << (63 - shift)
+    }
+}
+
+/// Bits that [`narrow`] reads, wherever it starts in a byte.
+pub(crate) const NARROW_BITS: u32 = 9;
+
+/// At least [`NARROW_BITS`] bits from this bit on, as [`window`], but by a load of two bytes.
+#[inline]
+pub(crate) fn narrow(words: &[u64], bit: u64) -> u64 {
+    if cfg!(target_endian = "little") {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let start = (bit / 8) as usize;
+        let Some(two) = bytes.get(start..start + 2) else { outside() };
+        u64::from(u16::from_le_bytes(two.try_into().expect("two bytes"))) >> (bit % 8)
+    } else {
+        window(words, bit)
+    }
+}
+
+/// Byte `index` of the array.
+#[inline]
+pub(crate) fn byte(words: &[u64], index: u64) -> u8 {
+    if cfg!(target_endian = "little") {
+        bytemuck::cast_slice::<u64, u8>(words)[index as usize]
+    } else {
+        (words[(index / 8) as usize] >> (8 * (index % 8))) as u8
     }
 }
 
@@ -134,7 +160,6 @@ impl Packed {
         self.width
     }
 
-    #[inline]
     pub(crate) fn words(&self) -> &Words {
         &self.words
     }
@@ -144,8 +169,35 @@ impl Packed {
         self.words.to_mut()
     }
 
+    /// Access for filling many numbers that are still zero.
+    pub(crate) fn filler(&mut self) -> Filler<'_> {
+        Filler { words: self.words.to_mut(), width: u64::from(self.width) }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+    }
+}
+
+/// The words of an array of numbers of at most [`WINDOW_BITS`] bits, for writing.
+pub(crate) struct Filler<'a> {
+    words: &'a mut [u64],
+    width: u64,
+}
+
+impl Filler<'_> {
+    /// A number as the low bits of the result; what is above them is unspecified.
+    #[inline]
+    pub(crate) fn window(&self, index: u64) -> u64 {
+        window(self.words, index * self.width)
+    }
+
+    /// Writes a number where zero stands.
+    #[inline]
+    pub(crate) fn fill(&mut self, index: u64, value: u64) {
+        let bit = index * self.width;
+        debug_assert_eq!(value >> self.width, 0);
+        flip(self.words, bit, value);
     }
 }
 
@@ -203,6 +255,34 @@ mod tests {
     #[should_panic]
     fn a_flip_behind_the_end_is_a_panic_and_not_a_write() {
         flip(&mut [1, 2, 3], 3 * 64 - 56, 1);
+    }
+
+    #[test]
+    fn narrow_windows_and_bytes_show_what_windows_show() {
+        let words: Vec<u64> = (0..4).map(mix64).collect();
+        for start in 0..=128 {
+            let mask = (1 << NARROW_BITS) - 1;
+            assert_eq!(narrow(&words, start) & mask, window(&words, start) & mask);
+        }
+        for index in 0..24 {
+            assert_eq!(u64::from(byte(&words, index)), window(&words, 8 * index) & 255);
+        }
+    }
+
+    #[test]
+    fn what_a_filler_wrote_is_what_set_would_have_written() {
+        for width in 1..=WINDOW_BITS {
+            let (mut filled, mut set) = (Packed::zeroed(99, width), Packed::zeroed(99, width));
+            let (filled, set) = (filled.as_mut().unwrap(), set.as_mut().unwrap());
+            let mut filler = filled.filler();
+            for index in (0..99).map(|i| i * 31 % 99) {
+                let value = mix64(index) >> (64 - width);
+                filler.fill(index, value);
+                set.set(index, value);
+                assert_eq!(filler.window(index) << (64 - width) >> (64 - width), value);
+            }
+            assert_eq!(filled, set, "width {width}");
+        }
     }
 
     #[test]

@@ -122,12 +122,22 @@ fn a_hash_given_often_counts_once() {
     }
 }
 
+/// 100,000 keys are in many parts; a repeated one makes the first attempt fail, many are seen before it.
 #[test]
-fn the_order_of_the_hashes_does_not_matter() {
-    let forth = hashes(7, 10_000);
-    let back: Vec<u64> = forth.iter().rev().copied().collect();
-    for arity in ARITIES {
-        assert_eq!(fuse(&forth, 8, arity), fuse(&back, 8, arity));
+fn neither_order_nor_repetition_of_the_hashes_matters() {
+    for (arity, n) in ARITIES.into_iter().flat_map(|arity| [(arity, 10_000), (arity, 100_000)]) {
+        let forth = hashes(7, n);
+        let filter = fuse(&forth, 8, arity);
+        let back: Vec<u64> = forth.iter().rev().copied().collect();
+        let mut sorted = forth.clone();
+        sorted.sort_unstable();
+        for mut other in [back, sorted] {
+            assert_eq!(fuse(&other, 8, arity), filter);
+            for repeated in [1, 10, n as usize] {
+                other.extend_from_within(..repeated);
+                assert_eq!(fuse(&other, 8, arity), filter);
+            }
+        }
     }
 }
 
@@ -165,16 +175,22 @@ fn keys_are_found_by_the_hash_of_their_bytes() {
     assert!(keys.iter().all(|key| filter.contains_hash(filter.hash_fn().hash(key))));
 }
 
+/// The cells are read in one way if they are bytes and in another if not.
 #[test]
-fn a_batch_answers_as_single_lookups_do() {
+fn a_batch_answers_as_single_lookups_do_in_every_width() {
+    let asked: Vec<u64> = hashes(9, 100).into_iter().chain(hashes(10, 2000)).collect();
     for arity in ARITIES {
-        let filter = fuse(&hashes(9, 5000), 5, arity);
-        let asked: Vec<u64> = hashes(9, 100).into_iter().chain(hashes(10, 2000)).collect();
-        for len in [0, 1, 15, 16, 17, asked.len()] {
-            let mut found = vec![false; len];
-            filter.contains_hashes(&asked[..len], &mut found);
-            let single: Vec<bool> = asked[..len].iter().map(|&h| filter.contains_hash(h)).collect();
-            assert_eq!(found, single);
+        for width in 4..=32 {
+            let filter = fuse(&hashes(9, 3000), width, arity);
+            let single: Vec<bool> = asked.iter().map(|&hash| filter.contains_hash(hash)).collect();
+            assert!(single[..100].iter().all(|found| *found), "width {width}, {arity:?}");
+            for len in [0, 1, 15, 16, 17, asked.len()] {
+                let mut found = vec![false; len + 1];
+                filter.contains_hashes(&asked[..len], &mut found);
+                assert_eq!(found[..len], single[..len], "width {width}, {arity:?}");
+                filter.contains_hashes(&asked, &mut found[..len]);
+                assert_eq!((&found[..len], found[len]), (&single[..len], false));
+            }
         }
     }
 }

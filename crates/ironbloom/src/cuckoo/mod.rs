@@ -41,7 +41,7 @@ use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::HashFn;
+use crate::hash::{GROUP, HashFn};
 use crate::sizing;
 
 /// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).

@@ -23,18 +23,21 @@
 //! one F do it n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
 
 mod fingerprint;
+mod lanes;
 mod stash;
 
 pub use fingerprint::DLeftParams;
 
+use crate::ahead::batch_ahead;
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::HashFn;
-use crate::kernel::{LINE_BYTES, LINE_WORDS, batch_contains, for_each_prefetched};
+use crate::hash::{GROUP, HashFn};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, for_each_prefetched};
 use crate::packed::Packed;
 use fingerprint::Fingerprint;
+use lanes::{Lanes, words_of_a_bucket};
 use stash::Stash;
 
 const SUBTABLES: u64 = 4;
@@ -67,6 +70,16 @@ pub struct DLeft {
     stash: Stash,
     len: u64,
 }
+
+/// What is looked for in one subtable: the bucket that starts at this cell, and the remainder.
+#[derive(Clone, Copy, Default)]
+struct Probe {
+    start: u64,
+    remainder: u64,
+}
+
+/// Of every subtable.
+type Probes = [Probe; SUBTABLES as usize];
 
 /// Where a fingerprint is kept.
 #[derive(Clone, Copy)]
@@ -116,15 +129,30 @@ impl DLeft {
         inserted
     }
 
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), Full> {
+        let hash_fn = self.hash_fn;
+        let mut buffer = [0; GROUP];
+        for group in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(group, &mut buffer))?;
+        }
+        Ok(())
+    }
+
     /// Counts a fingerprint `count` times.
     fn add(&mut self, fingerprint: Fingerprint, count: u64) -> Result<(), Full> {
-        if let Some(place) = self.find(fingerprint) {
+        let probes = self.probes(fingerprint);
+        if let Some(place) = self.find(fingerprint, &probes) {
             let cell = self.cell(place);
             let sum = (cell & STUCK) + count;
             self.set_cell(place, cell & !STUCK | sum.min(STUCK));
             return Ok(());
         }
-        if let Some((index, remainder)) = self.free_cell(fingerprint) {
+        if let Some((index, remainder)) = self.free_cell(&probes) {
             self.cells.set(index, remainder << COUNTER_BITS | count);
             return Ok(());
         }
@@ -136,36 +164,79 @@ impl DLeft {
 
     /// The one place where a fingerprint is kept.
     #[inline]
-    fn find(&self, fingerprint: Fingerprint) -> Option<Place> {
-        let in_subtable = |subtable| {
-            let image = self.params.permute(subtable, fingerprint);
-            let start = self.params.bucket_start(subtable, image.bucket);
-            let holds = |&cell: &u64| cell & STUCK != 0 && cell >> COUNTER_BITS == image.remainder;
-            Some(start + self.bucket(start).iter().position(holds)? as u64)
+    fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Place> {
+        if !self.in_cells(probes) {
+            return self.stash.find(fingerprint).map(Place::Stash);
+        }
+        let in_bucket = |probe: &Probe| {
+            let holds = |&cell: &u64| cell & STUCK != 0 && cell >> COUNTER_BITS == probe.remainder;
+            Some(probe.start + self.bucket(probe.start).iter().position(holds)? as u64)
         };
-        (0..SUBTABLES)
-            .find_map(in_subtable)
-            .map(Place::Cell)
-            .or_else(|| self.stash.find(fingerprint).map(Place::Stash))
+        probes.iter().find_map(in_bucket).map(Place::Cell)
+    }
+
+    /// Is it in one of the four buckets? Looks into all of them whatever it finds: they are independent loads, and a
+    /// branch upon each would be mispredicted more often than not.
+    #[inline]
+    fn in_cells(&self, probes: &Probes) -> bool {
+        match words_of_a_bucket(self.params.width()) {
+            2 => self.in_cells_of::<2>(probes),
+            4 => self.in_cells_of::<4>(probes),
+            _ => self.in_cells_of::<8>(probes),
+        }
+    }
+
+    #[inline]
+    fn in_cells_of<const W: usize>(&self, probes: &Probes) -> bool {
+        let lanes = Lanes::<W>::new(self.params.width());
+        let words: &[u64] = self.cells.words();
+        let mut holding = 0;
+        for probe in probes {
+            let wanted = lanes.wanted(probe.remainder);
+            for i in 0..W {
+                holding |= lanes.holding(lanes.read(words, probe.start, i), wanted);
+            }
+        }
+        holding != 0
     }
 
     /// An empty cell in the least loaded of the four buckets, the leftmost of equals, and what to keep there.
-    fn free_cell(&self, fingerprint: Fingerprint) -> Option<(u64, u64)> {
-        let mut best = None;
-        let mut least_load = BUCKET_CELLS;
-        for subtable in 0..SUBTABLES {
-            let image = self.params.permute(subtable, fingerprint);
-            let start = self.params.bucket_start(subtable, image.bucket);
-            let is_free = |cell: &u64| cell & STUCK == 0;
-            let bucket = self.bucket(start);
-            let load = BUCKET_CELLS - bucket.iter().filter(|cell| is_free(cell)).count() as u64;
-            if load < least_load {
-                least_load = load;
-                let first = bucket.iter().position(is_free);
-                best = first.map(|cell| (start + cell as u64, image.remainder));
-            }
+    #[inline]
+    fn free_cell(&self, probes: &Probes) -> Option<(u64, u64)> {
+        match words_of_a_bucket(self.params.width()) {
+            2 => self.free_cell_of::<2>(probes),
+            4 => self.free_cell_of::<4>(probes),
+            _ => self.free_cell_of::<8>(probes),
         }
-        best
+    }
+
+    #[inline]
+    fn free_cell_of<const W: usize>(&self, probes: &Probes) -> Option<(u64, u64)> {
+        let lanes = Lanes::<W>::new(self.params.width());
+        let words: &[u64] = self.cells.words();
+        // Load and number in one: the least is the leftmost of the least loaded.
+        let mut least = u32::MAX;
+        for (subtable, probe) in (0..).zip(probes) {
+            let mut load = 0;
+            for i in 0..W {
+                load += lanes.occupied(lanes.read(words, probe.start, i)).count_ones();
+            }
+            least = least.min(load * SUBTABLES as u32 + subtable);
+        }
+        let Probe { start, remainder } = probes[least as usize % SUBTABLES as usize];
+        let free = self.bucket(start).iter().position(|cell| cell & STUCK == 0)?;
+        Some((start + free as u64, remainder))
+    }
+
+    /// Where to look for a fingerprint.
+    #[inline]
+    fn probes(&self, fingerprint: Fingerprint) -> Probes {
+        let mut probes = Probes::default();
+        for (subtable, probe) in (0..).zip(&mut probes) {
+            let Fingerprint { bucket, remainder } = self.params.permute(subtable, fingerprint);
+            *probe = Probe { start: self.params.bucket_start(subtable, bucket), remainder };
+        }
+        probes
     }
 
     /// The cells of the bucket that starts here.
@@ -200,12 +271,24 @@ impl DLeft {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.find(self.params.fingerprint(hash)).is_some()
+        let fingerprint = self.params.fingerprint(hash);
+        self.keeps(fingerprint, &self.probes(fingerprint))
+    }
+
+    #[inline]
+    fn keeps(&self, fingerprint: Fingerprint, probes: &Probes) -> bool {
+        self.in_cells(probes) || self.stash.find(fingerprint).is_some()
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        let ask = |hash| {
+            let fingerprint = self.params.fingerprint(hash);
+            let probes = self.probes(fingerprint);
+            self.touch_buckets(&probes);
+            (fingerprint, probes)
+        };
+        batch_ahead(hashes, found, ask, |(fingerprint, probes)| self.keeps(*fingerprint, probes));
     }
 
     /// Removes a key once. False if it is certainly not there; nothing is changed then.
@@ -222,7 +305,8 @@ impl DLeft {
 
     /// Removes a key once by its hash. False if it is certainly not there; nothing is changed then.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
-        let Some(place) = self.find(self.params.fingerprint(hash)) else { return false };
+        let fingerprint = self.params.fingerprint(hash);
+        let Some(place) = self.find(fingerprint, &self.probes(fingerprint)) else { return false };
         let cell = self.cell(place);
         match cell & STUCK {
             STUCK => {}
@@ -236,10 +320,13 @@ impl DLeft {
     /// Asks for the lines of the four buckets of a hash.
     #[inline]
     fn touch(&self, hash: u64) {
-        let fingerprint = self.params.fingerprint(hash);
-        for subtable in 0..SUBTABLES {
-            let bucket = self.params.permute(subtable, fingerprint).bucket;
-            self.cells.touch(self.params.bucket_start(subtable, bucket));
+        self.touch_buckets(&self.probes(self.params.fingerprint(hash)));
+    }
+
+    #[inline]
+    fn touch_buckets(&self, probes: &Probes) {
+        for probe in probes {
+            self.cells.touch(probe.start);
         }
     }
 
@@ -343,6 +430,14 @@ impl DLeft {
 impl Filter for DLeft {
     fn contains_hash(&self, hash: u64) -> bool {
         self.contains_hash(hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
     }
 
     fn size_in_bytes(&self) -> usize {

@@ -12,12 +12,16 @@
 //! hardly ever from 10^5. But just above 11,480 keys, where the paper's segments double in length, 39 of 40 seeds
 //! fail. So after every [`PATIENCE`] failures the array grows, and one segment more always was enough there.
 //!
-//! Keys are peeled from sorted order. Neighbours then have their cells in the same few segments, which stay in the
-//! cache, and a hash that was given twice stands beside itself and is dropped.
+//! What the cells know is a sum over their keys, and peeling begins at the cells: the order in which the keys are
+//! counted changes nothing. So they come in parts that stay in the cache (`keys`), and the waiting cells in a queue
+//! (`queue`). A hash that was given twice is dropped: `keys` again.
 
-use super::{Arity, FuseParams, Layout, fingerprint, mix};
+use super::keys::Keys;
+use super::queue::{self, Queue};
+use super::{Arity, FuseParams, Layout, fingerprint};
 use crate::error::ParamError;
 use crate::hash::mix64;
+use crate::kernel::Words;
 use crate::packed::Packed;
 use crate::sizing;
 
@@ -32,94 +36,70 @@ pub(super) fn build<const N: usize>(
     hashes: &[u64],
     params: FuseParams,
 ) -> Result<(Layout, Packed, u64), ParamError> {
-    let mut keys = Vec::new();
-    let mut peeling = Peeling::default();
+    let mut keys = Keys::new(hashes.len())?;
     let mut attempt = 0;
     loop {
         let seed = mix64(attempt);
-        sorted_distinct(hashes, seed, &mut keys)?;
-        let layout = Layout::for_attempt(keys.len() as u64, params.arity, seed, attempt);
-        if peeling.peel::<N>(&layout, &mut keys)? {
-            let cells = assign::<N>(&layout, &keys, &peeling.places, params.width)?;
-            return Ok((layout, cells, keys.len() as u64));
+        keys.fill(hashes, seed);
+        let len = keys.as_slice().len() as u64;
+        let layout = Layout::for_attempt(len, params.arity, seed, attempt)
+            .ok_or(ParamError::Memory { bytes: u64::MAX })?;
+        if let Some(places) = peel::<N>(&layout, keys.as_mut_slice())? {
+            let cells = assign::<N>(&layout, keys.as_slice(), bytes(&places), params.width)?;
+            return Ok((layout, cells, len));
         }
-        attempt += 1;
+        // A key that is there twice is never peeled. If that was the reason, the same seed deserves another try.
+        if !keys.make_distinct(hashes, seed) {
+            attempt += 1;
+        }
     }
 }
 
 impl Layout {
-    pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Self {
+    /// `None` if the number of cells exceeds 64 bits.
+    pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Option<Self> {
         let cells_of_a_key = arity.cells();
         let segment_length = sizing::fuse_segment_length(cells_of_a_key, len);
         if len == 0 {
-            return Self { seed, segment_length, segment_count: 0, arity };
+            return Self::new(seed, segment_length, 0, arity);
         }
         let cells = (len as f64 * sizing::fuse_size_factor(cells_of_a_key, len)).ceil() as u64;
         let segments = cells.div_ceil(segment_length);
         let least = segments.saturating_sub(u64::from(cells_of_a_key) - 1).max(1);
         let segment_count = least + attempt / PATIENCE * (segments / GROWTH).max(1);
-        Self { seed, segment_length, segment_count, arity }
+        Self::new(seed, segment_length, segment_count, arity)
     }
 }
 
-/// The hashes mixed with the seed, in order, each once. Mixing is a bijection, so distinct ones stay distinct.
-fn sorted_distinct(hashes: &[u64], seed: u64, keys: &mut Vec<u64>) -> Result<(), ParamError> {
-    keys.clear();
-    reserve(keys, hashes.len() as u64)?;
-    keys.extend(hashes.iter().map(|hash| mix(*hash, seed)));
-    keys.sort_unstable();
-    keys.dedup();
-    Ok(())
-}
-
 /// What is known of each cell while keys are taken away.
-#[derive(Default)]
-struct Peeling {
+struct Cells<'a> {
     /// The exclusive or of the keys that have this cell.
-    xors: Vec<u64>,
+    xors: &'a mut [u64],
     /// Four times their number, plus the exclusive or of which of its cells (0 to 3) this is for each.
-    tallies: Vec<u8>,
-    /// For each key in the order of peeling, which of its cells it had to itself.
-    places: Vec<u8>,
-    /// Cells that had a single key when they were pushed.
-    single: Vec<usize>,
+    tallies: &'a mut [u8],
 }
 
 const ONE_KEY: u8 = 4;
 const PLACE: u8 = ONE_KEY - 1;
 
-impl Peeling {
-    /// Brings the keys into an order in which each has a cell that no later one has. False if there is none.
-    fn peel<const N: usize>(
-        &mut self,
-        layout: &Layout,
-        keys: &mut [u64],
-    ) -> Result<bool, ParamError> {
-        let cells = layout.cells().unwrap_or(u64::MAX);
-        zero(&mut self.xors, cells)?;
-        zero(&mut self.tallies, cells)?;
-        zero(&mut self.places, keys.len() as u64)?;
-        if !self.tally::<N>(layout, keys) {
-            return Ok(false);
-        }
-        // From here on the cells know the keys, and `keys` takes them up again as they are peeled.
-        let mut peeled = 0;
-        for cell in 0..self.tallies.len() {
-            self.single.push(cell);
-            while let Some(cell) = self.single.pop() {
-                if self.tallies[cell] / ONE_KEY != 1 {
-                    continue;
-                }
-                let key = self.xors[cell];
-                keys[peeled] = key;
-                self.places[peeled] = self.tallies[cell] & PLACE;
-                peeled += 1;
-                self.take_away::<N>(layout, key);
-            }
-        }
-        Ok(peeled == keys.len())
-    }
+/// Cells looked through at a time for those with a single key.
+const SCAN: usize = queue::ROOM;
 
+/// Brings the keys into an order in which each has a cell that no later one has, and tells which of its cells that is.
+/// `None` if there is no such order.
+fn peel<const N: usize>(layout: &Layout, keys: &mut [u64]) -> Result<Option<Words>, ParamError> {
+    let mut xors = Words::zeroed(layout.cells().saturating_mul(64))?;
+    let mut tallies = Words::zeroed(layout.cells().saturating_mul(8))?;
+    let mut places = Words::zeroed(keys.len() as u64 * 8)?;
+    let mut cells = Cells { xors: xors.to_mut(), tallies: bytes_mut(&mut tallies) };
+    if !cells.tally::<N>(layout, keys) {
+        return Ok(None);
+    }
+    let peeled = cells.take_all_away::<N>(layout, keys, bytes_mut(&mut places))?;
+    Ok((peeled == keys.len()).then_some(places))
+}
+
+impl Cells<'_> {
     /// Counts every key in its cells. False if a cell has more than 63, where about three are expected.
     fn tally<const N: usize>(&mut self, layout: &Layout, keys: &[u64]) -> bool {
         let mut fits = true;
@@ -135,18 +115,46 @@ impl Peeling {
         fits
     }
 
-    #[inline]
-    fn take_away<const N: usize>(&mut self, layout: &Layout, key: u64) {
-        for (place, cell) in layout.cells_of::<N>(key).into_iter().enumerate() {
-            let cell = cell as usize;
-            let tally = (self.tallies[cell] - ONE_KEY) ^ place as u8;
-            self.tallies[cell] = tally;
-            self.xors[cell] ^= key;
-            if tally / ONE_KEY == 1 {
-                self.single.push(cell);
+    /// The cells know the keys now, and `keys` takes them up again as they are peeled. Returns how many were.
+    fn take_all_away<const N: usize>(
+        &mut self,
+        layout: &Layout,
+        keys: &mut [u64],
+        places: &mut [u8],
+    ) -> Result<usize, ParamError> {
+        let mut peeled = 0;
+        let mut single = Queue::new();
+        for start in (0..self.tallies.len()).step_by(SCAN) {
+            single = single.make_room()?;
+            for (cell, tally) in (start..).zip(self.tallies[start..].iter().take(SCAN)) {
+                single.push_if(is_single(*tally), cell);
+            }
+            while let Some(cell) = single.pop() {
+                let tally = self.tallies[cell];
+                if !is_single(tally) {
+                    continue;
+                }
+                let key = self.xors[cell];
+                keys[peeled] = key;
+                places[peeled] = tally & PLACE;
+                peeled += 1;
+                single = single.make_room()?;
+                for (place, cell) in layout.cells_of::<N>(key).into_iter().enumerate() {
+                    let cell = cell as usize;
+                    let tally = (self.tallies[cell] - ONE_KEY) ^ place as u8;
+                    self.tallies[cell] = tally;
+                    self.xors[cell] ^= key;
+                    single.push_if(is_single(tally), cell);
+                }
             }
         }
+        Ok(peeled)
     }
+}
+
+#[inline]
+fn is_single(tally: u8) -> bool {
+    tally / ONE_KEY == 1
 }
 
 /// Fills the cells, the key peeled last first. Cells that no key had to itself stay zero.
@@ -156,33 +164,30 @@ fn assign<const N: usize>(
     places: &[u8],
     width: u32,
 ) -> Result<Packed, ParamError> {
-    let mut packed = Packed::zeroed(layout.cells().unwrap_or(u64::MAX), width)?;
-    for (&key, &place) in keys.iter().zip(places).rev() {
+    let mut packed = Packed::zeroed(layout.cells(), width)?;
+    let mut filler = packed.filler();
+    let mask = u64::MAX >> (64 - width);
+    for (&key, &place) in keys.iter().zip(&places[..keys.len()]).rev() {
         let cells = layout.cells_of::<N>(key);
-        let own = cells[usize::from(place)];
+        let own = cells[usize::from(place) % N];
         // The own cell is still zero, so it may take part.
-        let others = cells.into_iter().fold(0, |xor, cell| xor ^ packed.get(cell));
-        packed.set(own, others ^ fingerprint(key, width));
+        let others = cells.into_iter().fold(0, |xor, cell| xor ^ filler.window(cell));
+        filler.fill(own, (others ^ fingerprint(key, width)) & mask);
     }
     Ok(packed)
 }
 
-fn zero<T: Clone + Default>(vec: &mut Vec<T>, len: u64) -> Result<(), ParamError> {
-    vec.clear();
-    reserve(vec, len)?;
-    vec.resize(len as usize, T::default());
-    Ok(())
+fn bytes(words: &Words) -> &[u8] {
+    bytemuck::cast_slice(words)
 }
 
-/// Room in an empty array, or an error where `Vec` would abort the program.
-fn reserve<T>(vec: &mut Vec<T>, len: u64) -> Result<(), ParamError> {
-    let bytes = len.saturating_mul(size_of::<T>() as u64);
-    let len = usize::try_from(len).map_err(|_| ParamError::Memory { bytes })?;
-    vec.try_reserve_exact(len).map_err(|_| ParamError::Memory { bytes })
+fn bytes_mut(words: &mut Words) -> &mut [u8] {
+    bytemuck::cast_slice_mut(words.to_mut())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::mix;
     use super::*;
 
     const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
@@ -224,22 +229,20 @@ mod tests {
         let (layout, _, len) = build_with(&hashes, Arity::Three);
         assert_eq!(len, 2 * failing);
         assert!(attempt_of(&layout) >= failing);
-        let first = Layout::for_attempt(len, Arity::Three, 0, 0);
-        assert!(layout.segment_count >= first.segment_count + failing / PATIENCE);
+        let first = Layout::for_attempt(len, Arity::Three, 0, 0).unwrap();
+        assert!(layout.segment_count() >= first.segment_count() + failing / PATIENCE);
     }
 
     #[test]
     fn more_keys_in_a_cell_than_can_be_counted_fail_an_attempt_only() {
         for crowd in [63, 64, 65, 200] {
             let hashes: Vec<u64> = (0..crowd).map(|i| unmix(i << 40, mix64(0))).collect();
-            let mut keys = Vec::new();
-            sorted_distinct(&hashes, mix64(0), &mut keys).unwrap();
-            let layout = Layout::for_attempt(crowd, Arity::Three, mix64(0), 0);
-            let mut peeling = Peeling::default();
-            zero(&mut peeling.xors, layout.cells().unwrap()).unwrap();
-            zero(&mut peeling.tallies, layout.cells().unwrap()).unwrap();
-            assert_eq!(peeling.tally::<3>(&layout, &keys), crowd < 64);
-            assert!(!peeling.peel::<3>(&layout, &mut keys).unwrap());
+            let mut keys: Vec<u64> = hashes.iter().map(|hash| mix(*hash, mix64(0))).collect();
+            let layout = Layout::for_attempt(crowd, Arity::Three, mix64(0), 0).unwrap();
+            let (mut xors, mut tallies) = (vec![0; 1000], vec![0; 1000]);
+            let mut cells = Cells { xors: &mut xors, tallies: &mut tallies };
+            assert_eq!(cells.tally::<3>(&layout, &keys), crowd < 64);
+            assert!(peel::<3>(&layout, &mut keys).unwrap().is_none());
             let (layout, _, len) = build_with(&hashes, Arity::Three);
             assert_eq!((attempt_of(&layout) > 0, len), (true, crowd));
         }
@@ -249,7 +252,7 @@ mod tests {
     fn the_array_grows_after_so_many_failures() {
         for arity in ARITIES {
             for len in [1, 100, 11_500, 1_000_000] {
-                let cells = |attempt| Layout::for_attempt(len, arity, 0, attempt).cells().unwrap();
+                let cells = |attempt| Layout::for_attempt(len, arity, 0, attempt).unwrap().cells();
                 assert_eq!(cells(0), cells(PATIENCE - 1));
                 assert!(cells(PATIENCE) > cells(0) && cells(2 * PATIENCE) > cells(PATIENCE));
                 assert!(len < 1_000_000 || cells(PATIENCE) as f64 <= 1.04 * cells(0) as f64);

@@ -25,15 +25,18 @@
 //! The paper's code has two offsets; the third is ours, taken from y because x has no 18 bits left for it.
 
 mod build;
+mod keys;
+mod lookup;
+mod queue;
 
 use crate::error::{DecodeError, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{HashFn, fastrange, mix64, remix};
-use crate::kernel::batch_contains;
 use crate::packed::Packed;
 use crate::sizing;
+use lookup::Reader;
 
 /// Narrowest fingerprint: 1/16 is a rate that hardly filters.
 const MIN_WIDTH: u32 = 4;
@@ -105,8 +108,8 @@ impl FuseParams {
 
     /// Bits that a filter of `len` distinct keys takes, unless its construction has to grow the array.
     pub fn bits(&self, len: u64) -> u64 {
-        let cells = Layout::for_attempt(len, self.arity, 0, 0).cells().unwrap_or(u64::MAX);
-        cells.saturating_mul(u64::from(self.width))
+        let layout = Layout::for_attempt(len, self.arity, 0, 0);
+        layout.map_or(u64::MAX, |layout| layout.cells().saturating_mul(u64::from(self.width)))
     }
 
     /// The rate, 2^-w, however many the keys.
@@ -124,25 +127,36 @@ fn rate_of(width: u32) -> f64 {
 struct Layout {
     seed: u64,
     segment_length: u64,
-    /// Segments in which the first cell of a key may lie, S.
-    segment_count: u64,
+    /// Cells among which is the first one of a key: S L.
+    first_cells: u64,
     arity: Arity,
 }
 
 impl Layout {
-    /// Number of cells. `None` if it exceeds 64 bits, which can only be in a forged file.
-    fn cells(&self) -> Option<u64> {
-        if self.segment_count == 0 {
-            return Some(0);
+    /// `None` if the number of cells exceeds 64 bits, which can only be in a forged file.
+    fn new(seed: u64, segment_length: u64, segment_count: u64, arity: Arity) -> Option<Self> {
+        let segments = segment_count.checked_add(u64::from(arity.cells()) - 1)?;
+        segments.checked_mul(segment_length)?;
+        Some(Self { seed, segment_length, first_cells: segment_count * segment_length, arity })
+    }
+
+    /// Number of cells.
+    fn cells(&self) -> u64 {
+        if self.first_cells == 0 {
+            return 0;
         }
-        let segments = self.segment_count.checked_add(u64::from(self.arity.cells()) - 1)?;
-        segments.checked_mul(self.segment_length)
+        self.first_cells + (u64::from(self.arity.cells()) - 1) * self.segment_length
+    }
+
+    /// Segments in which the first cell of a key may lie, S.
+    fn segment_count(&self) -> u64 {
+        self.first_cells / self.segment_length
     }
 
     /// The cells of a mixed hash, each in the segment behind the one before.
     #[inline]
     fn cells_of<const N: usize>(&self, mixed: u64) -> [u64; N] {
-        let first = fastrange(mixed, self.segment_count * self.segment_length);
+        let first = fastrange(mixed, self.first_cells);
         let offsets = [0, mixed >> OFFSET_BITS, mixed, second(mixed) >> (MAX_WIDTH - OFFSET_BITS)];
         std::array::from_fn(|i| {
             (first + i as u64 * self.segment_length) ^ (offsets[i] & (self.segment_length - 1))
@@ -169,7 +183,7 @@ fn fingerprint(mixed: u64, width: u32) -> u64 {
 
 /// A binary fuse filter: the smallest of all, made at once from all its keys and never changed.
 ///
-/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 100 ns a key.
+/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 50 ns a key.
 ///
 /// ```
 /// use ironbloom::BinaryFuse;
@@ -190,8 +204,9 @@ pub struct BinaryFuse {
 impl BinaryFuse {
     /// A filter of the keys with these hashes, in any order; a hash that comes twice counts once.
     ///
-    /// Construction takes another 19 bytes a key while it lasts, besides the filter and the hashes given. Equal input
-    /// makes equal filters. Fails only if the memory is not to be had.
+    /// Construction takes another 19 bytes a key while it lasts, besides the filter and the hashes given. The same
+    /// hashes make the same filter, whatever their order; it takes half as long again if some come twice. Fails only if
+    /// the memory is not to be had.
     pub fn from_hashes(
         hashes: &[u64],
         params: FuseParams,
@@ -225,37 +240,36 @@ impl BinaryFuse {
     }
 
     /// Might the key with this hash be here? False is certain.
-    #[inline]
+    // Left to its judgement the compiler does not inline it: 16.5 ns instead of 14.5 (10^6 keys, Zen 3, 2026-11).
+    #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.layout.arity {
-            Arity::Three => self.matches::<3>(hash),
-            Arity::Four => self.matches::<4>(hash),
+            _ if self.is_empty() => false,
+            Arity::Three => self.reader::<3>().contains(hash),
+            Arity::Four => self.contains_hash_of_four(hash),
         }
     }
 
-    #[inline]
-    fn matches<const N: usize>(&self, hash: u64) -> bool {
-        if self.is_empty() {
-            return false;
-        }
-        let mixed = mix(hash, self.layout.seed);
-        let cells = self.layout.cells_of::<N>(mixed);
-        let found = cells.into_iter().fold(0, |xor, cell| xor ^ self.cells.get(cell));
-        found == fingerprint(mixed, self.cells.width())
+    /// On its own, so that lookups with three cells are small enough to be inlined.
+    #[inline(never)]
+    fn contains_hash_of_four(&self, hash: u64) -> bool {
+        self.reader::<4>().contains(hash)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        match self.layout.arity {
+            _ if self.is_empty() => {
+                found.iter_mut().zip(hashes).for_each(|(found, _)| *found = false)
+            }
+            Arity::Three => self.reader::<3>().contains_all(hashes, found),
+            Arity::Four => self.reader::<4>().contains_all(hashes, found),
+        }
     }
 
-    /// Asks for the lines of a hash's cells.
     #[inline]
-    fn touch(&self, hash: u64) {
-        let cells = self.layout.cells_of::<4>(mix(hash, self.layout.seed));
-        for cell in &cells[..self.layout.arity.cells() as usize] {
-            self.cells.touch(*cell);
-        }
+    fn reader<const N: usize>(&self) -> Reader<'_, N> {
+        Reader::new(self.layout, &self.cells)
     }
 
     /// Number of distinct hashes it was made from.
@@ -319,6 +333,14 @@ impl Filter for BinaryFuse {
         self.contains_hash(hash)
     }
 
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
     fn size_in_bytes(&self) -> usize {
         self.size_in_bytes()
     }
@@ -326,7 +348,8 @@ impl Filter for BinaryFuse {
 
 impl Persist for BinaryFuse {
     fn encode(&self) -> Image<'_> {
-        let Layout { seed, segment_length, segment_count, arity } = self.layout;
+        let Layout { seed, segment_length, arity, .. } = self.layout;
+        let segment_count = self.layout.segment_count();
         let (width, arity) = (u64::from(self.width()), u64::from(arity.cells()));
         Image::new(Kind::Fuse, self.hash_fn, self.len, self.len)
             .params(&[seed, segment_length, segment_count, width, arity])
@@ -347,8 +370,9 @@ impl Persist for BinaryFuse {
         if !segment_length.is_power_of_two() || segment_length > 1 << OFFSET_BITS {
             return Err(invalid("segment length", segment_length));
         }
-        let layout = Layout { seed, segment_length, segment_count, arity };
-        let cells = layout.cells().ok_or(invalid("segment count", segment_count))?;
+        let layout = Layout::new(seed, segment_length, segment_count, arity)
+            .ok_or(invalid("segment count", segment_count))?;
+        let cells = layout.cells();
         if header.capacity != len {
             return Err(invalid("capacity", header.capacity));
         }
@@ -369,14 +393,14 @@ mod tests {
         for segment_length in [1, 4, 1 << OFFSET_BITS] {
             for segment_count in [1, 2, 1000] {
                 let arity = Arity::Four;
-                let layout = Layout { seed: 0, segment_length, segment_count, arity };
+                let layout = Layout::new(0, segment_length, segment_count, arity).unwrap();
                 for mixed in [0, u64::MAX].into_iter().chain((0..1000).map(mix64)) {
                     let cells = layout.cells_of::<4>(mixed);
                     let first = cells[0] / segment_length;
                     assert!(first < segment_count);
                     for (i, cell) in cells.into_iter().enumerate() {
                         assert_eq!(cell / segment_length, first + i as u64);
-                        assert!(cell < layout.cells().unwrap());
+                        assert!(cell < layout.cells());
                     }
                     assert_eq!(cells[..3], layout.cells_of::<3>(mixed));
                 }
@@ -388,7 +412,7 @@ mod tests {
     #[test]
     fn the_offsets_and_the_fingerprint_are_independent() {
         let (arity, segment_length) = (Arity::Four, 1 << OFFSET_BITS);
-        let layout = Layout { seed: 0, segment_length, segment_count: 1 << 10, arity };
+        let layout = Layout::new(0, segment_length, 1 << 10, arity).unwrap();
         let fields = |key| {
             let mixed = mix64(key);
             let cells = layout.cells_of::<4>(mixed);
@@ -436,14 +460,14 @@ mod tests {
             assert!(decode(&filter, &|params, _| params[1] = segment_length).is_err());
         }
         // As many cells as before, but in segments in which an offset would lead outside.
-        let uneven = filter.layout.cells().unwrap() / 4;
+        let uneven = filter.layout.cells() / 4;
         assert!(!uneven.is_power_of_two());
         assert_eq!(
             decode(&filter, &|params, _| params[1..3].copy_from_slice(&[uneven, 2])),
             Err(DecodeError::Invalid { what: "segment length", value: uneven })
         );
         assert!(decode(&empty, &|params, _| params[1] = 0).is_err());
-        for segment_count in [0, filter.layout.segment_count * 2, 1 << 46, 1 << 61, u64::MAX] {
+        for segment_count in [0, filter.layout.segment_count() * 2, 1 << 46, 1 << 61, u64::MAX] {
             assert!(decode(&filter, &|params, _| params[2] = segment_count).is_err());
         }
         for width in [0, 3, 16, 33, 1 << 32 | 8] {
