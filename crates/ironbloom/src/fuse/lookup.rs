@@ -60,7 +60,8 @@ impl<'a, const N: usize> Reader<'a, N> {
         question
     }
 
-    #[inline]
+    // Left to its judgement the compiler does not inline it into single lookups: 21 ns instead of 14 (Zen 3, 2026-11).
+    #[inline(always)]
     fn answer(&self, question: &Question<N>) -> bool {
         let cells = &question.cells;
         let bit = |cell: &u64| cell * u64::from(self.width);
