@@ -20,7 +20,7 @@ use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
-    AtomicWords, LINE_WORDS, batch_contains, block_of, contains_shared, for_each_prefetched,
+    AtomicWords, LINE_WORDS, block_of, contains_ahead, contains_shared, for_each_ahead,
     insert_shared, prefetch_line, set,
 };
 use crate::planned::Planned;
@@ -31,21 +31,21 @@ use crate::planned::Planned;
 pub trait Layout: Copy {
     /// Are all bits of the hash set?
     #[doc(hidden)]
-    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool;
+    fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool;
 
     /// Sets all bits of the hash. True if some were not.
     #[doc(hidden)]
-    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool;
+    fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool;
 
     /// Asks for the lines of the hash.
     #[doc(hidden)]
-    fn touch_in(&self, cells: &[AtomicU64], hash: u64);
+    fn touch_in(&self, words: &AtomicWords, hash: u64);
 
     /// [`contains_in`](Self::contains_in) for many hashes.
     #[doc(hidden)]
-    fn contains_all_in(&self, cells: &[AtomicU64], hashes: &[u64], found: &mut [bool]) {
-        let touch = |hash| self.touch_in(cells, hash);
-        batch_contains(hashes, found, touch, |hash| self.contains_in(cells, hash));
+    fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
+        let ask = |hash| self.touch_in(words, hash);
+        contains_ahead(hashes, found, ask, |hash, ()| self.contains_in(words, hash));
     }
 }
 
@@ -68,12 +68,14 @@ fn touch(cells: &[AtomicU64], word: usize) {
 
 impl Layout for BloomParams {
     #[inline]
-    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool {
+    fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
+        let cells = words.cells();
         self.contains(hash, |position| bit(cells, position))
     }
 
     #[inline]
-    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool {
+    fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool {
+        let cells = words.cells();
         self.fold(hash, self.all(), false, |new, position| {
             let (cell, bit) = cell(cells, position);
             new | set(cell, 1 << bit)
@@ -81,30 +83,32 @@ impl Layout for BloomParams {
     }
 
     #[inline]
-    fn touch_in(&self, cells: &[AtomicU64], hash: u64) {
+    fn touch_in(&self, words: &AtomicWords, hash: u64) {
+        let cells = words.cells();
         self.positions(hash, self.all(), |position| touch(cells, (position / 64) as usize));
     }
 
-    fn contains_all_in(&self, cells: &[AtomicU64], hashes: &[u64], found: &mut [bool]) {
+    fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
+        let cells = words.cells();
         let touch = |position: u64| touch(cells, (position / 64) as usize);
-        self.contains_all(hashes, found, touch, |position| bit(cells, position));
+        self.contains_all(hashes, found, false, touch, |position| bit(cells, position));
     }
 }
 
 impl Layout for BlockedBloomParams {
     #[inline]
-    fn contains_in(&self, cells: &[AtomicU64], hash: u64) -> bool {
-        contains_shared::<LINE_WORDS>(cells, self.blocks(), hash)
+    fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
+        contains_shared::<LINE_WORDS>(words, self.blocks(), hash)
     }
 
     #[inline]
-    fn insert_into(&self, cells: &[AtomicU64], hash: u64) -> bool {
-        insert_shared::<LINE_WORDS>(cells, self.blocks(), hash)
+    fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool {
+        insert_shared::<LINE_WORDS>(words, self.blocks(), hash)
     }
 
     #[inline]
-    fn touch_in(&self, cells: &[AtomicU64], hash: u64) {
-        touch(cells, LINE_WORDS * block_of::<LINE_WORDS>(hash, self.blocks()));
+    fn touch_in(&self, words: &AtomicWords, hash: u64) {
+        touch(words.cells(), LINE_WORDS * block_of::<LINE_WORDS>(hash, self.blocks()));
     }
 }
 
@@ -150,7 +154,7 @@ impl<P: Layout> Atomic<P> {
     /// Inserts a key by its hash. True if it was new; two racing inserts of one new key may both be told so.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        let new = self.params.insert_into(self.words.cells(), hash);
+        let new = self.params.insert_into(&self.words, hash);
         if new {
             self.len.fetch_add(1, Ordering::Relaxed);
         }
@@ -160,13 +164,13 @@ impl<P: Layout> Atomic<P> {
     /// Inserts many hashes, overlapping the waits for memory. Counts once, so that threads do not fight over
     /// the counter.
     pub fn insert_hashes(&self, hashes: &[u64]) {
-        let (params, cells) = (self.params, self.words.cells());
+        let (params, words) = (self.params, &self.words);
         let mut added = 0;
-        for_each_prefetched(
+        for_each_ahead(
             &mut added,
             hashes,
-            |_, hash| params.touch_in(cells, hash),
-            |added, _, hash| *added += u64::from(params.insert_into(cells, hash)),
+            |_, hash| params.touch_in(words, hash),
+            |added, _, hash, ()| *added += u64::from(params.insert_into(words, hash)),
         );
         self.len.fetch_add(added, Ordering::Relaxed);
     }
@@ -196,12 +200,12 @@ impl<P: Layout> Atomic<P> {
     /// Might the key with this hash be here? False is certain for keys whose insert happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        self.params.contains_in(self.words.cells(), hash)
+        self.params.contains_in(&self.words, hash)
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.params.contains_all_in(self.words.cells(), hashes, found);
+        self.params.contains_all_in(&self.words, hashes, found);
     }
 
     /// Removes all keys.

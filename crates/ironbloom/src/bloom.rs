@@ -24,8 +24,8 @@ use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn};
-use crate::kernel::{Words, batch_contains_in_two_steps, for_each_prefetched, prefetch};
+use crate::hash::{GROUP, HashFn, fastrange, remix};
+use crate::kernel::{Words, for_each_ahead, is_near, prefetch};
 use crate::planned::Planned;
 use crate::probe::Scheme;
 use crate::{shards, sizing};
@@ -180,6 +180,24 @@ impl BloomParams {
         self.fold(hash, probes, (), |(), position| visit(position));
     }
 
+    /// The positions of probes `start` and on, for a hash that was remixed `start` times, and that hash remixed as often
+    /// again. There may be more of them than the filter has probes.
+    #[inline(always)]
+    pub(crate) fn some_positions<const N: usize>(&self, hash: u64, start: u32) -> ([u64; N], u64) {
+        let mut x = hash;
+        let positions = std::array::from_fn(|i| {
+            let position = fastrange(x, self.range);
+            x = remix(x);
+            match self.form {
+                Form::Flat => position,
+                Form::Segmented => {
+                    (u64::from(start) + i as u64).wrapping_mul(self.range) + position
+                }
+            }
+        });
+        (positions, x)
+    }
+
     /// All probes.
     pub(crate) fn all(&self) -> Range<u32> {
         0..self.probes
@@ -210,31 +228,6 @@ impl BloomParams {
     pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
         let [first, rest] = self.steps();
         self.are_set(hash, first, &bit) && self.are_set(hash, rest, &bit)
-    }
-
-    /// [`contains`](Self::contains) for many hashes, overlapping the waits for memory; `touch` asks for the line of a
-    /// position. Only the keys that survive the first step ask for the lines of the second.
-    #[inline(always)]
-    pub(crate) fn contains_all(
-        &self,
-        hashes: &[u64],
-        found: &mut [bool],
-        touch: impl Fn(u64) + Copy,
-        bit: impl Fn(u64) -> u64 + Copy,
-    ) {
-        let [first, rest] = self.steps();
-        batch_contains_in_two_steps(
-            hashes,
-            found,
-            (
-                |hash| self.positions(hash, first.clone(), touch),
-                |hash| self.are_set(hash, first.clone(), bit),
-            ),
-            (
-                |hash| self.positions(hash, rest.clone(), touch),
-                |hash| self.are_set(hash, rest.clone(), bit),
-            ),
-        );
     }
 
     /// An error unless two filters with these parameters set the same bits for the same hash.
@@ -342,7 +335,7 @@ impl Bloom {
 
     /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        for_each_prefetched(self, hashes, Self::touch, |bloom, _, hash| {
+        for_each_ahead(self, hashes, Self::touch, |bloom, _, hash, ()| {
             bloom.insert_hash(hash);
         });
     }
@@ -414,8 +407,9 @@ impl Bloom {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        let near = is_near(&self.words);
         let touch = |position: u64| prefetch(&self.words, (position / 64) as usize);
-        self.params.contains_all(hashes, found, touch, |position| self.bit(position));
+        self.params.contains_all(hashes, found, near, touch, |position| self.bit(position));
     }
 
     /// Asks for the lines that the probes of a hash will need.

@@ -25,7 +25,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{Words, for_each_prefetched, prefetch};
+use crate::kernel::{Words, for_each_ahead, is_near, prefetch};
 use crate::sizing;
 
 const COUNTER_BITS: u64 = 4;
@@ -101,7 +101,7 @@ impl CountingBloom {
 
     /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
+        for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash);
         });
     }
@@ -143,8 +143,9 @@ impl CountingBloom {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        let near = is_near(&self.words);
         let touch = |position| prefetch(&self.words, address(position).0);
-        self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
+        self.params.contains_all(hashes, found, near, touch, |position| self.is_counted(position));
     }
 
     /// Removes a key once. False if it is certainly not there; nothing is changed then.

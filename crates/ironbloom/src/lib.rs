@@ -37,7 +37,6 @@
 //!
 //! A file of unknown kind is read as an [`AnyFilter`].
 
-mod ahead;
 pub mod any;
 pub mod atomic;
 mod bitmap;
@@ -58,6 +57,7 @@ mod probe;
 mod scalable;
 mod shards;
 pub mod sizing;
+mod steps;
 mod windowed;
 
 pub use any::AnyFilter;

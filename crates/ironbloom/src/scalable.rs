@@ -27,7 +27,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Header, Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LANES, LINE_WORDS, Words, batch_contains, for_each_prefetched};
+use crate::kernel::{LANES, LINE_WORDS, Words, contains_ahead, try_for_each_ahead};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -380,7 +380,8 @@ impl Scalable {
         self.insert_each(hashes, &mut [])
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Fails only if the memory for growing is not to be had.
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Fails only if the memory for
+    /// growing is not to be had.
     ///
     /// # Panics
     ///
@@ -399,17 +400,13 @@ impl Scalable {
     /// inserted all the same. After an error, as [`insert_hashes`](Self::insert_hashes); the entries of what was
     /// not inserted are left alone.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), ParamError> {
-        let mut outcome = Ok(());
-        for_each_prefetched(self, hashes, Self::touch, |filter, i, hash| {
-            if outcome.is_ok() {
-                match (filter.insert_hash(hash), new.get_mut(i)) {
-                    (Ok(was_new), Some(entry)) => *entry = was_new,
-                    (Ok(_), None) => {}
-                    (Err(error), _) => outcome = Err(error),
-                }
+        try_for_each_ahead(self, hashes, Self::touch, |filter, i, hash, ()| {
+            let was_new = filter.insert_hash(hash)?;
+            if let Some(entry) = new.get_mut(i) {
+                *entry = was_new;
             }
-        });
-        outcome
+            Ok(())
+        })
     }
 
     /// Might the key be here? False is certain.
@@ -429,7 +426,7 @@ impl Scalable {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        contains_ahead(hashes, found, |hash| self.touch(hash), |hash, ()| self.contains_hash(hash));
     }
 
     /// Asks for the lines of a hash in all stages.

@@ -32,7 +32,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, fastrange, remix};
-use crate::kernel::{Words, batch_contains, for_each_prefetched, prefetch};
+use crate::kernel::{Words, contains_ahead, for_each_ahead, prefetch};
 use crate::sizing::{self, MOST_SLICES, WindowShape};
 
 /// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j times [`remix`].
@@ -270,8 +270,8 @@ impl Windowed {
 
     /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
-        for_each_prefetched(self, hashes, Self::touch_young, |filter, _, hash| {
-            filter.remember(hash);
+        for_each_ahead(self, hashes, Self::touch_young, |filter, _, hash, ()| {
+            filter.remember(hash)
         });
     }
 
@@ -296,7 +296,7 @@ impl Windowed {
             filter.touch(hash);
             filter.touch_young(hash);
         };
-        for_each_prefetched(self, hashes, touch, |filter, i, hash| {
+        for_each_ahead(self, hashes, touch, |filter, i, hash, ()| {
             let was_new = filter.insert_hash(hash);
             if let Some(entry) = new.get_mut(i) {
                 *entry = was_new;
@@ -351,7 +351,7 @@ impl Windowed {
 
     /// `found[i]` tells whether `hashes[i]` might have been inserted lately. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_contains(hashes, found, |hash| self.touch(hash), |hash| self.contains_hash(hash));
+        contains_ahead(hashes, found, |hash| self.touch(hash), |hash, ()| self.contains_hash(hash));
     }
 
     /// Asks for the lines that a query is most likely to need: the first of each run it tries.

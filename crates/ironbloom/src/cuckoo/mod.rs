@@ -19,7 +19,6 @@
 //!    has changed. Throwing away the last one moved, as many implementations do, makes some *other* key disappear.
 //! 3. Fingerprints are 1 + a number in 0..2^f − 1, all equally likely, instead of mapping 0 to 1.
 
-mod batch;
 mod bucket;
 mod lanes;
 mod params;
@@ -30,9 +29,6 @@ mod semisort;
 pub use bucket::CuckooLayout;
 pub use params::CuckooParams;
 
-use std::convert::Infallible;
-
-use batch::try_for_each_place;
 use bucket::{Buckets, EMPTY, SLOTS};
 use places::{Place, Places};
 use room::make_room;
@@ -42,6 +38,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
+use crate::kernel::{contains_ahead, try_for_each_ahead};
 use crate::sizing;
 
 /// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).
@@ -102,7 +99,7 @@ impl Cuckoo {
     /// Inserts many hashes, overlapping the waits for memory. Stops at the first that is refused; by how many
     /// [`len`](Self::len) has grown tells which that is.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
-        try_for_each_place(self, hashes, Self::touch, |filter, _, place| filter.store(place))
+        try_for_each_ahead(self, hashes, Self::touch, |filter, _, _, place| filter.store(place))
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
@@ -190,12 +187,8 @@ impl Cuckoo {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        let len = hashes.len().min(found.len());
-        let touch = |filter: &&Self, hash| filter.touch(hash);
-        let Ok(()) = try_for_each_place(&mut &*self, &hashes[..len], touch, |filter, i, place| {
-            found[i] = filter.buckets.contains(place);
-            Ok::<(), Infallible>(())
-        });
+        let answer = |_, place| self.buckets.contains(place);
+        contains_ahead(hashes, found, |hash| self.touch(hash), answer);
     }
 
     /// How often the key was inserted and not removed, 0 to 8: never too low, too high at the rate of the filter.

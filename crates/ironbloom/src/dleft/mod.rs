@@ -28,13 +28,12 @@ mod stash;
 
 pub use fingerprint::DLeftParams;
 
-use crate::ahead::batch_ahead;
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LINE_BYTES, LINE_WORDS, for_each_prefetched};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, contains_ahead, try_for_each_ahead};
 use crate::packed::Packed;
 use fingerprint::Fingerprint;
 use lanes::{Lanes, words_of_a_bucket};
@@ -120,13 +119,9 @@ impl DLeft {
     /// Inserts many hashes, overlapping the waits for memory. Stops at the first that finds no room: those before
     /// it are in, it and those behind it are not, and [`len`](Self::len) has grown by the number of the former.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
-        let mut inserted = Ok(());
-        for_each_prefetched(self, hashes, Self::touch, |filter, _, hash| {
-            if inserted.is_ok() {
-                inserted = filter.insert_hash(hash);
-            }
-        });
-        inserted
+        try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
+            filter.insert_hash(hash)
+        })
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
@@ -288,7 +283,9 @@ impl DLeft {
             self.touch_buckets(&probes);
             (fingerprint, probes)
         };
-        batch_ahead(hashes, found, ask, |(fingerprint, probes)| self.keeps(*fingerprint, probes));
+        contains_ahead(hashes, found, ask, |_, (fingerprint, probes)| {
+            self.keeps(fingerprint, &probes)
+        });
     }
 
     /// Removes a key once. False if it is certainly not there; nothing is changed then.

@@ -5,8 +5,7 @@
 //! bytes one in nine does, of 2 one in 64. And cells that are bytes need no shift.
 
 use super::{Layout, MAX_WIDTH, mix, second};
-use crate::ahead::batch_ahead;
-use crate::kernel::prefetch;
+use crate::kernel::{contains_ahead, prefetch};
 use crate::packed::{NARROW_BITS as NARROW, Packed, WINDOW_BITS, byte, narrow, window};
 
 const _: () = assert!(MAX_WIDTH <= WINDOW_BITS);
@@ -37,7 +36,7 @@ impl<'a, const N: usize> Reader<'a, N> {
     }
 
     pub(super) fn contains_all(&self, hashes: &[u64], found: &mut [bool]) {
-        batch_ahead(hashes, found, |hash| self.ask(hash), |question| self.answer(question));
+        contains_ahead(hashes, found, |hash| self.ask(hash), |_, question| self.answer(&question));
     }
 
     #[inline]

@@ -4,29 +4,39 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::blocks::Kernel;
 use super::words::Words;
 
 /// [`Words`] that are only reached as atomics, until they are taken out again.
-pub(crate) struct AtomicWords(Words);
+pub struct AtomicWords {
+    words: Words,
+    /// What looks into their blocks, if they are a blocked filter's.
+    kernel: Kernel,
+}
 
 impl AtomicWords {
     pub(crate) fn from_words(mut words: Words) -> Self {
         words.to_mut(); // a map becomes memory of our own
-        Self(words)
+        Self { words, kernel: Kernel::best() }
     }
 
     pub(crate) fn into_words(self) -> Words {
-        self.0
+        self.words
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.words.clear();
+    }
+
+    #[inline]
+    pub(super) fn kernel(&self) -> Kernel {
+        self.kernel
     }
 
     /// The words as atomics.
     #[inline]
     pub(crate) fn cells(&self) -> &[AtomicU64] {
-        let start = self.0.start().as_ptr().cast();
+        let start = self.words.start().as_ptr().cast();
         // SAFETY: AtomicU64 has the size, alignment and validity of u64. The memory is ours (`from_words`), and while
         // `&self` lives nothing reaches it but through these cells: the field is private and never dereferenced.
         unsafe { std::slice::from_raw_parts(start, self.size_in_bytes() / size_of::<u64>()) }
@@ -43,7 +53,7 @@ impl AtomicWords {
     }
 
     pub(crate) fn size_in_bytes(&self) -> usize {
-        self.0.size_in_bytes()
+        self.words.size_in_bytes()
     }
 }
 

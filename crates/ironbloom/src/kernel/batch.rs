@@ -1,90 +1,78 @@
 //! The loop behind every batch call: ask memory for the lines of a later hash, then work on this one.
 //!
-//! A filter larger than the cache answers one lookup in one memory latency, but memory serves a dozen
-//! requests at a time. Touching the lines [`AHEAD`] hashes early turns latency into throughput.
+//! ```text
+//! hashes   … i          i + 1      …          i + AHEAD …
+//!              work on it                       ask for its lines, remember where they are
+//! ```
+//!
+//! A filter larger than the cache answers one lookup in one memory latency, but memory serves dozens of requests at a
+//! time. Asking early turns latency into throughput. What `ask` has found out of a hash (a block, buckets, positions)
+//! waits in a ring for its turn, so that it is computed once.
 
-/// How many hashes ahead lines are asked for. Prefetches in flight are limited by the core's line-fill
-/// buffers, 10 to 16 on x86-64; which distance is best has not been measured yet.
-const AHEAD: usize = 16;
+/// How many hashes ahead lines are asked for. Of 8, 16, 32 and 64 the best for most kinds beyond the cache; in it the
+/// distance does not matter (docs/benchmarks/kernels.md).
+const AHEAD: usize = 32;
 
-/// Hashes that take the first of two steps before the second begins: few enough to keep on the stack and in cache,
-/// many enough that the pause between steps does not matter.
-const STEP: usize = 512;
+/// Arrays up to this size are in the second-level cache of nearly every processor when they are used much: asking for
+/// their lines early is work without gain (2.9 ns a lookup without, 3.6 with; docs/benchmarks/kernels.md).
+const NEAR_BYTES: usize = 512 << 10;
 
-/// Calls `work(filter, i, hash)` for every hash in order, and `touch` for the hash a little ahead of it.
+/// Is an array so small that asking for its lines early does not pay?
+#[inline]
+pub(crate) fn is_near(words: &[u64]) -> bool {
+    size_of_val(words) <= NEAR_BYTES
+}
+
+/// Calls `work(filter, i, hash, asked)` for every hash in order until one fails. What is `asked` comes from `ask`, which
+/// is called for each hash once, a little ahead; it may be nothing where addresses are cheap to compute again.
 #[inline(always)]
-pub(crate) fn for_each_prefetched<T: ?Sized>(
+pub(crate) fn try_for_each_ahead<T: ?Sized, Q: Copy, E>(
     filter: &mut T,
     hashes: &[u64],
-    touch: impl Fn(&T, u64),
-    mut work: impl FnMut(&mut T, usize, u64),
-) {
-    for &hash in hashes.iter().take(AHEAD) {
-        touch(filter, hash);
+    ask: impl Fn(&T, u64) -> Q,
+    mut work: impl FnMut(&mut T, usize, u64, Q) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(&first) = hashes.first() else { return Ok(()) };
+    let mut ring = [ask(filter, first); AHEAD];
+    for (slot, &hash) in ring.iter_mut().zip(hashes).skip(1) {
+        *slot = ask(filter, hash);
     }
     for (i, &hash) in hashes.iter().enumerate() {
+        let slot = &mut ring[i % AHEAD];
+        let asked = *slot;
         if let Some(&later) = hashes.get(i + AHEAD) {
-            touch(filter, later);
+            *slot = ask(filter, later);
         }
-        work(filter, i, hash);
+        work(filter, i, hash, asked)?;
     }
+    Ok(())
 }
 
-/// Batch lookup: `found[i]` is `test(hashes[i])`. Surplus entries of either slice are left alone.
+/// [`try_for_each_ahead`] for work that cannot fail.
 #[inline(always)]
-pub(crate) fn batch_contains(
+pub(crate) fn for_each_ahead<T: ?Sized, Q: Copy>(
+    filter: &mut T,
     hashes: &[u64],
-    found: &mut [bool],
-    touch: impl Fn(u64),
-    test: impl Fn(u64) -> bool,
+    ask: impl Fn(&T, u64) -> Q,
+    mut work: impl FnMut(&mut T, usize, u64, Q),
 ) {
-    let len = hashes.len().min(found.len());
-    let mut nothing = ();
-    for_each_prefetched(
-        &mut nothing,
-        &hashes[..len],
-        |(), hash| touch(hash),
-        |(), i, hash| found[i] = test(hash),
-    );
+    let Ok(()) = try_for_each_ahead(filter, hashes, ask, |filter, i, hash, asked| {
+        work(filter, i, hash, asked);
+        Ok::<(), std::convert::Infallible>(())
+    });
 }
 
-/// Batch lookup of a filter that probes many lines for a key: a first step of few probes, which most keys that are not
-/// there do not survive, and a second of the others. Each step asks for the lines that it needs, and no more.
-///
-/// A step is what touches the lines of a hash, and what tests it.
+/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before. Surplus entries of either slice are left alone.
 #[inline(always)]
-pub(crate) fn batch_contains_in_two_steps(
+pub(crate) fn contains_ahead<Q: Copy>(
     hashes: &[u64],
     found: &mut [bool],
-    first: (impl Fn(u64), impl Fn(u64) -> bool),
-    second: (impl Fn(u64), impl Fn(u64) -> bool),
+    ask: impl Fn(u64) -> Q,
+    answer: impl Fn(u64, Q) -> bool,
 ) {
-    let mut survivors = [0; STEP];
-    let mut places = [0; STEP];
-    for (hashes, found) in hashes.chunks(STEP).zip(found.chunks_mut(STEP)) {
-        let hashes = &hashes[..hashes.len().min(found.len())];
-        let mut len = 0;
-        for_each_prefetched(
-            &mut len,
-            hashes,
-            |_, hash| first.0(hash),
-            |len, i, hash| {
-                let passed = first.1(hash);
-                found[i] = passed;
-                // Written always and kept if passed: no branch to mispredict.
-                (survivors[*len], places[*len]) = (hash, i);
-                *len += usize::from(passed);
-            },
-        );
-        for_each_prefetched(
-            &mut (),
-            &survivors[..len],
-            |(), hash| second.0(hash),
-            |(), i, hash| {
-                found[places[i]] = second.1(hash);
-            },
-        );
-    }
+    let hashes = &hashes[..hashes.len().min(found.len())];
+    let ask = |_: &[bool], hash| ask(hash);
+    for_each_ahead(found, hashes, ask, |found, i, hash, asked| found[i] = answer(hash, asked));
 }
 
 /// Asks for the cache line that holds `words[index]`. An index outside is ignored: prefetching is advice.
@@ -110,17 +98,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_hash_is_worked_on_once_and_in_order() {
-        for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 100] {
-            let hashes: Vec<u64> = (0..len as u64).collect();
-            let mut seen = Vec::new();
-            for_each_prefetched(
-                &mut seen,
-                &hashes,
-                |_, _| {},
-                |seen, i, hash| seen.push((i as u64, hash)),
-            );
-            assert_eq!(seen, hashes.iter().map(|&h| (h, h)).collect::<Vec<_>>());
+    fn every_hash_is_asked_and_worked_on_once_in_order_and_up_to_the_first_failure() {
+        for len in [0, 1, AHEAD - 1, AHEAD, AHEAD + 1, 5 * AHEAD + 3] {
+            let hashes: Vec<u64> = (0..len as u64).map(|i| 7 * i).collect();
+            let all: Vec<_> = hashes.iter().copied().enumerate().collect();
+            for fail_at in [0, len / 2, len] {
+                let mut seen = Vec::new();
+                let outcome = try_for_each_ahead(
+                    &mut seen,
+                    &hashes,
+                    |_, hash| hash + 1,
+                    |seen, i, hash, asked| {
+                        assert_eq!(asked, hash + 1);
+                        seen.push((i, hash));
+                        if i == fail_at { Err(i) } else { Ok(()) }
+                    },
+                );
+                assert_eq!(outcome, if fail_at < len { Err(fail_at) } else { Ok(()) });
+                assert_eq!(seen, all[..len.min(fail_at + 1)]);
+            }
         }
     }
 

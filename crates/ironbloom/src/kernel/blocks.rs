@@ -2,9 +2,10 @@
 
 use std::sync::atomic::AtomicU64;
 
+use super::atomic_words::AtomicWords;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 use super::avx2::Avx2;
-use super::batch::{batch_contains, for_each_prefetched, prefetch_line};
+use super::batch::{contains_ahead, for_each_ahead, is_near, prefetch_line};
 use super::scalar::{self, block_of};
 use super::words::Words;
 use crate::hash::fastrange;
@@ -120,28 +121,33 @@ impl<const W: usize> Blocks<W> {
     /// [`contains`](Self::contains) for many hashes.
     pub(crate) fn contains_all(&self, hashes: &[u64], found: &mut [bool]) {
         let (kernel, words): (_, &[u64]) = (self.kernel, &self.words);
-        batch_contains(
-            hashes,
-            found,
-            |hash| touch::<W>(words, self.count, hash),
-            |hash| self.contains_with(kernel, words, hash),
-        );
+        let answer = |hash| self.contains_with(kernel, words, hash);
+        if is_near(words) {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = answer(hash);
+            }
+        } else {
+            let ask = |hash| touch::<W>(words, self.count, hash);
+            contains_ahead(hashes, found, ask, |hash, ()| answer(hash));
+        }
     }
 
     /// [`insert`](Self::insert) for many hashes. Returns how many were new.
     pub(crate) fn insert_all(&mut self, hashes: &[u64]) -> u64 {
         let (kernel, count) = (self.kernel, self.count);
         let mut new = 0;
-        for_each_prefetched(
-            self.words.to_mut(),
-            hashes,
-            |words, hash| touch::<W>(words, count, hash),
-            |words, _, hash| {
-                // SAFETY: there are `count` blocks (`with_kernel`).
-                let block = unsafe { block_at_mut::<W>(words, count, hash) };
-                new += u64::from(kernel.insert(block, hash));
-            },
-        );
+        let mut insert = |words: &mut [u64], hash| {
+            // SAFETY: there are `count` blocks (`with_kernel`).
+            let block = unsafe { block_at_mut::<W>(words, count, hash) };
+            new += u64::from(kernel.insert(block, hash));
+        };
+        let words = self.words.to_mut();
+        if is_near(words) {
+            hashes.iter().for_each(|&hash| insert(words, hash));
+        } else {
+            let ask = |words: &[u64], hash| touch::<W>(words, count, hash);
+            for_each_ahead(words, hashes, ask, |words, _, hash, ()| insert(words, hash));
+        }
         new
     }
 
@@ -202,8 +208,8 @@ fn touch<const W: usize>(words: &[u64], count: u64, hash: u64) {
 ///
 /// If there are not so many blocks.
 #[inline]
-pub(crate) fn contains_shared<const W: usize>(cells: &[AtomicU64], count: u64, hash: u64) -> bool {
-    Kernel::best().contains_shared::<W>(&cells.as_chunks().0[block_of::<W>(hash, count)], hash)
+pub(crate) fn contains_shared<const W: usize>(words: &AtomicWords, count: u64, hash: u64) -> bool {
+    words.kernel().contains_shared::<W>(shared_block(words, count, hash), hash)
 }
 
 /// Sets all bits of the hash in its block. True if some were not.
@@ -212,6 +218,11 @@ pub(crate) fn contains_shared<const W: usize>(cells: &[AtomicU64], count: u64, h
 ///
 /// If there are not so many blocks.
 #[inline]
-pub(crate) fn insert_shared<const W: usize>(cells: &[AtomicU64], count: u64, hash: u64) -> bool {
-    scalar::insert_shared::<W>(&cells.as_chunks().0[block_of::<W>(hash, count)], hash)
+pub(crate) fn insert_shared<const W: usize>(words: &AtomicWords, count: u64, hash: u64) -> bool {
+    scalar::insert_shared::<W>(shared_block(words, count, hash), hash)
+}
+
+#[inline(always)]
+fn shared_block<const W: usize>(words: &AtomicWords, count: u64, hash: u64) -> &[AtomicU64; W] {
+    &words.cells().as_chunks().0[block_of::<W>(hash, count)]
 }

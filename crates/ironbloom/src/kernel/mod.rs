@@ -22,7 +22,7 @@ mod words;
 
 pub(crate) use atomic_words::{AtomicWords, set};
 pub(crate) use batch::{
-    batch_contains, batch_contains_in_two_steps, for_each_prefetched, prefetch, prefetch_line,
+    contains_ahead, for_each_ahead, is_near, prefetch, prefetch_line, try_for_each_ahead,
 };
 pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
 #[cfg(test)]

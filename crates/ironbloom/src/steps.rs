@@ -1,0 +1,130 @@
+//! Batch lookups of filters that look at many lines for a key: in steps of a few probes.
+//!
+//! ```text
+//! all hashes      ── probes 0 to 3 ──►  survivors  ── probes 4 to 7 ──►  survivors  …  found
+//! ```
+//!
+//! Each step asks only for its own lines, and only the keys that survive it take the next. Of the keys that are not there
+//! one in sixteen survives the first step, so that they cost four lines and not all.
+
+use crate::bloom::BloomParams;
+use crate::kernel::for_each_ahead;
+use crate::probe::Scheme;
+
+/// Probes of a step.
+const STEP: usize = 4;
+
+/// Hashes that take a step before the next begins: few enough to keep on the stack and in cache, many enough that the
+/// pause between steps does not matter.
+const BATCH: usize = 512;
+
+/// Keys that may still be there.
+struct Survivors {
+    /// The hash of each, remixed as often as probes were made.
+    hashes: [u64; BATCH],
+    places: [u16; BATCH],
+    len: usize,
+}
+
+impl BloomParams {
+    /// [`contains`](Self::contains) for many hashes; `touch` asks for the line of a position. If the filter is `near`,
+    /// in the cache, asking would be work without gain.
+    #[inline(always)]
+    pub(crate) fn contains_all(
+        &self,
+        hashes: &[u64],
+        found: &mut [bool],
+        near: bool,
+        touch: impl Fn(u64),
+        bit: impl Fn(u64) -> u64,
+    ) {
+        if near || self.scheme() != Scheme::Remix {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = self.contains(hash, &bit);
+            }
+            return;
+        }
+        for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+            let len = hashes.len().min(found.len());
+            let mut survivors = Survivors::all(&hashes[..len]);
+            for start in (0..self.probes()).step_by(STEP) {
+                self.step(&mut survivors, start, &touch, &bit);
+            }
+            found[..len].fill(false);
+            for &place in &survivors.places[..survivors.len] {
+                found[usize::from(place)] = true;
+            }
+        }
+    }
+
+    /// Keeps those whose probes from `start` on, [`STEP`] at most, all find a one.
+    #[inline(always)]
+    fn step(
+        &self,
+        survivors: &mut Survivors,
+        start: u32,
+        touch: impl Fn(u64),
+        bit: impl Fn(u64) -> u64,
+    ) {
+        let probes = (self.probes() - start).min(STEP as u32) as usize;
+        let ask = |_: &Survivors, hash| {
+            let (positions, next) = self.some_positions::<STEP>(hash, start);
+            positions[..probes].iter().for_each(|&position| touch(position));
+            (positions, next)
+        };
+        let asked = survivors.hashes;
+        let len = std::mem::take(&mut survivors.len);
+        for_each_ahead(survivors, &asked[..len], ask, |survivors, i, _, (positions, next)| {
+            let all = positions[..probes].iter().fold(1, |all, &position| all & bit(position));
+            survivors.keep_if(all & 1 == 1, next, i);
+        });
+    }
+}
+
+impl Survivors {
+    fn all(hashes: &[u64]) -> Self {
+        let mut all =
+            Self { hashes: [0; BATCH], places: std::array::from_fn(|i| i as u16), len: 0 };
+        all.hashes[..hashes.len()].copy_from_slice(hashes);
+        all.len = hashes.len();
+        all
+    }
+
+    /// Keeps the i-th of those before if it passed. It is written in any case and counted if kept: no branch to
+    /// mispredict. It never overwrites one that is still to come.
+    #[inline(always)]
+    fn keep_if(&mut self, passed: bool, hash: u64, i: usize) {
+        self.hashes[self.len] = hash;
+        self.places[self.len] = self.places[i];
+        self.len += usize::from(passed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::hash::mix64;
+    use crate::{Bloom, BloomParams, HashFn, Scheme};
+
+    /// Large enough not to be near, half full, and so that some hashes fall out at every step.
+    #[test]
+    fn steps_find_what_single_lookups_find() {
+        let bits = 1 << 23;
+        for probes in [1, 2, 3, 4, 5, 7, 8, 9, 20, 64] {
+            for scheme in [Scheme::Remix, Scheme::Enhanced] {
+                let params = BloomParams::for_bits(bits, probes).unwrap();
+                let params = params.with_scheme(scheme).unwrap();
+                let mut filter = Bloom::new(params, HashFn::External { id: 0 }).unwrap();
+                let keys = (bits as f64 * 0.69 / f64::from(probes)) as u64;
+                let inserted: Vec<u64> = (0..keys).map(mix64).collect();
+                filter.insert_hashes(&inserted);
+                let asked: Vec<u64> = (0..2000).map(|i| mix64(i * keys / 1000)).collect();
+                for len in [0, 1, 31, 511, 512, 513, 2000] {
+                    let mut found = vec![len % 2 == 0; len];
+                    filter.contains_hashes(&asked[..len], &mut found);
+                    let single = asked[..len].iter().map(|&hash| filter.contains_hash(hash));
+                    assert!(single.eq(found.iter().copied()), "{probes} probes, {len} hashes");
+                }
+            }
+        }
+    }
+}
