@@ -24,7 +24,7 @@ use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, fastrange, remix};
+use crate::hash::{GROUP, HashFn};
 use crate::kernel::{Words, for_each_ahead, is_near, prefetch};
 use crate::planned::Planned;
 use crate::probe::Scheme;
@@ -180,24 +180,6 @@ impl BloomParams {
         self.fold(hash, probes, (), |(), position| visit(position));
     }
 
-    /// The positions of probes `start` and on, for a hash that was remixed `start` times, and that hash remixed as often
-    /// again. There may be more of them than the filter has probes.
-    #[inline(always)]
-    pub(crate) fn some_positions<const N: usize>(&self, hash: u64, start: u32) -> ([u64; N], u64) {
-        let mut x = hash;
-        let positions = std::array::from_fn(|i| {
-            let position = fastrange(x, self.range);
-            x = remix(x);
-            match self.form {
-                Form::Flat => position,
-                Form::Segmented => {
-                    (u64::from(start) + i as u64).wrapping_mul(self.range) + position
-                }
-            }
-        });
-        (positions, x)
-    }
-
     /// All probes.
     pub(crate) fn all(&self) -> Range<u32> {
         0..self.probes
@@ -206,7 +188,7 @@ impl BloomParams {
     /// The probes that a lookup makes first, together, and the others: see [`Self::contains`]. In all filters but the
     /// smallest the border is a constant, so that the compiler knows how many come first.
     #[inline(always)]
-    fn steps(&self) -> [Range<u32>; 2] {
+    pub(crate) fn steps(&self) -> [Range<u32>; 2] {
         if self.probes >= FIRST_PROBES {
             [0..FIRST_PROBES, FIRST_PROBES..self.probes]
         } else {

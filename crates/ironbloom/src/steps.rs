@@ -1,26 +1,23 @@
-//! Batch lookups of filters that look at many lines for a key: in steps of a few probes.
+//! Batch lookups of filters that look at many lines for a key: in two steps.
 //!
 //! ```text
-//! all hashes      ── probes 0 to 3 ──►  survivors  ── probes 4 to 7 ──►  survivors  …  found
+//! all hashes  ── the first three probes ──►  survivors  ── the other probes ──►  found
 //! ```
 //!
-//! Each step asks only for its own lines, and only the keys that survive it take the next. Of the keys that are not there
-//! one in sixteen survives the first step, so that they cost four lines and not all.
+//! Each step asks only for its own lines, and only the keys that survive the first take the second. Of the keys that are
+//! not there one in eight does, so that they cost three or four lines and not all.
+
+use std::ops::Range;
 
 use crate::bloom::BloomParams;
 use crate::kernel::for_each_ahead;
-use crate::probe::Scheme;
-
-/// Probes of a step.
-const STEP: usize = 4;
 
 /// Hashes that take a step before the next begins: few enough to keep on the stack and in cache, many enough that the
 /// pause between steps does not matter.
 const BATCH: usize = 512;
 
-/// Keys that may still be there.
+/// Keys that may still be there: their hashes, and their places in the batch.
 struct Survivors {
-    /// The hash of each, remixed as often as probes were made.
     hashes: [u64; BATCH],
     places: [u16; BATCH],
     len: usize,
@@ -38,7 +35,7 @@ impl BloomParams {
         touch: impl Fn(u64),
         bit: impl Fn(u64) -> u64,
     ) {
-        if near || self.scheme() != Scheme::Remix {
+        if near {
             for (found, &hash) in found.iter_mut().zip(hashes) {
                 *found = self.contains(hash, &bit);
             }
@@ -47,8 +44,8 @@ impl BloomParams {
         for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let len = hashes.len().min(found.len());
             let mut survivors = Survivors::all(&hashes[..len]);
-            for start in (0..self.probes()).step_by(STEP) {
-                self.step(&mut survivors, start, &touch, &bit);
+            for probes in self.steps() {
+                self.step(&mut survivors, probes, &touch, &bit);
             }
             found[..len].fill(false);
             for &place in &survivors.places[..survivors.len] {
@@ -57,27 +54,25 @@ impl BloomParams {
         }
     }
 
-    /// Keeps those whose probes from `start` on, [`STEP`] at most, all find a one.
+    /// Keeps those for which all these probes find a one.
     #[inline(always)]
     fn step(
         &self,
         survivors: &mut Survivors,
-        start: u32,
+        probes: Range<u32>,
         touch: impl Fn(u64),
         bit: impl Fn(u64) -> u64,
     ) {
-        let probes = (self.probes() - start).min(STEP as u32) as usize;
-        let ask = |_: &Survivors, hash| {
-            let (positions, next) = self.some_positions::<STEP>(hash, start);
-            positions[..probes].iter().for_each(|&position| touch(position));
-            (positions, next)
-        };
         let asked = survivors.hashes;
         let len = std::mem::take(&mut survivors.len);
-        for_each_ahead(survivors, &asked[..len], ask, |survivors, i, _, (positions, next)| {
-            let all = positions[..probes].iter().fold(1, |all, &position| all & bit(position));
-            survivors.keep_if(all & 1 == 1, next, i);
-        });
+        for_each_ahead(
+            survivors,
+            &asked[..len],
+            |_, hash| self.positions(hash, probes.clone(), &touch),
+            |survivors, i, hash, ()| {
+                survivors.keep_if(self.are_set(hash, probes.clone(), &bit), hash, i);
+            },
+        );
     }
 }
 
