@@ -9,9 +9,14 @@
 //! time. Asking early turns latency into throughput. What `ask` has found out of a hash (a block, buckets, positions)
 //! waits in a ring for its turn, so that it is computed once.
 
-/// How many hashes ahead lines are asked for. Of 8, 16, 32 and 64 the best for most kinds beyond the cache; in it the
-/// distance does not matter (docs/benchmarks/kernels.md).
-const AHEAD: usize = 32;
+use std::convert::Infallible;
+
+/// How many hashes ahead lines are asked for where a hash has several of them. More requests than memory serves at a
+/// time only wait (docs/benchmarks/kernels.md).
+const AHEAD: usize = 16;
+
+/// How many hashes ahead where each has one line.
+pub(super) const AHEAD_BY_LINE: usize = 32;
 
 /// Arrays up to this size are in the second-level cache of nearly every processor when they are used much: asking for
 /// their lines early is work without gain (2.9 ns a lookup without, 3.6 with; docs/benchmarks/kernels.md).
@@ -27,6 +32,16 @@ pub(crate) fn is_near(words: &[u64]) -> bool {
 /// is called for each hash once, a little ahead; it may be nothing where addresses are cheap to compute again.
 #[inline(always)]
 pub(crate) fn try_for_each_ahead<T: ?Sized, Q: Copy, E>(
+    filter: &mut T,
+    hashes: &[u64],
+    ask: impl Fn(&T, u64) -> Q,
+    work: impl FnMut(&mut T, usize, u64, Q) -> Result<(), E>,
+) -> Result<(), E> {
+    try_for_each_so_far_ahead::<AHEAD, T, Q, E>(filter, hashes, ask, work)
+}
+
+#[inline(always)]
+fn try_for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy, E>(
     filter: &mut T,
     hashes: &[u64],
     ask: impl Fn(&T, u64) -> Q,
@@ -54,12 +69,24 @@ pub(crate) fn for_each_ahead<T: ?Sized, Q: Copy>(
     filter: &mut T,
     hashes: &[u64],
     ask: impl Fn(&T, u64) -> Q,
+    work: impl FnMut(&mut T, usize, u64, Q),
+) {
+    for_each_so_far_ahead::<AHEAD, T, Q>(filter, hashes, ask, work);
+}
+
+/// [`for_each_ahead`] at another distance.
+#[inline(always)]
+pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy>(
+    filter: &mut T,
+    hashes: &[u64],
+    ask: impl Fn(&T, u64) -> Q,
     mut work: impl FnMut(&mut T, usize, u64, Q),
 ) {
-    let Ok(()) = try_for_each_ahead(filter, hashes, ask, |filter, i, hash, asked| {
+    let work = |filter: &mut T, i, hash, asked| {
         work(filter, i, hash, asked);
-        Ok::<(), std::convert::Infallible>(())
-    });
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, Q, Infallible>(filter, hashes, ask, work);
 }
 
 /// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before. Surplus entries of either slice are left alone.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use super::atomic_words::AtomicWords;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 use super::avx2::Avx2;
-use super::batch::{contains_ahead, for_each_ahead, is_near, prefetch_line};
+use super::batch::{AHEAD_BY_LINE, for_each_so_far_ahead, is_near, prefetch_line};
 use super::scalar::{self, block_of};
 use super::words::Words;
 use crate::hash::fastrange;
@@ -128,7 +128,13 @@ impl<const W: usize> Blocks<W> {
             }
         } else {
             let ask = |hash| touch::<W>(words, self.count, hash);
-            contains_ahead(hashes, found, ask, |hash, ()| answer(hash));
+            let hashes = &hashes[..hashes.len().min(found.len())];
+            for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
+                found,
+                hashes,
+                |_, hash| ask(hash),
+                |found, i, hash, ()| found[i] = answer(hash),
+            );
         }
     }
 
@@ -146,7 +152,14 @@ impl<const W: usize> Blocks<W> {
             hashes.iter().for_each(|&hash| insert(words, hash));
         } else {
             let ask = |words: &[u64], hash| touch::<W>(words, count, hash);
-            for_each_ahead(words, hashes, ask, |words, _, hash, ()| insert(words, hash));
+            for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
+                words,
+                hashes,
+                ask,
+                |words, _, hash, ()| {
+                    insert(words, hash);
+                },
+            );
         }
         new
     }
