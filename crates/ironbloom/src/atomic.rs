@@ -21,7 +21,7 @@ use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
     AtomicWords, LINE_WORDS, block_of, contains_ahead, contains_shared, for_each_ahead,
-    insert_shared, prefetch_line, set,
+    insert_shared, is_near_for_many, prefetch_line, set,
 };
 use crate::planned::Planned;
 
@@ -78,7 +78,7 @@ impl Layout for BloomParams {
         let cells = words.cells();
         self.fold(hash, self.all(), false, |new, position| {
             let (cell, bit) = cell(cells, position);
-            new | set(cell, 1 << bit)
+            new | set(cell, bit)
         })
     }
 
@@ -91,7 +91,8 @@ impl Layout for BloomParams {
     fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
         let cells = words.cells();
         let touch = |position: u64| touch(cells, (position / 64) as usize);
-        self.contains_all(hashes, found, false, touch, |position| bit(cells, position));
+        let near = is_near_for_many(words.size_in_bytes());
+        self.contains_all(hashes, found, near, touch, |position| bit(cells, position));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{Words, for_each_ahead, is_near, prefetch};
+use crate::kernel::{Words, for_each_ahead, is_near_for_many, prefetch};
 use crate::planned::Planned;
 use crate::probe::Scheme;
 use crate::{shards, sizing};
@@ -389,7 +389,7 @@ impl Bloom {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        let near = is_near(&self.words);
+        let near = is_near_for_many(self.size_in_bytes());
         let touch = |position: u64| prefetch(&self.words, (position / 64) as usize);
         self.params.contains_all(hashes, found, near, touch, |position| self.bit(position));
     }

@@ -27,7 +27,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Header, Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LANES, LINE_WORDS, Words, contains_ahead, try_for_each_ahead};
+use crate::kernel::{LANES, LINE_WORDS, Words, try_for_each_ahead};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -202,6 +202,13 @@ impl Stage {
         match self {
             Self::Bloom(stage) => stage.contains_hash(hash),
             Self::Blocked(stage) => stage.contains_hash(hash),
+        }
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        match self {
+            Self::Bloom(stage) => stage.contains_hashes(hashes, found),
+            Self::Blocked(stage) => stage.contains_hashes(hashes, found),
         }
     }
 
@@ -426,7 +433,31 @@ impl Scalable {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        contains_ahead(hashes, found, |hash| self.touch(hash), |hash, ()| self.contains_hash(hash));
+        for (hashes, found) in hashes.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            let len = hashes.len().min(found.len());
+            self.contains_group(&hashes[..len], &mut found[..len]);
+        }
+    }
+
+    /// Asks the stages one after the other, the newest and largest first, each only for what those before have not found.
+    fn contains_group(&self, hashes: &[u64], found: &mut [bool]) {
+        let (mut asked, mut places) = ([0; GROUP], [0; GROUP]);
+        let mut len = hashes.len();
+        asked[..len].copy_from_slice(hashes);
+        places.iter_mut().enumerate().for_each(|(i, place)| *place = i);
+        found.fill(true);
+        let mut here = [false; GROUP];
+        for stage in self.stages.iter().rev() {
+            stage.contains_hashes(&asked[..len], &mut here[..len]);
+            let mut kept = 0;
+            for i in 0..len {
+                // Written always and counted if it stays: no branch to mispredict.
+                (asked[kept], places[kept]) = (asked[i], places[i]);
+                kept += usize::from(!here[i]);
+            }
+            len = kept;
+        }
+        places[..len].iter().for_each(|&place| found[place] = false);
     }
 
     /// Asks for the lines of a hash in all stages.

@@ -103,8 +103,8 @@ mod tests {
     /// Large enough not to be near, half full, and so that some hashes fall out at every step.
     #[test]
     fn steps_find_what_single_lookups_find() {
-        let bits = 1 << 23;
-        for probes in [1, 2, 3, 4, 5, 7, 8, 9, 20, 64] {
+        let bits = 1 << 26;
+        for probes in [1, 2, 3, 4, 7, 20, 64] {
             for scheme in [Scheme::Remix, Scheme::Enhanced] {
                 let params = BloomParams::for_bits(bits, probes).unwrap();
                 let params = params.with_scheme(scheme).unwrap();

@@ -22,7 +22,7 @@ mod words;
 
 pub(crate) use atomic_words::{AtomicWords, set};
 pub(crate) use batch::{
-    contains_ahead, for_each_ahead, is_near, prefetch, prefetch_line, try_for_each_ahead,
+    contains_ahead, for_each_ahead, is_near_for_many, prefetch, prefetch_line, try_for_each_ahead,
 };
 pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
 #[cfg(test)]
