@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ironbloom::atomic::{Atomic, Layout};
-use ironbloom::hash::mix64;
 use ironbloom::{
     Arity, AtomicBlockedBloom, AtomicBloom, BinaryFuse, Blocked, BlockedBloom, Bloom,
-    CountingBloom, Cuckoo, CuckooParams, DLeft, FuseParams, HashFn, Scalable, SplitBlock, Windowed,
+    CountingBloom, Cuckoo, CuckooParams, DLeft, FuseParams, HashFn, ParamError, Scalable,
+    SplitBlock, Windowed,
 };
 
 use crate::contender::{ByHash, Contender, Hashed, Make, MakeEmpty, RATE, Side, Spec};
@@ -33,8 +33,9 @@ const FILLED: [(&str, MakeEmpty); 11] = [
 pub(crate) fn all() -> Vec<Spec> {
     let filled = FILLED.map(|(name, make)| (name, Make::Empty(make)));
     let built = [
-        ("BinaryFuse 3", Make::Built { hash: mix64, build: |hashes| fuse(hashes, Arity::Three) }),
-        ("BinaryFuse 4", Make::Built { hash: mix64, build: |hashes| fuse(hashes, Arity::Four) }),
+        ("BinaryFuse 3", built(|hashes| fuse(hashes, FuseParams::for_rate(RATE)))),
+        ("BinaryFuse 3, 8 bits", built(|hashes| fuse(hashes, FuseParams::new(8, Arity::Three)))),
+        ("BinaryFuse 4", built(|hashes| fuse(hashes, four()))),
     ];
     let spec = |(name, make)| Spec { name, side: Side::Ours, batches: true, make };
     filled.into_iter().chain(built).map(spec).collect()
@@ -46,8 +47,16 @@ pub(crate) fn first_stage(n: u64) -> u64 {
     n.div_ceil(31)
 }
 
-fn fuse(hashes: &[u64], arity: Arity) -> Box<dyn Contender> {
-    let params = FuseParams::for_rate(RATE).map(|params| params.with_arity(arity));
+/// A fuse filter mixes what it is given, as xorf does: integers are given as they are.
+fn built(build: fn(&[u64]) -> Box<dyn Contender>) -> Make {
+    Make::Built { hash: |number| number, build }
+}
+
+fn four() -> Result<FuseParams, ParamError> {
+    FuseParams::for_rate(RATE).map(|params| params.with_arity(Arity::Four))
+}
+
+fn fuse(hashes: &[u64], params: Result<FuseParams, ParamError>) -> Box<dyn Contender> {
     ready(params.and_then(|params| BinaryFuse::from_hashes(hashes, params, HashFn::default())))
 }
 
@@ -242,6 +251,11 @@ impl ByHash for BinaryFuse {
 
     fn size_in_bytes(&self) -> usize {
         self.size_in_bytes()
+    }
+
+    #[inline]
+    fn of_number(number: u64) -> u64 {
+        number
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {

@@ -26,7 +26,7 @@ All filters are asked for 1 %. Times are nanoseconds per key, medians over round
 turns at the same keys, and ratios are medians of the ratios within rounds.
 
 - **Hashing** is inside the time. Integers are hashed with `mix64`, strings (28 to 31 bytes) with XXH3, alike for all that take
-  a ready hash: ours, fastbloom, sbbf-rs, qfilter, and xorf for strings (integers it mixes itself). cuckoofilter,
+  a ready hash: ours, fastbloom, sbbf-rs, qfilter, and for strings xorf and our fuse filters (which mix integers themselves). cuckoofilter,
   scalable_cuckoo_filter, bloomfilter, growable-bloom-filter, datasketches and \"fastbloom (its hasher)\" get the keys and
   hash them as they do by default.
 - **Lookups** ask for keys in random order, of which all (hit), half, or none (miss) are present. **Batches** are hashed in

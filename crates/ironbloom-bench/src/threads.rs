@@ -3,9 +3,11 @@
 //! Both halves are made before the clock starts; one thread takes them one after the other. Starting a thread is inside
 //! the time, as it would be for a user; it takes some microseconds of a turn of many milliseconds.
 
+use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
 
+use ironbloom::hash::mix64;
 use ironbloom::{AtomicBlockedBloom, AtomicBloom};
 
 use crate::contender::{ByHash, Contender, Hashed, RATE};
@@ -28,7 +30,7 @@ struct Shared {
     make: fn(u64) -> Handles,
 }
 
-const SHARED: [Shared; 3] = [
+const SHARED: [Shared; 4] = [
     Shared {
         name: "AtomicBlockedBloom",
         batches: true,
@@ -40,7 +42,29 @@ const SHARED: [Shared; 3] = [
         make: |n| handles(AtomicBloom::with_rate(n, RATE).expect("a filter that we plan")),
     },
     Shared { name: "fastbloom atomic", batches: false, make: |n| handles(fastbloom_atomic(n)) },
+    Shared { name: "no filter, hashing only", batches: false, make: |_| handles(NoFilter) },
 ];
+
+/// A yardstick: arithmetic without memory. If two threads are not twice as fast at that, the machine has not two cores
+/// to give: they share one, or others use them.
+struct NoFilter;
+
+impl ByHash for Arc<NoFilter> {
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        black_box((0..4).fold(hash, |hash, _| mix64(hash)));
+        true
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+}
 
 fn handles<F: Send + Sync + 'static>(filter: F) -> Handles
 where

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
+use crate::counter::Counter;
 use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
@@ -118,7 +119,7 @@ pub struct Atomic<P: Layout> {
     params: P,
     hash_fn: HashFn,
     words: AtomicWords,
-    len: AtomicU64,
+    len: Counter,
     planned: Planned,
 }
 
@@ -157,13 +158,12 @@ impl<P: Layout> Atomic<P> {
     pub fn insert_hash(&self, hash: u64) -> bool {
         let new = self.params.insert_into(&self.words, hash);
         if new {
-            self.len.fetch_add(1, Ordering::Relaxed);
+            self.len.add(1);
         }
         new
     }
 
-    /// Inserts many hashes, overlapping the waits for memory. Counts once, so that threads do not fight over
-    /// the counter.
+    /// Inserts many hashes, overlapping the waits for memory.
     pub fn insert_hashes(&self, hashes: &[u64]) {
         let (params, words) = (self.params, &self.words);
         let mut added = 0;
@@ -173,7 +173,7 @@ impl<P: Layout> Atomic<P> {
             |_, hash| params.touch_in(words, hash),
             |added, _, hash, ()| *added += u64::from(params.insert_into(words, hash)),
         );
-        self.len.fetch_add(added, Ordering::Relaxed);
+        self.len.add(added);
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch.
@@ -212,12 +212,12 @@ impl<P: Layout> Atomic<P> {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.words.clear();
-        *self.len.get_mut() = 0;
+        self.len = Counter::new(0);
     }
 
     /// Keys counted: inserts that were told they were new. Racing inserts of one key may count twice.
     pub fn len(&self) -> u64 {
-        self.len.load(Ordering::Relaxed)
+        self.len.get()
     }
 
     /// True if nothing was inserted.
@@ -283,7 +283,7 @@ impl AtomicBlockedBloom {
 impl From<Bloom> for AtomicBloom {
     fn from(plain: Bloom) -> Self {
         let (params, hash_fn, planned) = (plain.params(), plain.hash_fn(), plain.planned());
-        let len = plain.len().into();
+        let len = Counter::new(plain.len());
         Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len, planned }
     }
 }
@@ -298,7 +298,7 @@ impl From<AtomicBloom> for Bloom {
 impl From<BlockedBloom> for AtomicBlockedBloom {
     fn from(plain: BlockedBloom) -> Self {
         let (params, hash_fn, planned) = (plain.params(), plain.hash_fn(), plain.planned());
-        let len = plain.len().into();
+        let len = Counter::new(plain.len());
         Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len, planned }
     }
 }

@@ -258,6 +258,9 @@ impl<const WORDS: usize> Blocked<WORDS> {
         for other in &others {
             self.union_with(other).expect("made with the same shape");
         }
+        if !others.is_empty() {
+            self.len = self.recount(); // of the bits alone: which thread inserted what does not show
+        }
         Ok(())
     }
 

@@ -363,6 +363,9 @@ impl Bloom {
         for other in &others {
             self.union_with(other).expect("made with the same shape");
         }
+        if !others.is_empty() {
+            self.len = self.recount(); // of the bits alone: which thread inserted what does not show
+        }
         Ok(())
     }
 

@@ -42,6 +42,7 @@ pub mod atomic;
 mod bitmap;
 mod blocked;
 mod bloom;
+mod counter;
 mod counting;
 mod cuckoo;
 mod dleft;

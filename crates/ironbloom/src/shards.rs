@@ -8,7 +8,7 @@
 //!
 //! Each thread takes the next shard when it is done with one, so shards need not be equal in size. Threads have filters
 //! of their own, which takes as many times the memory, because bits set by atomic instructions cost several times as much
-//! (docs/benchmarks/threads.md). Who has not the memory inserts into an [`AtomicBloom`](crate::AtomicBloom) or an
+//! (docs/benchmarks/kernels.md). Who has not the memory inserts into an [`AtomicBloom`](crate::AtomicBloom) or an
 //! [`AtomicBlockedBloom`](crate::AtomicBlockedBloom) from threads of their own.
 
 use std::num::NonZeroUsize;

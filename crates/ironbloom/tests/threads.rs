@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::hashes;
@@ -76,4 +77,52 @@ fn of_racing_inserts_at_least_one_is_told_it_was_first() {
     });
     assert!(firsts.iter().all(|first| (1..=THREADS).contains(&first.load(Ordering::Relaxed))));
     assert!(keys.iter().all(|&hash| !bloom.insert_hash(hash)));
+}
+
+/// Shards of all sizes, empty ones among them.
+fn shards(keys: &[u64]) -> Vec<Vec<u64>> {
+    let (head, rest) = keys.split_at(keys.len() / 2);
+    let shards = rest.chunks(777).map(<[u64]>::to_vec);
+    shards.chain([head.to_vec(), Vec::new()]).collect()
+}
+
+/// The same bits and the same count for every number of threads beyond one.
+#[test]
+fn shards_on_several_threads_make_the_filter_of_one() {
+    let keys = hashes(1, 50_000);
+    let mut bloom = Bloom::with_rate(50_000, 0.01).unwrap();
+    let mut blocked = BlockedBloom::with_rate(50_000, 0.01).unwrap();
+    bloom.insert_hashes(&keys);
+    blocked.insert_hashes(&keys);
+    let mut counts = Vec::new();
+    for threads in [1, 2, 3, 8, 100].map(|threads| NonZeroUsize::new(threads).unwrap()) {
+        let mut other = Bloom::with_rate(50_000, 0.01).unwrap();
+        other.insert_shards(shards(&keys), threads).unwrap();
+        assert_eq!(other.fill(), bloom.fill());
+        assert!(keys.iter().all(|&key| other.contains_hash(key)));
+        let mut union = bloom.clone();
+        union.union_with(&other).unwrap();
+        assert_eq!(union.fill(), bloom.fill(), "bits that one thread does not set");
+        assert!(other.len().abs_diff(50_000) < 500, "{}", other.len());
+        counts.push(other.len());
+
+        let mut other = BlockedBloom::with_rate(50_000, 0.01).unwrap();
+        other.insert_shards(shards(&keys), threads).unwrap();
+        let mut union = blocked.clone();
+        union.union_with(&other).unwrap();
+        assert_eq!((other.fill(), union.fill()), (blocked.fill(), blocked.fill()));
+        assert!(keys.iter().all(|&key| other.contains_hash(key)));
+    }
+    assert!(counts[1..].iter().all(|count| *count == counts[1]), "{counts:?}");
+}
+
+/// What was in the filter before stays, and shards may be made one by one while threads work.
+#[test]
+fn shards_are_added_to_what_is_there() {
+    let mut filter = BlockedBloom::with_rate(10_000, 0.01).unwrap();
+    filter.insert_hashes(&hashes(1, 5000));
+    let lazy = (0..10).map(|shard| hashes(2, 5000).into_iter().skip(500 * shard).take(500));
+    filter.insert_shards(lazy, NonZeroUsize::new(3).unwrap()).unwrap();
+    let mut all = hashes(1, 5000).into_iter().chain(hashes(2, 5000));
+    assert!(all.all(|hash| filter.contains_hash(hash)));
 }

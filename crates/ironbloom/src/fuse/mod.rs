@@ -202,7 +202,8 @@ pub struct BinaryFuse {
 }
 
 impl BinaryFuse {
-    /// A filter of the keys with these hashes, in any order; a hash that comes twice counts once.
+    /// A filter of the keys with these hashes, in any order; a hash that comes twice counts once. They are mixed once more,
+    /// so integers may be given as they are if they are asked for the same way.
     ///
     /// Construction takes another 19 bytes a key while it lasts, besides the filter and the hashes given. The same
     /// hashes make the same filter, whatever their order; it takes half as long again if some come twice. Fails only if

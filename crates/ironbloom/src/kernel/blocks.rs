@@ -237,5 +237,9 @@ pub(crate) fn insert_shared<const W: usize>(words: &AtomicWords, count: u64, has
 
 #[inline(always)]
 fn shared_block<const W: usize>(words: &AtomicWords, count: u64, hash: u64) -> &[AtomicU64; W] {
-    &words.cells().as_chunks().0[block_of::<W>(hash, count)]
+    let cells = words.cells();
+    // Does not depend on the hash: a loop checks once.
+    assert!(count as usize <= cells.len() / W, "blocks out of range");
+    // SAFETY: as in `block_at`: there are `count` blocks.
+    unsafe { &*cells.as_ptr().byte_add(offset::<W>(hash, count)).cast() }
 }
