@@ -167,7 +167,7 @@ fn near_memory(table: &Table) -> Option<Bar> {
 }
 
 fn scales(scaling: &Scaling) -> Option<Bar> {
-    let ours = scaling.name != "fastbloom atomic";
+    let ours = scaling.name.starts_with("Atomic");
     let ratio = scaling.speedup().filter(|_| ours)?;
     Some(Bar {
         n: scaling.n,

@@ -1,46 +1,53 @@
-//! Build in parallel, then merge: threads (or machines) fill filters of one shape, and the union is the whole.
+//! One filter filled by several threads, two ways: filters of their own that are united, or one that they share.
 //!
-//! `cargo run -p ironbloom --example shards`
+//! `cargo run --release --example shards -- 100000000` shows which is faster here.
 
-use ironbloom::{BlockedBloom, BlockedBloomParams, HashFn};
+use std::num::NonZeroUsize;
+use std::time::Instant;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    const SHARDS: u64 = 4;
-    const KEYS: u64 = 100_000;
-    let params = BlockedBloomParams::for_rate(SHARDS * KEYS, 0.01)?;
+use ironbloom::hash::mix64;
+use ironbloom::{AtomicBlockedBloom, BlockedBloom, ParamError};
 
-    let shards = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..SHARDS)
-            .map(|shard| {
-                scope.spawn(move || {
-                    let mut filter = BlockedBloom::new(params, HashFn::default())?;
-                    for key in shard * KEYS..(shard + 1) * KEYS {
-                        filter.insert(key.to_le_bytes());
-                    }
-                    Ok::<_, ironbloom::ParamError>(filter)
-                })
-            })
-            .collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no shard panics"))
-            .collect::<Result<Vec<_>, _>>()
-    })?;
-
-    let mut whole = BlockedBloom::new(params, HashFn::default())?;
-    for shard in &shards {
-        whole.union_with(shard)?;
+fn main() -> Result<(), ParamError> {
+    let keys: u64 = std::env::args().nth(1).map_or(1_000_000, |arg| arg.parse().expect("a number"));
+    println!("{keys} keys, nanoseconds a key");
+    for threads in [1, 2] {
+        let (own, shared) = (united(keys, threads)?, shared(keys, threads as u64)?);
+        println!(
+            "{threads} threads: {own:.1} with filters of their own, {shared:.1} with one that they share"
+        );
     }
-    assert!((0..SHARDS * KEYS).all(|key| whole.contains(key.to_le_bytes())));
-    println!(
-        "{} shards of {KEYS} keys, about {:.0} keys in the union, rate {:.2} %",
-        SHARDS,
-        whole.estimate_len(),
-        100.0 * whole.estimate_rate()
-    );
-
-    // A filter of another shape does not fit, and says why.
-    let other = BlockedBloom::with_rate(10, 0.01)?;
-    println!("refused: {}", whole.union_with(&other).expect_err("shapes differ"));
     Ok(())
+}
+
+/// Shards may be anything that yields hashes: here ranges of numbers, usually files or partitions.
+fn shards(keys: u64) -> impl Iterator<Item = impl Iterator<Item = u64>> {
+    (0..64).map(move |shard| (shard * keys / 64..(shard + 1) * keys / 64).map(mix64))
+}
+
+fn united(keys: u64, threads: usize) -> Result<f64, ParamError> {
+    let mut filter = BlockedBloom::with_rate(keys, 0.01)?;
+    let start = Instant::now();
+    filter.insert_shards(shards(keys), NonZeroUsize::new(threads).expect("at least one"))?;
+    let time = start.elapsed();
+    assert!((0..1000.min(keys)).all(|key| filter.contains_hash(mix64(key))));
+    Ok(time.as_nanos() as f64 / keys as f64)
+}
+
+fn shared(keys: u64, threads: u64) -> Result<f64, ParamError> {
+    let filter = AtomicBlockedBloom::with_rate(keys, 0.01)?;
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let filter = &filter;
+            scope.spawn(move || {
+                let mine = thread * keys / threads..(thread + 1) * keys / threads;
+                let hashes: Vec<u64> = mine.map(mix64).collect();
+                filter.insert_hashes(&hashes);
+            });
+        }
+    });
+    let time = start.elapsed();
+    assert!((0..1000.min(keys)).all(|key| filter.contains_hash(mix64(key))));
+    Ok(time.as_nanos() as f64 / keys as f64)
 }
