@@ -1,12 +1,11 @@
 //! `ironbloom build`: a filter from keys.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
-use ironbloom::{AtomicBlockedBloom, AtomicBloom, BlockedBloom, Bloom, BloomParams, Scheme};
+use ironbloom::{Bloom, BloomParams, Scheme};
 
 use crate::failure::Advice;
 use crate::input::{self, InputArgs};
@@ -155,66 +154,17 @@ fn counted(filter: AnyFilter) -> (AnyFilter, u64) {
     (filter, len)
 }
 
-/// Keys go into a filter of known size as they come.
-fn stream(args: &BuildArgs, filter: AnyFilter) -> Result<AnyFilter> {
-    match filter {
-        AnyFilter::Bloom(bloom) if args.threads() > 1 => {
-            let shared = Arc::new(AtomicBloom::from(bloom));
-            let insert = {
-                let shared = Arc::clone(&shared);
-                move |hashes: &[u64]| shared.insert_hashes(hashes)
-            };
-            stream_shared(args, insert)?;
-            Ok(AnyFilter::Bloom(sole_owner(shared).into()))
-        }
-        AnyFilter::Blocked(blocked) if args.threads() > 1 => {
-            let shared = Arc::new(AtomicBlockedBloom::from(blocked));
-            let insert = {
-                let shared = Arc::clone(&shared);
-                move |hashes: &[u64]| shared.insert_hashes(hashes)
-            };
-            stream_shared(args, insert)?;
-            let blocked: BlockedBloom = sole_owner(shared).into();
-            Ok(AnyFilter::Blocked(blocked))
-        }
-        mut filter => {
-            let key_hash = args.key_hash();
-            input::for_each_block(
-                &args.input,
-                args.threads(),
-                move |keys| file::hashes(keys, key_hash),
-                |_, hashes| Ok(filter.insert_hashes(&hashes)?),
-            )?;
-            Ok(filter)
-        }
-    }
-}
-
-/// Workers insert into one shared filter: nothing is left to do in order.
-fn stream_shared(args: &BuildArgs, insert: impl Fn(&[u64]) + Send + Sync + 'static) -> Result<()> {
+/// Keys go into a filter of known size as they come, hashed by the workers and inserted in batches, in input order: the
+/// filter is the same whatever the number of threads. One thread inserts faster than another reads lines.
+fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<AnyFilter> {
     let key_hash = args.key_hash();
     input::for_each_block(
         &args.input,
         args.threads(),
-        move |keys| {
-            insert(&file::hashes(keys, key_hash)?);
-            Ok(())
-        },
-        |_, ()| Ok(()),
-    )
-}
-
-/// The workers have ended when the input has, but a thread may still be dropping its last reference.
-fn sole_owner<T>(mut shared: Arc<T>) -> T {
-    loop {
-        match Arc::try_unwrap(shared) {
-            Ok(value) => return value,
-            Err(again) => {
-                shared = again;
-                std::thread::yield_now();
-            }
-        }
-    }
+        move |keys| file::hashes(keys, key_hash),
+        |_, hashes| Ok(filter.insert_hashes(&hashes)?),
+    )?;
+    Ok(filter)
 }
 
 /// The filter is made when all keys are known: sized to them, or from a set. With it goes their number.
