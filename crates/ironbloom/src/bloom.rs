@@ -33,8 +33,7 @@ use crate::{shards, sizing};
 /// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
 
-/// Probes of the first step of a lookup. Of 2, 3 and 4 the best by a little, in and out of cache
-/// (docs/benchmarks/kernels.md).
+/// Probes of the first step of a lookup: one absent key in eight survives them. Other numbers were not compared.
 const FIRST_PROBES: u32 = 3;
 
 /// Where the probes of a key may fall.
