@@ -6,6 +6,7 @@
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
 //! blocks                the blocks of a filter, and which of the following works on them
+//! segments              the cells of a fuse filter
 //! scalar, avx2          the same functions in plain Rust, which defines what is right, and in AVX2
 //! ```
 #![allow(unsafe_code)]
@@ -16,6 +17,7 @@ mod avx2;
 mod batch;
 mod blocks;
 mod scalar;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -28,4 +30,5 @@ pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
 pub(crate) use scalar::{LANES, block_of};
+pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder};
