@@ -34,7 +34,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{HashFn, mix64, remix};
-use crate::kernel::{OFFSET_BITS, Segments};
+use crate::kernel::{OFFSET_BITS, Segments, contains_each};
 use crate::packed::Packed;
 use crate::sizing;
 use lookup::{Byte, Cell, Form, Narrow, Reader, Wide};
@@ -279,9 +279,7 @@ impl BinaryFuse {
         match (self.form, self.layout.arity) {
             (Form::Bytes, _) => self.reader::<3, _>(Byte).contains_all(hashes, found),
             (Form::Narrow, _) => self.reader::<3, _>(Narrow(width)).contains_all(hashes, found),
-            _ if self.is_empty() => {
-                found.iter_mut().zip(hashes).for_each(|(found, _)| *found = false)
-            }
+            _ if self.is_empty() => contains_each(hashes, found, |_| false),
             (_, Arity::Three) => self.reader::<3, _>(Wide(width)).contains_all(hashes, found),
             (_, Arity::Four) => self.reader::<4, _>(Wide(width)).contains_all(hashes, found),
         }
@@ -457,7 +455,9 @@ mod tests {
         };
         assert_eq!(decode(&filter, &|_, _| {}).as_ref(), Ok(&filter));
         assert_eq!(decode(&empty, &|_, _| {}).as_ref(), Ok(&empty));
-        for segment_length in [0, 3, filter.layout.segments.length() * 2, 1 << 19, 1 << 63, u64::MAX] {
+        for segment_length in
+            [0, 3, filter.layout.segments.length() * 2, 1 << 19, 1 << 63, u64::MAX]
+        {
             assert!(decode(&filter, &|params, _| params[1] = segment_length).is_err());
         }
         // As many cells as before, but in segments in which an offset would lead outside.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use super::atomic_words::AtomicWords;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 use super::avx2::Avx2;
-use super::batch::{AHEAD_BY_LINE, for_each_so_far_ahead, is_near, prefetch_line};
+use super::batch::{AHEAD_BY_LINE, contains_each, for_each_so_far_ahead, is_near, prefetch_line};
 use super::scalar::{self, block_of};
 use super::words::Words;
 use crate::hash::fastrange;
@@ -123,9 +123,7 @@ impl<const W: usize> Blocks<W> {
         let (kernel, words): (_, &[u64]) = (self.kernel, &self.words);
         let answer = |hash| self.contains_with(kernel, words, hash);
         if is_near(words) {
-            for (found, &hash) in found.iter_mut().zip(hashes) {
-                *found = answer(hash);
-            }
+            contains_each(hashes, found, answer);
         } else {
             let ask = |hash| touch::<W>(words, self.count, hash);
             let hashes = &hashes[..hashes.len().min(found.len())];

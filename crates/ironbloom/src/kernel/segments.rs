@@ -60,9 +60,7 @@ impl Segments {
     pub(crate) fn cells_of<const N: usize>(&self, mixed: u64, more: u64) -> [u64; N] {
         let first = fastrange(mixed, self.first_cells);
         let offsets = [0, mixed >> OFFSET_BITS, mixed, more];
-        std::array::from_fn(|i| {
-            (first + i as u64 * self.length) ^ (offsets[i] & (self.length - 1))
-        })
+        std::array::from_fn(|i| (first + i as u64 * self.length) ^ (offsets[i] & (self.length - 1)))
     }
 
     /// The exclusive or of a key's first three cells, which are bytes in the order of a little-endian machine.
@@ -155,9 +153,9 @@ mod tests {
                 let words: Vec<u64> = (0..len).map(mix64).collect();
                 for mixed in [0, u64::MAX].into_iter().chain((0..1000).map(mix64)) {
                     let cells = segments.cells_of::<3>(mixed, 0);
-                    let naive = cells.iter().fold(0, |xor, cell| {
-                        xor ^ window(&words, cell * u64::from(width))
-                    });
+                    let naive = cells
+                        .iter()
+                        .fold(0, |xor, cell| xor ^ window(&words, cell * u64::from(width)));
                     let unused = 64 - width;
                     let narrow = segments.xor_of_narrow(&words, width, mixed);
                     assert_eq!(narrow << unused, naive << unused);
@@ -172,9 +170,8 @@ mod tests {
 
     #[test]
     fn an_array_that_is_too_short_is_a_panic_and_not_a_read() {
-        let refused = |read: &dyn Fn()| {
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err()
-        };
+        let refused =
+            |read: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err();
         let (none, some) = (Segments::new(4, 0, 3).unwrap(), Segments::new(4, 2, 3).unwrap());
         let words = [0u64; 3]; // room for 16 cells of 8 bits and the spare word; there are 16
         some.xor_of_bytes(&words[..2], 0);
