@@ -11,9 +11,9 @@
 //! whether the key is there, which costs as much as all the probes. Beyond the cache it goes in two steps, since lines
 //! that are not needed cost time, too; of the keys that are not there, seven in eight need no more than three.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::atomic_words::set;
 use crate::hash::{fastrange, remix};
 
 /// Probes of the first step of a lookup: one absent key in eight survives them.
@@ -68,17 +68,29 @@ impl Flat {
     #[inline(always)]
     pub(crate) fn contains<W: Load>(self, words: &[W], hash: u64) -> bool {
         self.check(words.len());
-        let bit = |x: u64| {
+        if self.bits <= AT_ONCE_BITS {
+            return self.contains_at_once(words, hash);
+        }
+        let first = self.probe(words, 0..FIRST_PROBES, (hash, 1));
+        first.1 == 1 && self.probe(words, FIRST_PROBES..self.probes, first).1 == 1
+    }
+
+    /// [`contains`](Self::contains) without a branch, for `words` that have been [checked](Self::check).
+    #[inline(always)]
+    fn contains_at_once<W: Load>(self, words: &[W], hash: u64) -> bool {
+        self.probe(words, 0..self.probes, (hash, 1)).1 == 1
+    }
+
+    /// Makes these probes, in `words` that have been [checked](Self::check): x and whether all bits were ones, before and
+    /// after.
+    #[inline(always)]
+    fn probe<W: Load>(self, words: &[W], probes: Range<u32>, before: (u64, u64)) -> (u64, u64) {
+        probes.fold(before, |(x, all), _| {
             let (word, bit) = self.address(x);
             // SAFETY: there are `bits` bits, and `address` stays below them.
-            unsafe { words.get_unchecked(word) }.load() >> bit
-        };
-        let probe = |(x, all): (u64, u64)| (remix(x), all & bit(x));
-        if self.bits <= AT_ONCE_BITS {
-            return (0..self.probes).fold((hash, 1), |so_far, _| probe(so_far)).1 == 1;
-        }
-        let first = (0..FIRST_PROBES).fold((hash, 1), |so_far, _| probe(so_far));
-        first.1 == 1 && (FIRST_PROBES..self.probes).fold(first, |so_far, _| probe(so_far)).1 == 1
+            let word = unsafe { words.get_unchecked(word) }.load();
+            (remix(x), all & word >> bit)
+        })
     }
 
     /// Sets all bits of the hash. True if some were not.
@@ -103,20 +115,25 @@ impl Flat {
 
     /// Sets all bits of the hash in words that other threads write to. True if some were not.
     ///
+    /// An atomic OR lets nothing that follows begin before it is done, so lines would be waited for one after the other:
+    /// looking at all of them first fetches them together. It also tells what is new, and an OR that need not is faster.
+    ///
     /// # Panics
     ///
     /// If there are not so many bits.
     #[inline(always)]
     pub(crate) fn insert_shared(self, words: &[AtomicU64], hash: u64) -> bool {
         self.check(words.len());
-        let (mut x, mut new) = (hash, false);
-        for _ in 0..self.probes {
+        if self.contains_at_once(words, hash) {
+            return false;
+        }
+        (0..self.probes).fold(hash, |x, _| {
             let (word, bit) = self.address(x);
             // SAFETY: there are `bits` bits, and `address` stays below them.
-            new |= set(unsafe { words.get_unchecked(word) }, bit);
-            x = remix(x);
-        }
-        new
+            unsafe { words.get_unchecked(word) }.fetch_or(1 << bit, Ordering::Relaxed);
+            remix(x)
+        });
+        true
     }
 
     /// The word of a probe and the bit in it, below `bits`.
