@@ -1,0 +1,194 @@
+//! A Bloom filter of counters that do not stick: what one attribute of a parallel Bloom filter is.
+//!
+//! ```text
+//! slice j   | 0 | 3 | 15 | 0 | 1 | …          counters of four bits, one slice a hash function
+//!                     └──► surplus[position] = 99,985
+//! ```
+//!
+//! An attribute such as *size* has few values, and each counter of "large" is counted up by every large row: 10^5 rows of
+//! three sizes need 16 bits. Counters so wide would cost four times as much, and for nothing in all other places. So a
+//! counter has four bits, and 15 means "15 and what the surplus says": a table of those positions that need more. There
+//! are at most a fifteenth as many as counter increments, and most often none. Nothing sticks, every removal is exact.
+
+use super::tally::Tally;
+use crate::bloom::{BloomParams, Form};
+use crate::error::{DecodeError, ParamError};
+use crate::format::native::{Image, Sections};
+use crate::packed::Packed;
+
+const COUNTER_BITS: u32 = 4;
+
+/// The greatest count of a counter itself.
+const MOST: u64 = 15;
+
+/// See the module header.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Counters {
+    params: BloomParams,
+    counters: Packed,
+    surplus: Tally,
+}
+
+/// Bits of a position.
+fn position_bits(params: &BloomParams) -> u32 {
+    (u64::BITS - (params.bits() - 1).leading_zeros()).max(1)
+}
+
+impl Counters {
+    /// All zero. In slices, so that the probes of one hash never fall on one counter.
+    pub(super) fn new(params: BloomParams) -> Result<Self, ParamError> {
+        debug_assert_eq!(params.form(), Form::Segmented);
+        let counters = Packed::zeroed(params.bits(), COUNTER_BITS)?;
+        Ok(Self { params, counters, surplus: Tally::new(position_bits(&params))? })
+    }
+
+    pub(super) fn params(&self) -> BloomParams {
+        self.params
+    }
+
+    pub(super) fn contains(&self, hash: u64) -> bool {
+        self.params.contains(hash, |position| u64::from(self.counters.get(position) != 0))
+    }
+
+    /// Counts a hash. An error means that the memory was not to be had, and that nothing is counted.
+    pub(super) fn insert(&mut self, hash: u64) -> Result<(), ParamError> {
+        let positions = self.positions(hash);
+        let (full, others): (Vec<u64>, Vec<u64>) =
+            positions.into_iter().partition(|&position| self.counters.get(position) == MOST);
+        for (i, &position) in full.iter().enumerate() {
+            if let Err(error) = self.surplus.add(position) {
+                for &position in &full[..i] {
+                    self.surplus.remove(position);
+                }
+                return Err(error);
+            }
+        }
+        for position in others {
+            self.counters.set(position, self.counters.get(position) + 1);
+        }
+        Ok(())
+    }
+
+    /// Counts out a hash that is [contained](Self::contains).
+    pub(super) fn remove(&mut self, hash: u64) {
+        for position in self.positions(hash) {
+            let count = self.counters.get(position);
+            if count < MOST || !self.surplus.remove(position) {
+                self.counters.set(position, count.saturating_sub(1));
+            }
+        }
+    }
+
+    fn positions(&self, hash: u64) -> Vec<u64> {
+        let mut positions = Vec::with_capacity(self.params.probes() as usize);
+        self.params.positions(hash, self.params.all(), |position| positions.push(position));
+        positions
+    }
+
+    /// The hash values of the q functions, each in 0..m: where the probes fall in their slices.
+    pub(super) fn values(params: &BloomParams, hash: u64) -> impl Iterator<Item = u64> {
+        let slice = params.bits() / u64::from(params.probes());
+        let mut values = Vec::with_capacity(params.probes() as usize);
+        params.positions(hash, params.all(), |position| values.push(position));
+        values.into_iter().enumerate().map(move |(j, position)| position - j as u64 * slice)
+    }
+
+    /// Fraction of the counters above 0.
+    pub(super) fn fill(&self) -> f64 {
+        // The lowest bit of every counter tells whether one of its four bits is set.
+        const LOWEST: u64 = 0x1111_1111_1111_1111;
+        let used = |word: &u64| (word | word >> 1 | word >> 2 | word >> 3) & LOWEST;
+        let words = self.counters.words().iter();
+        let sum: u64 = words.map(|word| u64::from(used(word).count_ones())).sum();
+        sum as f64 / self.params.bits() as f64
+    }
+
+    /// Counters whose count is above 15.
+    pub(super) fn surpluses(&self) -> u64 {
+        self.surplus.distinct()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.counters.clear();
+        self.surplus.clear();
+    }
+
+    pub(super) fn size_in_bytes(&self) -> usize {
+        self.counters.words().size_in_bytes() + self.surplus.size_in_bytes()
+    }
+
+    /// What a file has to say beyond the parameters: the shape of the surplus.
+    pub(super) fn shape(&self) -> [u64; 3] {
+        self.surplus.shape()
+    }
+
+    pub(super) fn append_to<'a>(&'a self, image: Image<'a>) -> Image<'a> {
+        self.surplus.append_to(image.section(self.counters.words()))
+    }
+
+    /// The next counters of a file.
+    pub(super) fn decode(
+        params: BloomParams,
+        shape: [u64; 3],
+        sections: &mut Sections,
+    ) -> Result<Self, DecodeError> {
+        let bits = Packed::bits_for(params.bits(), COUNTER_BITS)
+            .ok_or(DecodeError::Invalid { what: "number of counters", value: params.bits() })?;
+        let counters = Packed::from_words(sections.take_bits(bits)?, COUNTER_BITS);
+        let surplus = Tally::decode(shape, position_bits(&params), sections)?;
+        // A surplus beside a counter that is not full would never be counted out.
+        let stray = |&key: &u64| key >= params.bits() || counters.get(key) != MOST;
+        if let Some(value) = surplus.keys().find(stray) {
+            return Err(DecodeError::Invalid { what: "surplus", value });
+        }
+        Ok(Self { params, counters, surplus })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    fn counters() -> Counters {
+        Counters::new(BloomParams::for_bits(700, 7).unwrap().segmented()).unwrap()
+    }
+
+    #[test]
+    fn a_popular_value_is_counted_out_to_zero() {
+        let mut counters = counters();
+        let (popular, other) = (mix64(1), mix64(2));
+        counters.insert(other).unwrap();
+        let before = counters.clone();
+        for _ in 0..100_000 {
+            counters.insert(popular).unwrap();
+        }
+        assert_eq!(counters.surpluses(), 7);
+        for _ in 0..100_000 {
+            assert!(counters.contains(popular));
+            counters.remove(popular);
+        }
+        assert!(!counters.contains(popular) && counters.contains(other));
+        assert_eq!((counters.counters, counters.surplus.distinct()), (before.counters, 0));
+    }
+
+    #[test]
+    fn values_are_the_positions_inside_the_slices() {
+        let params = BloomParams::for_bits(700, 7).unwrap().segmented();
+        for hash in (0..100).map(mix64) {
+            let values: Vec<u64> = Counters::values(&params, hash).collect();
+            assert!(values.len() == 7 && values.iter().all(|&value| value < 100));
+        }
+    }
+
+    #[test]
+    fn the_fill_counts_what_is_above_zero() {
+        let mut counters = counters();
+        assert_eq!(counters.fill(), 0.0);
+        counters.insert(mix64(1)).unwrap();
+        counters.insert(mix64(1)).unwrap();
+        assert_eq!(counters.fill(), 0.01);
+        counters.clear();
+        assert_eq!(counters.fill(), 0.0);
+    }
+}
