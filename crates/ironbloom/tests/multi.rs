@@ -366,17 +366,20 @@ fn reproduce(counters: u64, table: [[f64; 3]; 4]) {
             let mut filter = VerifiedBloom::new(values, weights, Check::Table).unwrap();
             data.fill(&mut filter);
             let what = format!("{attributes} attributes, {weights:?}");
-            // As many queries as give 5 sigma to the tolerance of the rarest: 0.064 % and 15 %.
-            let queries = if weights == Weights::Halving { 2_000_000 } else { 200_000 };
+            // Hits for 3.8 sigma in the tolerance of the rarest: 0.064 % of 10^6, and 15 %.
+            let rare = weights == Weights::Halving && counters > 5 * ROWS;
+            let queries = if rare { 1_000_000 } else { 200_000 };
             let found = data.cross_rate(&filter, queries);
             within(found, law(ROWS, counters, attributes as u32, PROBES), tolerance, &what);
+            // The printed number was counted in 2·10^5 queries: three sigma of that, where it is more.
+            let tolerance = tolerance.max(3.0 / (printed * 200_000.0f64).sqrt());
             within(found, printed, tolerance, &what);
             if weights == Weights::Equal {
                 let plain = data.cross_rate(filter.values(), 1000);
                 assert_eq!(plain, 1.0, "a parallel filter alone says yes to all");
-                // 4.5 sigma for 10^5 rows, and what the approximation is off.
+                // Five sigma for 1.7 % of 10^5 rows.
                 let swapped = data.swap_rate(&filter, Data::hashed);
-                within(swapped, found, 0.1, &format!("{what}, swapped"));
+                within(swapped, found, 0.12, &format!("{what}, swapped"));
             }
         }
     }
@@ -487,4 +490,38 @@ fn values_that_only_another_program_can_hash_are_refused() {
     assert_eq!(joint.contains(&[Some("large")]), Err(RowError::External { id: 7 }));
     joint.insert_hashed(&[mix64(1)]).unwrap();
     assert!(contains_row(&joint, &[mix64(1)]));
+}
+
+// --------------------------------------------------------------------------------------------------------------- files
+
+/// Loaded and mapped, a filter is what it was, and goes on as if it had never left.
+#[test]
+fn filters_of_rows_survive_their_files() {
+    fn check<F: MultiFilter + Persist + Clone + PartialEq + std::fmt::Debug>(mut filter: F) {
+        let row = |i: u64| [mix64(i % 3), mix64(i << 32)];
+        for i in 0..1000 {
+            filter.insert_hashed(&row(i % 900)).unwrap();
+        }
+        assert_eq!(F::from_bytes(&filter.to_bytes()).as_ref(), Ok(&filter));
+        let path = std::env::temp_dir().join(format!("ironbloom-rows-{}.ibf", std::process::id()));
+        filter.save(&path).unwrap();
+        let mapped = F::map(&path).unwrap();
+        assert_eq!((&F::load(&path).unwrap(), &mapped), (&filter, &filter));
+        let mut changed = mapped.clone(); // the first change copies
+        for i in 0..1000 {
+            assert!(changed.remove_hashed(&row(i % 900)).unwrap());
+        }
+        assert!(changed.is_empty() && !contains_row(&changed, &row(1)));
+        assert!(contains_row(&mapped, &row(1)));
+        assert_eq!(mapped.attributes().names(), ["größe", "color"]);
+        let any = AnyFilter::load(&path).unwrap();
+        assert_eq!(any.as_multi().unwrap().len(), 1000);
+        assert!(any.key_hash().of(b"key").is_err());
+        std::fs::remove_file(path).unwrap();
+    }
+    let attributes = || Attributes::new(["größe", "color"], HashFn::Xxh3 { seed: 9 }).unwrap();
+    let params = CuckooParams::packed_for_rate(900, 0.01).unwrap();
+    check(parallel(900, 1300, attributes()));
+    check(Joint::new(params, attributes()).unwrap());
+    check(Joint::new_partial(params, attributes()).unwrap());
 }

@@ -42,19 +42,19 @@ impl Counters {
         Ok(Self { params, counters, surplus: Tally::new(position_bits(&params))? })
     }
 
-    pub(super) fn params(&self) -> BloomParams {
-        self.params
-    }
-
     pub(super) fn contains(&self, hash: u64) -> bool {
         self.params.contains(hash, |position| u64::from(self.counters.get(position) != 0))
     }
 
     /// Counts a hash. An error means that the memory was not to be had, and that nothing is counted.
     pub(super) fn insert(&mut self, hash: u64) -> Result<(), ParamError> {
-        let positions = self.positions(hash);
-        let (full, others): (Vec<u64>, Vec<u64>) =
-            positions.into_iter().partition(|&position| self.counters.get(position) == MOST);
+        let (params, counters) = (self.params, &mut self.counters);
+        let mut full = Vec::new(); // takes no memory while nothing is popular
+        params.positions(hash, params.all(), |position| {
+            if counters.get(position) == MOST {
+                full.push(position);
+            }
+        });
         for (i, &position) in full.iter().enumerate() {
             if let Err(error) = self.surplus.add(position) {
                 for &position in &full[..i] {
@@ -63,34 +63,24 @@ impl Counters {
                 return Err(error);
             }
         }
-        for position in others {
-            self.counters.set(position, self.counters.get(position) + 1);
-        }
+        params.positions(hash, params.all(), |position| {
+            let count = counters.get(position);
+            if count < MOST {
+                counters.set(position, count + 1);
+            }
+        });
         Ok(())
     }
 
     /// Counts out a hash that is [contained](Self::contains).
     pub(super) fn remove(&mut self, hash: u64) {
-        for position in self.positions(hash) {
-            let count = self.counters.get(position);
-            if count < MOST || !self.surplus.remove(position) {
-                self.counters.set(position, count.saturating_sub(1));
+        let (params, counters, surplus) = (self.params, &mut self.counters, &mut self.surplus);
+        params.positions(hash, params.all(), |position| {
+            let count = counters.get(position);
+            if count < MOST || !surplus.remove(position) {
+                counters.set(position, count.saturating_sub(1));
             }
-        }
-    }
-
-    fn positions(&self, hash: u64) -> Vec<u64> {
-        let mut positions = Vec::with_capacity(self.params.probes() as usize);
-        self.params.positions(hash, self.params.all(), |position| positions.push(position));
-        positions
-    }
-
-    /// The hash values of the q functions, each in 0..m: where the probes fall in their slices.
-    pub(super) fn values(params: &BloomParams, hash: u64) -> impl Iterator<Item = u64> {
-        let slice = params.bits() / u64::from(params.probes());
-        let mut values = Vec::with_capacity(params.probes() as usize);
-        params.positions(hash, params.all(), |position| values.push(position));
-        values.into_iter().enumerate().map(move |(j, position)| position - j as u64 * slice)
+        });
     }
 
     /// Fraction of the counters above 0.
@@ -170,15 +160,6 @@ mod tests {
         }
         assert!(!counters.contains(popular) && counters.contains(other));
         assert_eq!((counters.counters, counters.surplus.distinct()), (before.counters, 0));
-    }
-
-    #[test]
-    fn values_are_the_positions_inside_the_slices() {
-        let params = BloomParams::for_bits(700, 7).unwrap().segmented();
-        for hash in (0..100).map(mix64) {
-            let values: Vec<u64> = Counters::values(&params, hash).collect();
-            assert!(values.len() == 7 && values.iter().all(|&value| value < 100));
-        }
     }
 
     #[test]

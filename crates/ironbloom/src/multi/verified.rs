@@ -45,16 +45,22 @@ pub enum Weights {
 }
 
 impl Weights {
-    /// The sum over one attribute. Wraps around at 64 bits, which only shapes of 2^57 counters reach.
+    /// The sum over one attribute, whose hash values H_1 … H_q are the places in its slices. Wraps around at 64 bits,
+    /// which only shapes of 2^57 counters reach.
     fn sum(self, params: &BloomParams, hash: u64) -> u64 {
         let probes = params.probes();
-        let values = (1..).zip(Counters::values(params, hash));
-        let terms = values.map(|(j, value): (u32, u64)| match self {
-            Self::Equal => value,
-            Self::Halving => value.wrapping_shl(probes - j),
-            Self::HalvingTruncated => value.checked_shr(j).unwrap_or(0),
+        let slice = params.bits() / u64::from(probes);
+        let (mut sum, mut j) = (0u64, 0);
+        params.positions(hash, params.all(), |position| {
+            let value = position - u64::from(j) * slice;
+            j += 1;
+            sum = sum.wrapping_add(match self {
+                Self::Equal => value,
+                Self::Halving => value.wrapping_shl(probes - j),
+                Self::HalvingTruncated => value.checked_shr(j).unwrap_or(0),
+            });
         });
-        terms.fold(0, u64::wrapping_add)
+        sum
     }
 
     /// Bits that every sum over this many attributes fits.
@@ -167,8 +173,11 @@ impl VerifiedBloom {
 
     /// The number of a row, v.
     pub fn number(&self, row: &[u64]) -> u64 {
-        let params = self.values.params();
-        row.iter().fold(0, |sum, &hash| sum.wrapping_add(self.weights.sum(&params, hash)))
+        row.iter().fold(0, |sum, &hash| self.sum_with(sum, hash))
+    }
+
+    fn sum_with(&self, sum: u64, hash: u64) -> u64 {
+        sum.wrapping_add(self.weights.sum(&self.values.params(), hash))
     }
 }
 
@@ -191,8 +200,9 @@ impl MultiFilter for VerifiedBloom {
         if !self.values.contains_hashed(query)? {
             return Ok(false);
         }
-        let row: Option<Vec<u64>> = query.iter().copied().collect();
-        Ok(row.is_none_or(|row| self.numbers.contains(self.number(&row))))
+        let mut row = query.iter().copied();
+        let number: Option<u64> = row.try_fold(0, |sum, hash| Some(self.sum_with(sum, hash?)));
+        Ok(number.is_none_or(|number| self.numbers.contains(number)))
     }
 
     fn remove_hashed(&mut self, row: &[u64]) -> Result<bool, RowError> {
@@ -213,5 +223,31 @@ impl MultiFilter for VerifiedBloom {
                 Numbers::Table(table) => table.size_in_bytes(),
                 Numbers::Bloom(counters) => counters.size_in_bytes(),
             }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    /// The sums of one hash beside those written down as in the seed.
+    #[test]
+    fn sums_are_those_of_the_seed() {
+        let params = BloomParams::for_bits(700, 7).unwrap().segmented();
+        for hash in (0..100).map(mix64) {
+            let mut values = Vec::new();
+            params.positions(hash, params.all(), |position| values.push(position % 100));
+            let weighted = |j: usize| values[j] as f64 / 2f64.powi(j as i32 + 1);
+            let exact = (0..7).map(weighted).sum::<f64>() * 128.0;
+            let truncated = (0..7).map(|j| weighted(j).floor()).sum::<f64>();
+            assert_eq!(Weights::Equal.sum(&params, hash), values.iter().sum::<u64>());
+            assert_eq!(Weights::Halving.sum(&params, hash), exact as u64);
+            assert_eq!(Weights::HalvingTruncated.sum(&params, hash), truncated as u64);
+            for weights in [Weights::Equal, Weights::Halving, Weights::HalvingTruncated] {
+                let bits = weights.bits(&params, 3);
+                assert!((8..20).contains(&bits) && 3 * weights.sum(&params, hash) < 1 << bits);
+            }
+        }
     }
 }
