@@ -19,6 +19,7 @@ mod plot;
 mod progress;
 mod remove;
 mod report;
+mod rows;
 mod shell;
 mod verify;
 

@@ -3,6 +3,7 @@
 //! Each experiment is a file, prints what it does, a table, and what to see in it. Numbers are measured here and
 //! now; what a document says is quoted beside them.
 
+mod attributes;
 mod double_hashing;
 mod integers;
 mod strings;
@@ -22,7 +23,7 @@ use crate::{Outcome, output};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ironbloom demo                      all four, less than a minute
+  ironbloom demo                      all five, less than a minute
   ironbloom demo variants --json      one of them, for a program")]
 pub(crate) struct DemoArgs {
     /// The experiments to run [default: all]
@@ -44,6 +45,8 @@ enum Experiment {
     Integers,
     /// All kinds: space, time, deletion
     Variants,
+    /// Rows of two to five attributes: mixed-up rows, space, deletion
+    Attributes,
 }
 
 /// What an experiment has to show.
@@ -64,6 +67,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
             Experiment::DoubleHashing => double_hashing::run()?,
             Experiment::Integers => integers::run()?,
             Experiment::Variants => variants::run()?,
+            Experiment::Attributes => attributes::run()?,
         };
         if args.json {
             documents.push(json!({
