@@ -14,8 +14,7 @@ fn things() -> Scratch {
         let args =
             ["build", "--kind", "joint", "--rate", "1e-6", "--csv", "size,color", "-o", name];
         let args = args.into_iter().chain(partial).chain(["things.csv"]);
-        let status = scratch.command(args).status().unwrap();
-        assert!(status.success());
+        assert!(scratch.command(args).output().unwrap().status.success());
     }
     scratch
 }
@@ -141,7 +140,7 @@ fn what_is_not_a_row_is_refused() {
     scratch.refuses(partial, "", "--partial is for --kind joint");
 }
 
-/// Ten thousand rows, each three times, from gzip and with any number of threads.
+/// Ten thousand rows, each three times.
 #[test]
 fn large_inputs_are_sized_to_their_distinct_rows() {
     let scratch = Scratch::new();
@@ -151,12 +150,14 @@ fn large_inputs_are_sized_to_their_distinct_rows() {
     for threads in ["1", "4"] {
         let args = ["build", "--kind", "joint", "--csv", "a,b,c", "--partial", "--rate", "0.1%"];
         let args = args.into_iter().chain(["--threads", threads, "-o", threads, "rows.csv"]);
-        assert!(scratch.command(args).status().unwrap().success());
+        assert!(scratch.command(args).output().unwrap().status.success());
     }
     assert!(scratch.read("1") == scratch.read("4"), "the number of threads changes the filter");
     let info = scratch.info("1");
     assert_eq!((info["keys"].as_u64(), info["capacity"].as_u64()), (Some(10_000), Some(10_000)));
-    assert_eq!(info["distinct_values"], "a 7, b 10,000, c 100");
+    // 24 bits are kept of a value's hash: of 10,000 values three pairs are expected to share theirs.
+    let distinct = info["distinct_values"].as_str().unwrap();
+    assert!(distinct.starts_with("a 7, b 9,99") && distinct.ends_with(", c 100"), "{distinct}");
     let found = scratch.run(["check", "1", "--count", "rows.csv"]).succeeds();
     assert_eq!(found.text(), "present  30,000\nabsent   0\n");
     let wrong: String =

@@ -122,9 +122,7 @@ impl Counters {
         shape: [u64; 3],
         sections: &mut Sections,
     ) -> Result<Self, DecodeError> {
-        let bits = Packed::bits_for(params.bits(), COUNTER_BITS)
-            .ok_or(DecodeError::Invalid { what: "number of counters", value: params.bits() })?;
-        let counters = Packed::from_words(sections.take_bits(bits)?, COUNTER_BITS);
+        let counters = sections.take_packed(params.bits(), COUNTER_BITS)?;
         let surplus = Tally::decode(shape, position_bits(&params), sections)?;
         // A surplus beside a counter that is not full would never be counted out.
         let stray = |&key: &u64| key >= params.bits() || counters.get(key) != MOST;

@@ -224,12 +224,8 @@ impl Tally {
             .into_iter()
             .find(|&width| u64::from(width) == count_bits)
             .ok_or(DecodeError::Invalid { what: "bits of a count", value: count_bits })?;
-        let mut array = |width: u32| -> Result<Packed, DecodeError> {
-            // At most 2^48 numbers of 64 bits.
-            let bits = slots * u64::from(width) + u64::from(u64::BITS);
-            Ok(Packed::from_words(sections.take_bits(bits)?, width))
-        };
-        let (keys, counts) = (array(wanted_key_bits)?, array(count_bits)?);
+        let keys = sections.take_packed(slots, wanted_key_bits)?;
+        let counts = sections.take_packed(slots, count_bits)?;
         let mut table = Self { keys, counts, slots, used: 0 };
         table.used = (0..slots).filter(|&slot| table.counts.get(slot) != 0).count() as u64;
         let wrong = |what, value| Err(DecodeError::Invalid { what, value });

@@ -42,6 +42,7 @@ use crate::bloom::count_ones_in;
 use crate::error::{DecodeError, FileError};
 use crate::hash::HashFn;
 use crate::kernel::{LINE_BYTES, LINE_WORDS, Words};
+use crate::packed::Packed;
 
 /// A filter taken apart for writing: its header and the arrays that follow each other in the payload.
 #[doc(hidden)]
@@ -131,10 +132,12 @@ impl Sections {
         Ok(section)
     }
 
-    /// The next array, of so many bits, with zeros behind them.
-    pub(crate) fn take_bits(&mut self, bits: u64) -> Result<Words, DecodeError> {
-        let section = self.take_lines(bits.div_ceil(8 * LINE_BYTES as u64))?;
-        zero_behind(section, bits)
+    /// The next array, of so many numbers of so many bits, with zeros behind them.
+    pub(crate) fn take_packed(&mut self, len: u64, width: u32) -> Result<Packed, DecodeError> {
+        let room = Packed::bits_for(len, width)
+            .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
+        let section = self.take_lines(room.div_ceil(8 * LINE_BYTES as u64))?;
+        Ok(Packed::from_words(zero_behind(section, len * u64::from(width))?, width))
     }
 
     /// `Err` if there are lines behind the last array.
