@@ -264,7 +264,7 @@ fn demo_tells_rows_from_mixtures_of_rows() {
     let scratch = Scratch::new();
     let findings = scratch.run(["demo", "attributes", "--json"]).succeeds().json();
     let records = findings[0]["results"].as_array().unwrap();
-    assert_eq!(records.len(), 4 * 5, "five structures for two to five attributes");
+    assert_eq!(records.len(), 4 * 6, "six structures for two to five attributes");
     for record in records {
         let (theory, found) = (&record["theory"], &record["false_positives"]);
         let (theory, found) = (theory.as_f64().unwrap(), found.as_f64().unwrap());

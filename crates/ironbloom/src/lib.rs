@@ -33,7 +33,7 @@
 //! | to forget old keys | [`Windowed`] | 19.7 | a few |
 //! | many threads inserting | [`AtomicBloom`], [`AtomicBlockedBloom`] | as the plain kind | |
 //! | Parquet's own | [`SplitBlock`] | 10.5 | 1 |
-//! | rows of several attributes | [`multi::Joint`] | 10.5 | 2 |
+//! | rows of several attributes | [`multi::Joint`] | 10.9 | 2 |
 //! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
 //!
 //! A file of unknown kind is read as an [`AnyFilter`].

@@ -37,9 +37,9 @@ pub(super) fn run() -> Result<Findings> {
         ),
         records,
         see: "A PBF says yes to every mixture of known values, and to every row that was removed while others have its\n\
-              values. Plain sums repair that in five rows of six; weighted ones well, if no bit of them is dropped (whole\n\
-              numbers: above 40 %). None gets better as it grows. One fingerprint of the row has a tenth of the bits, an\n\
-              error that more bits make as small as you like, and can remove."
+              values. Plain sums repair that in five rows of six; weighted ones well, but not if they are kept as whole\n\
+              numbers, as is natural in a program. None of them gets better as it grows. One fingerprint of the row takes\n\
+              a ninth of their bits or less, errs as rarely as you pay for, and forgets what is removed."
             .to_owned(),
     })
 }
@@ -93,6 +93,12 @@ fn compare(attributes: u32) -> Result<Vec<Record>> {
         measure("PBF", &data, values()?, 1.0)?,
         measure("PBF-HT, plain sum", &data, table(Weights::Equal)?, sum(sizing::sum_rate))?,
         measure("PBF-HT, weighted sum", &data, table(Weights::Halving)?, weighted)?,
+        measure(
+            "PBF-HT, weighted, whole",
+            &data,
+            table(Weights::HalvingTruncated)?,
+            sum(sizing::truncated_sum_rate),
+        )?,
         measure("PBF-BF, weighted sum", &data, bloom, either)?,
         measure("joint", &data, Joint::new(rows, names()?)?, joint_rate)?,
     ])

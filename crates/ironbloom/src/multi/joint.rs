@@ -44,7 +44,7 @@ fn joint(row: impl IntoIterator<Item = u64>) -> u64 {
     row.into_iter().fold(START, |s, hash| mix64(remix(s) ^ hash))
 }
 
-/// Is there a row with these values together? 13.7 bits a row for 0.1 %, whatever the number of attributes.
+/// Is there a row with these values together? 13.8 bits a row for 0.1 %, whatever the number of attributes.
 ///
 /// ```
 /// use ironbloom::multi::{Joint, MultiFilter};

@@ -18,7 +18,7 @@
 //!
 //! A query that leaves attributes out has no number, so only the PBF answers it, and mixes up rows.
 //!
-//! These are here to be compared with [`Joint`](super::Joint), which needs a tenth of their bits, and have no files.
+//! These are here to be compared with [`Joint`](super::Joint), which needs a ninth of their bits or less, and have no files.
 
 use super::attributes::Attributes;
 use super::counters::Counters;
