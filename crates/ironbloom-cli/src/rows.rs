@@ -45,7 +45,7 @@ pub(crate) fn for_each_block(
     columns: Vec<String>,
     attributes: &Attributes,
     threads: usize,
-    mut consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     let input = InputArgs { rows: Some(columns), ..input.clone() };
     let attributes = attributes.clone();
@@ -59,7 +59,7 @@ pub(crate) fn for_each_block(
             }
             Ok(hashes)
         },
-        |keys, hashes| consume(keys, hashes),
+        consume,
     )
 }
 

@@ -25,6 +25,7 @@ use crate::windowed::Windowed;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is the kind it is named after")]
+#[expect(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
 pub enum AnyFilter {
     Bitmap(Bitmap),
     Bloom(Bloom),

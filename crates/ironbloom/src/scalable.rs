@@ -25,9 +25,9 @@ use crate::bloom::{Bloom, BloomParams};
 use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
-use crate::format::native::{Header, Image, Parts, Persist};
+use crate::format::native::{Header, Image, Parts, Persist, Sections};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LANES, LINE_WORDS, Words, try_for_each_ahead};
+use crate::kernel::{LANES, LINE_WORDS, try_for_each_ahead};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -291,30 +291,26 @@ impl Stage {
         [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
     }
 
-    /// The stage whose words start at line `start` of the payload, and the line behind them.
+    /// The stage of a line of the table, whose words come next in the payload.
     fn decode(
         line: [u64; LINE_WORDS],
         hash_fn: HashFn,
-        payload: &Words,
-        start: usize,
-    ) -> Result<(Self, usize), DecodeError> {
+        sections: &mut Sections,
+    ) -> Result<Self, DecodeError> {
         let [kind, len, capacity, lines, a, b, c, d] = line;
         if len > capacity {
             return Err(DecodeError::Invalid { what: "stage length", value: len });
         }
-        let section = usize::try_from(lines).ok().and_then(|lines| payload.section(start, lines));
-        let words = section.ok_or(DecodeError::Invalid { what: "stage size", value: lines })?;
-        let end = start + words.len() / LINE_WORDS;
+        let words = sections.take_lines(lines)?;
         let parts = |kind| {
             let header = Header::new(kind, hash_fn, len, capacity).with_params(&[a, b, c, d]);
             Parts { header, words }
         };
-        let stage = match u16::try_from(kind).ok().and_then(Kind::from_number) {
+        Ok(match u16::try_from(kind).ok().and_then(Kind::from_number) {
             Some(Kind::Bloom) => Self::Bloom(Bloom::decode(parts(Kind::Bloom))?),
             Some(Kind::Blocked) => Self::Blocked(BlockedBloom::decode(parts(Kind::Blocked))?),
             _ => return Err(DecodeError::Invalid { what: "stage kind", value: kind }),
-        };
-        Ok((stage, end))
+        })
     }
 }
 
@@ -565,16 +561,13 @@ impl Persist for Scalable {
         if !(1..=MAX_STAGES as u64).contains(&count) {
             return Err(DecodeError::Invalid { what: "number of stages", value: count });
         }
-        let found = parts.words.size_in_bytes() as u64;
-        let mut end = count as usize;
-        let table = parts.words.get(..end * LINE_WORDS).ok_or(DecodeError::Length {
-            expected: (end * size_of::<[u64; LINE_WORDS]>()) as u64,
-            found,
-        })?;
-        let mut stages = Vec::with_capacity(end);
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        let mut sections = Sections::new(parts.words);
+        let table = sections.take_lines(count)?;
+        let mut stages = Vec::with_capacity(count as usize);
         for (i, line) in table.chunks_exact(LINE_WORDS).enumerate() {
             let line = std::array::from_fn(|i| line[i]);
-            let (stage, next) = Stage::decode(line, header.hash_fn, &parts.words, end)?;
+            let stage = Stage::decode(line, hash_fn, &mut sections)?;
             // The next stage is planned from these numbers, so bits that are really there must vouch for them.
             let capacity = stage.info().capacity;
             let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
@@ -582,15 +575,11 @@ impl Persist for Scalable {
                 return Err(DecodeError::Invalid { what: "stage capacity", value: capacity });
             }
             stages.push(stage);
-            end = next;
         }
-        let expected = (end * size_of::<[u64; LINE_WORDS]>()) as u64;
-        if expected != found {
-            return Err(DecodeError::Length { expected, found });
-        }
-        let filter = Self { params, hash_fn: header.hash_fn, stages };
-        if filter.len() != header.len {
-            return Err(DecodeError::Invalid { what: "number of keys", value: header.len });
+        sections.finish()?;
+        let filter = Self { params, hash_fn, stages };
+        if filter.len() != len {
+            return Err(DecodeError::Invalid { what: "number of keys", value: len });
         }
         Ok(filter)
     }
@@ -600,6 +589,7 @@ impl Persist for Scalable {
 mod tests {
     use super::*;
     use crate::hash::mix64;
+    use crate::kernel::Words;
 
     fn grown(kind: StageKind) -> Scalable {
         let params = ScalableParams::new(100, 0.01).unwrap().with_stages_of(kind);
