@@ -1,0 +1,231 @@
+//! Seed 000's experiment in memory: ten random columns, equality on one, two and three of them.
+//!
+//! ```text
+//! cargo run --release -p ironbloom-index --example seed                    10 M rows, 512 rows a block, 10 bits
+//! cargo run --release -p ironbloom-index --example seed -- 10M 1024 4      the small setting
+//! cargo run --release -p ironbloom-index --example seed -- growth          1 M, 10 M, 100 M rows, two columns
+//! cargo run --release -p ironbloom-index --example seed -- skew            columns that are not uniform
+//! ```
+//!
+//! Beside the index stand, in the same process and on the same columns: a signature file as PostgreSQL's `bloom` has it
+//! (80 bits a row, 2 a column), scanned whole, and one sorted array of (value, row) for each column, the stand-in of a
+//! B-tree. All three verify on the columns, and all must find the same rows.
+
+mod rivals;
+mod skew;
+mod table;
+
+use std::time::{Duration, Instant};
+
+use ironbloom_index::{Index, IndexBuilder, Params, Predicate, Value, columns_of};
+
+use rivals::{Signatures, SortedColumns};
+use table::{Random, Table};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("growth") => growth(),
+        Some("skew") => skew::run(),
+        rows => {
+            let rows = rows.map_or(Ok(10_000_000), parse_rows)?;
+            let number =
+                |i: usize, default: u32| args.get(i).map_or(Ok(default), |arg| arg.parse());
+            seed(rows, Params::new(number(1, 512)?, number(2, 10)?)?)
+        }
+    }
+}
+
+fn parse_rows(text: &str) -> Result<usize, std::num::ParseIntError> {
+    match text.strip_suffix('M') {
+        Some(millions) => Ok(millions.parse::<usize>()? * 1_000_000),
+        None => text.parse(),
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+fn build(table: &Table, params: Params) -> Result<Index, Failure> {
+    let mut builder = IndexBuilder::new(columns_of(&table.schema())?, params)?;
+    for batch in table.batches() {
+        builder.push(&batch)?;
+    }
+    Ok(builder.finish()?)
+}
+
+fn seed(rows: usize, params: Params) -> Result<(), Failure> {
+    let table = Table::random(rows, 10, 1_000_000);
+    println!("{rows} rows, 10 columns of 1,000,000 values, one thread; {params:?}\n");
+    let (index, index_time) = timed(|| build(&table, params));
+    let index = index?;
+    let (sorted, sorted_time) = timed(|| SortedColumns::build(&table));
+    let (signatures, signature_time) = timed(|| Signatures::build(&table));
+    let info = index.info();
+    let cells = (rows * 10) as f64;
+    let print = |name: &str, bytes: u64, time: Duration| {
+        let bits = 8.0 * bytes as f64 / cells;
+        println!(
+            "{name:<12} {:>8.1} MB  {bits:>6.2} bits a cell  built in {time:.2?}",
+            bytes as f64 / 1e6
+        );
+    };
+    print("index", info.bytes, index_time);
+    print("sorted", sorted.size_in_bytes(), sorted_time);
+    print("signatures", signatures.size_in_bytes(), signature_time);
+    println!(
+        "index / sorted: {:.2} of the build time\n",
+        index_time.as_secs_f64() / sorted_time.as_secs_f64()
+    );
+    for columns in 1..=3 {
+        for hit in [true, false] {
+            compare(&table, &index, &sorted, &signatures, columns, hit)?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks up the same values in all three.
+fn compare(
+    table: &Table,
+    index: &Index,
+    sorted: &SortedColumns,
+    signatures: &Signatures,
+    columns: usize,
+    hit: bool,
+) -> Result<(), Failure> {
+    let queries = queries(table, columns, 20_000, hit);
+    let (found, tally) = run_index(table, index, &queries)?;
+    let (sorted_found, sorted_time) =
+        timed(|| queries.iter().map(|query| sorted.find(query)).sum::<u64>());
+    assert_eq!(found, sorted_found, "index and sorted arrays must find the same rows");
+    let few = &queries[..20];
+    let ((scan_found, false_rows), scan_time) = timed(|| signatures.run(table, few));
+    assert_eq!(run_index(table, index, few)?.0, scan_found, "and so must the scan");
+    let each = |time: Duration, queries: usize| time.as_secs_f64() * 1e6 / queries as f64;
+    let count = queries.len() as f64;
+    println!(
+        "{columns} column{} {}  index {:>7.2} µs ({:.2} without verifying; {:>6.3} blocks)  sorted {:>6.2} µs  \
+         signatures {:>8.0} µs ({:.0} false rows)",
+        if columns == 1 { " " } else { "s" },
+        if hit { "hit " } else { "miss" },
+        each(tally.whole, queries.len()),
+        each(tally.lookup, queries.len()),
+        tally.blocks as f64 / count,
+        each(sorted_time, queries.len()),
+        each(scan_time, few.len()),
+        false_rows as f64 / few.len() as f64,
+    );
+    Ok(())
+}
+
+/// Which columns must have which values.
+pub(crate) type Query = Vec<(usize, u32)>;
+
+/// Values of a row that is there, or any values.
+fn queries(table: &Table, columns: usize, count: usize, hit: bool) -> Vec<Query> {
+    let mut random = Random::new(columns as u64 * 2 + u64::from(hit));
+    let all = table.columns.len();
+    let mut query = |_| {
+        let (row, first) =
+            (random.below(table.rows() as u64) as usize, random.below(all as u64) as usize);
+        let column = |i| (first + i * 3) % all;
+        (0..columns)
+            .map(|i| {
+                let value = if hit {
+                    table.columns[column(i)][row]
+                } else {
+                    random.below(1_000_000) as u32
+                };
+                (column(i), value)
+            })
+            .collect()
+    };
+    (0..count).map(&mut query).collect()
+}
+
+#[derive(Default)]
+pub(crate) struct Tally {
+    blocks: usize,
+    whole: Duration,
+    lookup: Duration,
+}
+
+/// Rows found by all queries. What the lookups take without verification is measured in a second round, so that the clock
+/// is not in the first.
+fn run_index(table: &Table, index: &Index, queries: &[Query]) -> Result<(u64, Tally), Failure> {
+    let predicates: Vec<Predicate> = queries.iter().map(|query| predicate(table, query)).collect();
+    let mut found = 0;
+    let mut tally = Tally::default();
+    let start = Instant::now();
+    for (query, predicate) in queries.iter().zip(&predicates) {
+        let candidates = index.candidates(predicate)?;
+        tally.blocks += candidates.blocks.len();
+        for block in &candidates.blocks {
+            found += table.count(query, block.range());
+        }
+    }
+    let whole = start.elapsed();
+    let start = Instant::now();
+    for predicate in &predicates {
+        std::hint::black_box(index.candidates(predicate)?);
+    }
+    tally.lookup = start.elapsed();
+    tally.whole = whole;
+    Ok((found, tally))
+}
+
+fn predicate(table: &Table, query: &Query) -> Predicate {
+    let eq = |&(column, value): &(usize, u32)| {
+        Predicate::Eq(table.names[column].clone(), Value::Int(value.into()))
+    };
+    match &query[..] {
+        [one] => eq(one),
+        several => Predicate::And(several.iter().map(eq).collect()),
+    }
+}
+
+fn growth() -> Result<(), Failure> {
+    for rows in [1_000_000, 10_000_000, 100_000_000] {
+        let table = Table::random(rows, 2, 1_000_000);
+        let mut index = build(&table, Params::default())?;
+        let segments = index.info().segments;
+        let (compacted, time) = timed(|| index.compact());
+        compacted?;
+        let info = index.info();
+        print!(
+            "{rows:>11} rows, {segments} segments made {} in {time:.2?}, {:.2} bits a cell:",
+            info.segments, info.columns[0].bits_per_cell
+        );
+        for hit in [true, false] {
+            let queries: Vec<Query> =
+                (0..2).flat_map(|_| two_columns(&table, 10_000, hit)).collect();
+            let (_, tally) = run_index(&table, &index, &queries)?;
+            print!(
+                "  {} {:.2} µs",
+                if hit { "hit" } else { "miss" },
+                tally.whole.as_secs_f64() * 1e6 / queries.len() as f64
+            );
+        }
+        println!();
+    }
+    Ok(())
+}
+
+fn two_columns(table: &Table, count: usize, hit: bool) -> Vec<Query> {
+    let mut random = Random::new(7);
+    (0..count)
+        .map(|_| {
+            let row = random.below(table.rows() as u64) as usize;
+            let value = |column: usize, random: &mut Random| {
+                if hit { table.columns[column][row] } else { random.below(1_000_000) as u32 }
+            };
+            (0..2).map(|column| (column, value(column, &mut random))).collect()
+        })
+        .collect()
+}

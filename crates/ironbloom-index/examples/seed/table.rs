@@ -1,0 +1,92 @@
+//! A table in memory: columns of numbers, seen as Arrow batches without a copy.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use ironbloom::hash::{fastrange, mix64};
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(mix64(seed))
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix64(self.0)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        fastrange(self.next(), n)
+    }
+}
+
+pub(crate) struct Table {
+    pub(crate) names: Vec<String>,
+    pub(crate) columns: Vec<ScalarBuffer<u32>>,
+}
+
+impl Table {
+    pub(crate) fn random(rows: usize, columns: usize, values: u64) -> Self {
+        let column = |i| {
+            let mut random = Random::new(i as u64);
+            (0..rows).map(|_| random.below(values) as u32).collect()
+        };
+        Self::new((0..columns).map(column).collect())
+    }
+
+    pub(crate) fn new(columns: Vec<Vec<u32>>) -> Self {
+        let names = (1..=columns.len()).map(|i| format!("i{i}")).collect();
+        let columns = columns.into_iter().map(|column| Buffer::from_vec(column).into()).collect();
+        Self { names, columns }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        let field = |name: &String| Field::new(name, DataType::UInt32, false);
+        Arc::new(Schema::new(self.names.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// As a reader of Parquet would hand them out.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = RecordBatch> {
+        const ROWS: usize = 8192;
+        let schema = self.schema();
+        (0..self.rows()).step_by(ROWS).map(move |start| {
+            let rows = ROWS.min(self.rows() - start);
+            let array = |column: &ScalarBuffer<u32>| {
+                Arc::new(UInt32Array::new(column.slice(start, rows), None)) as ArrayRef
+            };
+            let arrays = self.columns.iter().map(array).collect();
+            RecordBatch::try_new(schema.clone(), arrays).expect("columns of one length")
+        })
+    }
+
+    /// How many of these rows match. The first column is compared row by row without a branch; the others only where it
+    /// matches, which is rare.
+    pub(crate) fn count(&self, query: &[(usize, u32)], rows: Range<u64>) -> u64 {
+        const STEP: usize = 64;
+        let rows = rows.start as usize..rows.end as usize;
+        let (first, value) = query[0];
+        let mut count = 0;
+        for (i, chunk) in self.columns[first][rows.clone()].chunks(STEP).enumerate() {
+            if chunk.iter().fold(false, |found, &other| found | (other == value)) {
+                let start = rows.start + i * STEP;
+                count +=
+                    (start..start + chunk.len()).filter(|&row| self.is_match(query, row)).count();
+            }
+        }
+        count as u64
+    }
+
+    pub(crate) fn is_match(&self, query: &[(usize, u32)], row: usize) -> bool {
+        query.iter().all(|&(column, value)| self.columns[column][row] == value)
+    }
+}

@@ -1,0 +1,40 @@
+//! A block index over tables: which blocks of rows may hold these values?
+//!
+//! ```text
+//!  table (Parquet, CSV)                      index (.ibx)
+//!  rows 0 .. 511      block 0     a, b, c ──► column a: value ──► blocks
+//!  rows 512 .. 1023   block 1             ──► column b: value ──► blocks
+//!  …                                          …
+//!
+//!  find(a = 7 and c = "x"):   blocks of a = 7  ∩  blocks of c = "x"  ──►  only these are read and compared
+//! ```
+//!
+//! What the index says is "these blocks, and no others, may hold such a row". It is never wrong about the others. What is
+//! found is then compared on the table itself, so answers are exact.
+
+mod blocks;
+mod builder;
+mod encode;
+mod error;
+mod file;
+mod index;
+mod params;
+mod postings;
+mod predicate;
+mod query;
+mod schema;
+mod segment;
+mod slices;
+mod source;
+mod value;
+mod words;
+
+pub use builder::IndexBuilder;
+pub use encode::hash_value;
+pub use error::{Error, Part};
+pub use index::{Block, Candidates, ColumnInfo, Index, Info};
+pub use params::Params;
+pub use predicate::Predicate;
+pub use schema::{Column, Kind, columns_named, columns_of};
+pub use source::{Source, SourceMeta};
+pub use value::Value;
