@@ -12,8 +12,14 @@
 //! What the index says is "these blocks, and no others, may hold such a row". It is never wrong about the others. What is
 //! found is then compared on the table itself, so answers are exact.
 
+mod evaluate;
+mod parse;
 mod predicate;
+mod table;
 mod value;
 
+pub use evaluate::{EvaluateError, evaluate};
+pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
+pub use table::{Identity, Reads, Scan, Table, TableError};
 pub use value::Value;
