@@ -13,12 +13,14 @@
 //! found is then compared on the table itself, so answers are exact.
 
 mod evaluate;
+mod find;
 mod parse;
 mod predicate;
 mod table;
 mod value;
 
 pub use evaluate::{EvaluateError, evaluate};
+pub use find::{Candidates, Find, Match, Report};
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
 pub use table::{Identity, Reads, Scan, Table, TableError};

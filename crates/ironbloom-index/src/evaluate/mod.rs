@@ -163,6 +163,3 @@ fn unknown_unless_true(truth: BooleanArray) -> BooleanArray {
 fn find<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, EvaluateError> {
     batch.column_by_name(name).ok_or_else(|| EvaluateError::NoColumn { column: name.to_owned() })
 }
-
-#[cfg(test)]
-mod tests;

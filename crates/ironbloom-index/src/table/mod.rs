@@ -61,6 +61,15 @@ pub struct Reads {
     pub bytes: u64,
 }
 
+impl Reads {
+    /// Adds what another reading cost.
+    pub fn add(&mut self, more: Self) {
+        self.pages += more.pages;
+        self.cached_pages += more.cached_pages;
+        self.bytes += more.bytes;
+    }
+}
+
 /// An open table. See the module header.
 pub struct Table {
     path: PathBuf,
