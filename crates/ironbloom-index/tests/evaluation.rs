@@ -83,6 +83,7 @@ fn nulls_are_found_only_by_is_null() {
     let everything =
         Predicate::Range { column: x(), low: Bound::Unbounded, high: Bound::Unbounded };
     assert_eq!(rows(&everything, &batch), [0, 2]);
+    assert_eq!(rows(&not(Predicate::In(x(), vec![])), &batch), [0, 1, 2]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Layout {
             .set_statistics_enabled(statistics)
             .set_offset_index_disabled(!self.page_index)
             .set_data_page_row_count_limit(self.page_rows)
-            .set_write_batch_size(self.page_rows.min(64))
+            .set_write_batch_size(self.page_rows.min(100))
             .set_max_row_group_row_count(Some(self.group_rows));
         if !self.dictionary && self.version == V2 {
             let column = |name: &str| vec![name.to_owned()].into();

@@ -197,7 +197,7 @@ pub(crate) fn predicate(random: &mut Random, batch: &RecordBatch, depth: u32) ->
 /// A comparison of this column.
 pub(crate) fn leaf(random: &mut Random, batch: &RecordBatch, column: String) -> Predicate {
     let array = batch.column_by_name(&column).unwrap();
-    let mut value = |random: &mut Random| {
+    let value = |random: &mut Random| {
         let row = random.below(batch.num_rows().max(1) as u64) as usize;
         let found = if batch.num_rows() == 0 { Value::Null } else { naive::value(array, row) };
         nudged(random, found)
@@ -207,7 +207,7 @@ pub(crate) fn leaf(random: &mut Random, batch: &RecordBatch, column: String) -> 
         2 => Predicate::In(column, (0..random.below(12)).map(|_| value(random)).collect()),
         3 => Predicate::IsNull(column),
         _ => {
-            let mut bound = |random: &mut Random| match random.below(3) {
+            let bound = |random: &mut Random| match random.below(3) {
                 0 => Bound::Unbounded,
                 1 => Bound::Included(not_null(value(random))),
                 _ => Bound::Excluded(not_null(value(random))),
