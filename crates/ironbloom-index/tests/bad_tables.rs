@@ -1,5 +1,7 @@
 //! What is no table, or not the one that was indexed, is an error that names the file; never a wrong answer, never a panic.
 
+#![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
+
 mod common;
 
 use arrow::array::{Int32Array, RecordBatch, RecordBatchOptions};
@@ -165,6 +167,32 @@ fn a_damaged_page_of_an_indexed_column_is_refused_and_the_others_are_read() {
         let others = table.read_rows(&[900..910], &[column, 0], &mut Reads::default());
         assert!(others.is_ok(), "{}", layout.name);
     }
+}
+
+#[test]
+fn a_damaged_piece_of_a_large_page_is_refused_and_the_others_are_read() {
+    let numbers = (0..100_000).map(|row| row * 7919 % 1_000_003);
+    let column = Arc::new(arrow::array::Int64Array::from_iter_values(numbers)) as _;
+    let batch = RecordBatch::try_from_iter([("a", column)]).unwrap();
+    let layout = Layout { compression: parquet::basic::Compression::SNAPPY, ..layouts()[0] };
+    let file = layout.write(&batch);
+    let table = Table::open(file.path()).unwrap();
+    let (identity, notes) = (table.identity(), table.notes(&[0]).unwrap());
+    drop(table);
+    let mut bytes = std::fs::read(file.path()).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file.path(), &bytes).unwrap();
+    let table = Table::open_known(file.path(), identity, &notes).unwrap();
+    let mut refused = 0;
+    for start in (0..100_000).step_by(1000) {
+        match table.read_rows(&[start..start + 1], &[0], &mut Reads::default()) {
+            Ok(batches) => assert_eq!(batches[0], batch.slice(start as usize, 1)),
+            Err(TableError::Changed { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!((5..=10).contains(&refused), "{refused} of 100, where a piece is about 8");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! CSV: rows are found again by where they begin, whatever stands in quotes; types are those of all values.
 
+#![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
+
 mod common;
 
 use arrow::array::{Array, AsArray, RecordBatch};

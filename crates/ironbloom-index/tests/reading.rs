@@ -1,8 +1,10 @@
 //! Any rows of any columns are what a scan says, from as few pages as hold them.
 
+#![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
+
 mod common;
 
-use arrow::array::{AsArray, Int64Array, RecordBatch};
+use arrow::array::{AsArray, FixedSizeBinaryArray, Float32Array, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use common::random::{self, Random};
@@ -113,6 +115,69 @@ fn what_was_decompressed_lately_is_not_decompressed_again() {
         assert_eq!((reads.pages, reads.cached_pages), (pages, cached));
         let values = batches[0].column(0).as_primitive::<Int64Type>();
         assert_eq!(values.value(3), 5003 * 7919 % 50_021);
+    }
+}
+
+/// 100 000 rows in one page of each column, as DuckDB writes them: without nulls but nullable, never null, with nulls; wide and
+/// narrow.
+fn large_pages(compression: Compression) -> (common::TemporaryFile, RecordBatch) {
+    let value = |row: i64| row * 7919 % 1_000_003;
+    let all = || (0..100_000).map(value);
+    let fixed = all().map(|value| (value as u32 * 31).to_le_bytes());
+    let columns: [(&str, arrow::array::ArrayRef, bool); 5] = [
+        ("nullable", Arc::new(Int64Array::from_iter_values(all())), true),
+        ("required", Arc::new(Int64Array::from_iter_values(all())), false),
+        ("nulls", Arc::new(Int64Array::from_iter(all().map(|v| (v % 3 > 0).then_some(v)))), true),
+        ("narrow", Arc::new(Float32Array::from_iter_values(all().map(|v| v as f32))), true),
+        ("fixed", Arc::new(FixedSizeBinaryArray::try_from_iter(fixed).unwrap()), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let file = Layout { compression, ..layouts()[0] }.write(&batch);
+    (file, batch)
+}
+
+#[test]
+fn parts_of_large_pages_are_what_they_are_in_the_whole() {
+    for compression in [Compression::SNAPPY, Compression::LZ4_RAW] {
+        let (file, batch) = large_pages(compression);
+        let table = reopen(&Table::open(file.path()).unwrap());
+        let random = &mut Random(9);
+        for _ in 0..300 {
+            let column = random.below(5) as usize;
+            let ranges: Vec<_> = match random.below(3) {
+                0 => ranges(random, 100_000),
+                // At the borders of pieces, which are 64 KiB from the first value or a little less.
+                1 => vec![8190..8194, 16_382..16_386, 99_999..100_000],
+                _ => {
+                    let start = random.below(99_000);
+                    vec![start..start + 1 + random.below(999)]
+                }
+            };
+            let found = read_all(&table, &ranges, &[column]);
+            assert_eq!(
+                found.columns(),
+                expected(&batch, &ranges, &[column]).columns(),
+                "{ranges:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_few_rows_cost_a_part_of_a_large_page() {
+    let (file, _) = large_pages(Compression::SNAPPY);
+    let table = reopen(&Table::open(file.path()).unwrap());
+    for column in [0, 1, 3, 4] {
+        let mut reads = Reads::default();
+        table.read_rows(&[50_000..50_512], &[column], &mut reads).unwrap();
+        assert_eq!((reads.pages, reads.cached_pages), (1, 0));
+        assert!(reads.bytes < 3 * 65_536, "column {column}: {} bytes", reads.bytes);
+    }
+    // Where a value is depends on the nulls before it: the whole page, which is kept.
+    for (pages, cached) in [(1, 0), (0, 1)] {
+        let mut reads = Reads::default();
+        table.read_rows(&[50_000..50_512], &[2], &mut reads).unwrap();
+        assert_eq!((reads.pages, reads.cached_pages), (pages, cached));
     }
 }
 

@@ -96,8 +96,8 @@ fn truth(predicate: &Predicate, batch: &RecordBatch) -> Result<BooleanArray, Eva
             compare(batch, column, Test::Between(low.as_ref(), high.as_ref()))
         }
         Predicate::IsNull(column) => Ok(is_null(find(batch, column)?)),
-        Predicate::And(parts) => combine(parts, batch, true, |a, b| and_kleene(a, b)),
-        Predicate::Or(parts) => combine(parts, batch, false, |a, b| or_kleene(a, b)),
+        Predicate::And(parts) => combine(parts, batch, true, and_kleene),
+        Predicate::Or(parts) => combine(parts, batch, false, or_kleene),
         Predicate::Not(part) => Ok(not(&truth(part, batch)?).expect("negation cannot fail")),
     }
 }

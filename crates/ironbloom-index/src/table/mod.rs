@@ -24,6 +24,8 @@ mod page_header;
 mod page_map;
 mod page_reader;
 mod parquet;
+mod part;
+mod snappy;
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -42,6 +42,10 @@ impl PageCache {
         Some(entry.page.clone())
     }
 
+    pub(super) fn contains(&self, offset: u64) -> bool {
+        self.lock().pages.contains_key(&offset)
+    }
+
     /// Keeps a page, unless it alone would take half of the room.
     pub(super) fn put(&self, offset: u64, page: &Page) {
         let bytes = page.buffer().len();

@@ -5,8 +5,9 @@
 //! and its type) and its value; a zero byte ends the struct. We need
 //!
 //! ```text
-//!  PageHeader   1 type   3 compressed_page_size   5 data_page_header { 1 num_values }
-//!                                                 8 data_page_header_v2 { 1 num_values, 3 num_rows }
+//!  PageHeader   1 type   2 uncompressed_page_size   3 compressed_page_size
+//!               5 data_page_header { 1 num_values, 2 encoding, 3 definition_level_encoding }
+//!               8 data_page_header_v2 { 1 num_values, 3 num_rows }
 //! ```
 //!
 //! and skip everything else by its type. Reference: parquet.thrift of apache/parquet-format and the Thrift compact protocol
@@ -35,46 +36,77 @@ pub(super) struct PageHeader {
     pub(super) values: Option<u64>,
     /// Rows, which only version 2 says.
     pub(super) rows: Option<u64>,
+    /// Bytes of the page when it is decompressed.
+    pub(super) plain_bytes: usize,
+    /// Of version 1: whether the values stand one after the other as they are, and the levels are run lengths.
+    pub(super) is_plain_v1: bool,
 }
 
 /// The header at the start of these bytes, or `None` if they hold none.
 pub(super) fn parse(bytes: &[u8]) -> Option<PageHeader> {
     let mut input = Compact(bytes);
-    let (mut kind, mut body, mut values, mut rows) = (None, None, None, None);
+    let (mut kind, mut plain, mut body, mut data) = (None, None, None, DataHeader::default());
     let mut field = 0;
     while let Some(of) = input.field(&mut field)? {
         match (field, of) {
             (1, I32) => kind = Some(input.integer()?),
+            (2, I32) => plain = Some(input.integer()?),
             (3, I32) => body = Some(input.integer()?),
-            (5 | 8, STRUCT) => (values, rows) = data_header(&mut input, field)?,
+            (5 | 8, STRUCT) => data = DataHeader::read(&mut input, field)?,
             _ => input.skip(of, 0)?,
         }
     }
+    let kind = kind?;
     Some(PageHeader {
-        kind: match kind? {
-            0 | 3 => PageKind::Data,
-            2 => PageKind::Dictionary,
+        kind: match kind {
+            DATA_PAGE | DATA_PAGE_V2 => PageKind::Data,
+            DICTIONARY_PAGE => PageKind::Dictionary,
             _ => PageKind::Other,
         },
         header_bytes: bytes.len() - input.0.len(),
         body_bytes: usize::try_from(body?).ok()?,
-        values,
-        rows,
+        values: data.values,
+        rows: data.rows,
+        plain_bytes: usize::try_from(plain?).ok()?,
+        is_plain_v1: kind == DATA_PAGE
+            && data.encoding == Some(PLAIN)
+            && data.levels == Some(RUN_LENGTHS),
     })
 }
 
-/// Values and rows of a data page header; `version` is the number of its field.
-fn data_header(input: &mut Compact<'_>, version: i64) -> Option<(Option<u64>, Option<u64>)> {
-    let (mut values, mut rows) = (None, None);
-    let mut field = 0;
-    while let Some(of) = input.field(&mut field)? {
-        match (field, of) {
-            (1, I32) => values = Some(u64::try_from(input.integer()?).ok()?),
-            (3, I32) if version == 8 => rows = Some(u64::try_from(input.integer()?).ok()?),
-            _ => input.skip(of, 0)?,
+// Types of pages, and encodings, by their numbers in parquet.thrift.
+const DATA_PAGE: i64 = 0;
+const DICTIONARY_PAGE: i64 = 2;
+const DATA_PAGE_V2: i64 = 3;
+const PLAIN: i64 = 0;
+const RUN_LENGTHS: i64 = 3;
+
+/// What the header of a data page says of its values.
+#[derive(Default)]
+struct DataHeader {
+    values: Option<u64>,
+    rows: Option<u64>,
+    encoding: Option<i64>,
+    levels: Option<i64>,
+}
+
+impl DataHeader {
+    /// `version` is the number of its field: the two versions number theirs differently.
+    fn read(input: &mut Compact<'_>, version: i64) -> Option<Self> {
+        let is_v1 = version == 5;
+        let mut header = Self::default();
+        let mut field = 0;
+        while let Some(of) = input.field(&mut field)? {
+            match (field, of) {
+                (1, I32) => header.values = Some(u64::try_from(input.integer()?).ok()?),
+                (2, I32) if is_v1 => header.encoding = Some(input.integer()?),
+                (3, I32) if is_v1 => header.levels = Some(input.integer()?),
+                (3, I32) => header.rows = Some(u64::try_from(input.integer()?).ok()?),
+                _ => input.skip(of, 0)?,
+            }
         }
+        Some(header)
     }
-    Some((values, rows))
 }
 
 // Types of the compact protocol.
@@ -216,6 +248,8 @@ mod tests {
             body_bytes: 60,
             values: Some(25),
             rows: None,
+            plain_bytes: 100,
+            is_plain_v1: true,
         };
         assert_eq!(header, wanted);
     }

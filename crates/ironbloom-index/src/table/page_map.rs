@@ -12,10 +12,14 @@
 //! one has to go from one to the next through the whole file. Building an index does so anyway, and keeps the result as
 //! notes, together with a checksum of each page that it has read: what is found later is then known to be what was indexed.
 
+use std::ops::Range;
+
+use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use super::notes::{self, Reader, Writer};
 use super::page_header::{self, PageKind};
+use super::snappy;
 
 /// One page in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +33,22 @@ pub(super) struct Spot {
 }
 
 /// A page of values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DataPage {
     pub(super) spot: Spot,
     /// Rows of the row group before this page.
     pub(super) first_row: u64,
+    /// The parts that can be decompressed alone; empty if it goes only as a whole, or is not worth more.
+    pub(super) pieces: Box<[Piece]>,
+}
+
+/// A part of a page. See [`snappy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Where it begins, in bytes from the start of the page. The first begins with the page's header.
+    pub(super) start: u32,
+    /// The checksum of its bytes.
+    pub(super) check: u32,
 }
 
 /// The pages of one column in one row group.
@@ -55,9 +70,9 @@ impl ChunkPages {
     /// Whether the pages can be where they are said to be: one behind the other inside the chunk, their rows rising from 0.
     fn is_sound(&self, chunk: &ColumnChunkMetaData) -> bool {
         let (start, length) = chunk.byte_range();
-        let spots = self.dictionary.iter().chain(self.pages.iter().map(|page| &page.spot));
-        let end = spots.fold(Some(start), |free, spot| {
-            let fits = free.is_some_and(|free| spot.offset >= free) && spot.bytes > 0;
+        let mut spots = self.dictionary.iter().chain(self.pages.iter().map(|page| &page.spot));
+        let end = spots.try_fold(start, |free, spot| {
+            let fits = spot.offset >= free && spot.bytes > 0;
             fits.then(|| spot.offset.checked_add(spot.bytes.into())).flatten()
         });
         let rows_rise = self.pages.windows(2).all(|two| two[0].first_row < two[1].first_row);
@@ -65,7 +80,29 @@ impl ChunkPages {
             (Some(first), Some(last)) => first.first_row == 0 && last.first_row < self.rows,
             _ => self.rows == 0,
         };
-        end.is_some_and(|end| end <= start + length) && rows_rise && first_and_last
+        let pieces_rise = self.pages.iter().all(DataPage::has_sound_pieces);
+        end.is_some_and(|end| end <= start + length) && rows_rise && first_and_last && pieces_rise
+    }
+}
+
+impl DataPage {
+    fn new(spot: Spot, first_row: u64) -> Self {
+        Self { spot, first_row, pieces: Box::default() }
+    }
+
+    fn has_sound_pieces(&self) -> bool {
+        let rise = self.pieces.windows(2).all(|two| two[0].start < two[1].start);
+        let first_and_last = match (self.pieces.first(), self.pieces.last()) {
+            (Some(first), Some(last)) => first.start == 0 && last.start < self.spot.bytes,
+            _ => true,
+        };
+        rise && first_and_last
+    }
+
+    /// The bytes of a piece, from the start of the page.
+    pub(super) fn piece_range(&self, piece: usize) -> Range<usize> {
+        let end = self.pieces.get(piece + 1).map_or(self.spot.bytes, |next| next.start);
+        self.pieces[piece].start as usize..end as usize
     }
 }
 
@@ -82,7 +119,7 @@ pub(super) fn from_page_index(
         let offset = u64::try_from(location.offset).ok()?;
         let bytes = u32::try_from(location.compressed_page_size).ok()?;
         let first_row = u64::try_from(location.first_row_index).ok()?;
-        pages.push(DataPage { spot: Spot { offset, bytes, check: None }, first_row });
+        pages.push(DataPage::new(Spot { offset, bytes, check: None }, first_row));
     }
     // The index says nothing of a dictionary: it is what lies before the first page.
     let (start, _) = chunk.byte_range();
@@ -122,7 +159,7 @@ pub(super) fn from_headers(
                 };
                 // Pages without rows are legal, and nothing to read.
                 if rows > 0 {
-                    found.pages.push(DataPage { spot, first_row });
+                    found.pages.push(DataPage::new(spot, first_row));
                     first_row += rows;
                 }
             }
@@ -179,9 +216,31 @@ fn write_chunk(writer: &mut Writer, chunk: Option<&ChunkPages>) {
         }
         free = spot.offset + u64::from(spot.bytes);
     }
-    for page in 0..chunk.pages.len() {
-        writer.number(chunk.rows_of(page));
+    for (number, page) in chunk.pages.iter().enumerate() {
+        writer.number(chunk.rows_of(number));
+        if checked {
+            write_pieces(writer, page);
+        }
     }
+}
+
+fn write_pieces(writer: &mut Writer, page: &DataPage) {
+    writer.number(page.pieces.len() as u64);
+    for (number, piece) in page.pieces.iter().enumerate() {
+        writer.number(page.piece_range(number).len() as u64);
+        writer.checksum(piece.check);
+    }
+}
+
+fn read_pieces(reader: &mut Reader<'_>) -> Result<Box<[Piece]>, &'static str> {
+    let mut start = 0u32;
+    let pieces = (0..reader.count(5)?).map(|_| {
+        let piece = Piece { start, check: 0 };
+        let bytes = u32::try_from(reader.number()?).ok();
+        start = bytes.and_then(|bytes| start.checked_add(bytes)).ok_or("a piece is too long")?;
+        Ok(Piece { check: reader.checksum()?, ..piece })
+    });
+    pieces.collect()
 }
 
 /// The map from notes, compared with the file's metadata.
@@ -191,7 +250,7 @@ fn write_chunk(writer: &mut Writer, chunk: Option<&ChunkPages>) {
 ///    0 not known, 1 without checksums, 2 with
 ///    pages, dictionary (0 or 1), offset of the first of them
 ///    for dictionary and pages: bytes skipped before it, its bytes, checksum
-///    for pages: rows
+///    for pages: rows; with checksums also pieces, then for each: its bytes, checksum
 /// ```
 pub(super) fn read_notes(
     notes: &[u8],
@@ -241,8 +300,10 @@ fn read_chunk(
     let mut first_row = 0u64;
     let mut pages = Vec::with_capacity(count);
     for spot in spots {
-        pages.push(DataPage { spot, first_row });
-        first_row = first_row.checked_add(reader.number()?).ok_or(OUTSIDE)?;
+        let rows = reader.number()?;
+        let pieces = if checked { read_pieces(reader)? } else { Box::default() };
+        pages.push(DataPage { spot, first_row, pieces });
+        first_row = first_row.checked_add(rows).ok_or(OUTSIDE)?;
     }
     let pages = ChunkPages { dictionary, pages, rows };
     if first_row != rows || !pages.is_sound(chunk) {
@@ -251,12 +312,51 @@ fn read_chunk(
     Ok(Some(pages))
 }
 
-/// Fills in the checksums of all pages of a chunk.
-pub(super) fn add_checksums(chunk: &mut ChunkPages, file: &[u8]) {
-    let pages = chunk.pages.iter_mut().map(|page| &mut page.spot);
-    for spot in chunk.dictionary.iter_mut().chain(pages) {
-        let start = spot.offset as usize;
-        // In the file because the chunk is, which opening has checked.
-        spot.check = Some(notes::checksum(&file[start..start + spot.bytes as usize]));
+/// Fills in the checksums of all pages of a chunk, and their pieces.
+pub(super) fn add_checksums(pages: &mut ChunkPages, file: &[u8], chunk: &ColumnChunkMetaData) {
+    // In the file because the chunk is, which opening has checked.
+    let bytes = |spot: &Spot| &file[spot.offset as usize..][..spot.bytes as usize];
+    if let Some(dictionary) = &mut pages.dictionary {
+        dictionary.check = Some(notes::checksum(bytes(dictionary)));
     }
+    let in_pieces = chunk.compression() == Compression::SNAPPY && fixed_width(chunk).is_some();
+    for page in &mut pages.pages {
+        let bytes = bytes(&page.spot);
+        page.spot.check = Some(notes::checksum(bytes));
+        if in_pieces {
+            page.pieces = find_pieces(bytes).unwrap_or_default();
+        }
+    }
+}
+
+/// Bytes of a value, if all have the same and none are repeated.
+pub(super) fn fixed_width(chunk: &ColumnChunkMetaData) -> Option<usize> {
+    let column = chunk.column_descr();
+    match column.physical_type() {
+        _ if column.max_rep_level() > 0 => None,
+        Type::INT32 | Type::FLOAT => Some(4),
+        Type::INT64 | Type::DOUBLE => Some(8),
+        Type::INT96 => Some(12),
+        Type::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).ok(),
+        Type::BOOLEAN | Type::BYTE_ARRAY => None,
+    }
+}
+
+/// The pieces of a page whose values can be found without those before them.
+fn find_pieces(page: &[u8]) -> Option<Box<[Piece]>> {
+    /// With fewer there is little to save.
+    const FEWEST: usize = 3;
+    let header = page_header::parse(page).filter(|header| header.is_plain_v1)?;
+    let starts = snappy::pieces(&page[header.header_bytes..])?;
+    if starts.len() < FEWEST {
+        return None;
+    }
+    // The first one includes the header, which is read for each of them.
+    let place = |start: usize| if start == 0 { 0 } else { start + header.header_bytes };
+    let ends = starts[1..].iter().map(|&start| place(start)).chain([page.len()]);
+    let pieces = starts.iter().zip(ends).map(|(&start, end)| {
+        let start = place(start);
+        Some(Piece { start: u32::try_from(start).ok()?, check: notes::checksum(&page[start..end]) })
+    });
+    pieces.collect()
 }

@@ -4,6 +4,7 @@
 //! dictionary of a chunk even if the page that is read does not use it (writers stop using it when it has grown too large, which
 //! for columns of many different values is most of the chunk).
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,9 +16,9 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::notes;
 use super::page_cache::PageCache;
 use super::page_map::{ChunkPages, Spot};
+use super::{notes, part};
 
 /// What one query has read.
 #[derive(Debug, Default)]
@@ -39,12 +40,19 @@ pub(super) struct Source {
 /// The words by which a page that is not what it was is recognised further up, where the file has a name.
 pub(super) const CHANGED: &str = "page differs from when it was indexed";
 
+/// A column in a row group.
+pub(super) struct Chunk {
+    pub(super) group: usize,
+    pub(super) leaf: usize,
+    pub(super) pages: Arc<ChunkPages>,
+}
+
 /// The pages of one chunk, in order; those that are skipped are never touched.
 pub(super) struct ChunkReader {
     source: Source,
-    group: usize,
-    leaf: usize,
-    pages: Arc<ChunkPages>,
+    chunk: Chunk,
+    /// Rows that will be read, in order: of a page that holds few of them only parts are decompressed.
+    wanted: Arc<[Range<usize>]>,
     next: usize,
     /// The dictionary has been handed out.
     dictionary_given: bool,
@@ -53,14 +61,37 @@ pub(super) struct ChunkReader {
 }
 
 impl ChunkReader {
-    pub(super) fn new(source: Source, group: usize, leaf: usize, pages: Arc<ChunkPages>) -> Self {
-        Self { source, group, leaf, pages, next: 0, dictionary_given: false, waiting: None }
+    pub(super) fn new(source: Source, chunk: Chunk, wanted: Arc<[Range<usize>]>) -> Self {
+        Self { source, chunk, wanted, next: 0, dictionary_given: false, waiting: None }
     }
 
-    fn chunk(&self) -> &ColumnChunkMetaData {
-        self.source.metadata.row_group(self.group).column(self.leaf)
+    fn metadata(&self) -> &ColumnChunkMetaData {
+        self.source.metadata.row_group(self.chunk.group).column(self.chunk.leaf)
     }
 
+    /// A page of values, of which those that are wanted are there.
+    fn load_data(&self, page: usize) -> Result<Page> {
+        let data = &self.chunk.pages.pages[page];
+        if !data.pieces.is_empty() && !self.source.cache.contains(data.spot.offset) {
+            let start = data.first_row as usize;
+            let wanted =
+                within(&self.wanted, start..start + self.chunk.pages.rows_of(page) as usize);
+            let request = part::Request {
+                file: &self.source.file,
+                chunk: self.metadata(),
+                page: data,
+                wanted: &wanted,
+            };
+            if let Some(part) = request.load().map_err(|at| self.changed(at))? {
+                self.source.meter.pages.fetch_add(1, Ordering::Relaxed);
+                self.source.meter.bytes.fetch_add(part.bytes_read as u64, Ordering::Relaxed);
+                return Ok(part.page);
+            }
+        }
+        self.load(data.spot)
+    }
+
+    /// A whole page.
     fn load(&self, spot: Spot) -> Result<Page> {
         let meter = &self.source.meter;
         if let Some(page) = self.source.cache.get(spot.offset) {
@@ -72,7 +103,7 @@ impl ChunkReader {
         self.verify(spot)?;
         let page = self.decompress(spot)?;
         // What is not compressed is the file itself: nothing is gained by keeping it.
-        if self.chunk().compression() != Compression::UNCOMPRESSED {
+        if self.metadata().compression() != Compression::UNCOMPRESSED {
             self.source.cache.put(spot.offset, &page);
         }
         Ok(page)
@@ -85,8 +116,12 @@ impl ChunkReader {
         if bytes.is_some_and(|bytes| notes::checksum(bytes) == check) {
             return Ok(());
         }
-        let column = self.chunk().column_path();
-        Err(ParquetError::General(format!("{CHANGED}: column {column}, byte {start}")))
+        Err(self.changed(start))
+    }
+
+    fn changed(&self, at: usize) -> ParquetError {
+        let column = self.metadata().column_path();
+        ParquetError::General(format!("{CHANGED}: column {column}, byte {at}"))
     }
 
     /// One page, by the reader of the `parquet` crate, which has the codecs.
@@ -98,12 +133,12 @@ impl ChunkReader {
         };
         let mut reader = SerializedPageReader::new(
             Arc::clone(&self.source.file),
-            self.chunk(),
-            self.pages.rows as usize,
+            self.metadata(),
+            self.chunk.pages.rows as usize,
             Some(vec![location]),
         )?;
         // It takes what lies before the first page it is told of for the dictionary. Skipping does not read it.
-        if spot.offset != self.chunk().byte_range().0 {
+        if spot.offset != self.metadata().byte_range().0 {
             reader.skip_next_page()?;
         }
         reader
@@ -112,17 +147,28 @@ impl ChunkReader {
     }
 }
 
+/// The parts of sorted ranges that lie in a page, counted from its first row.
+fn within(ranges: &[Range<usize>], page: Range<usize>) -> Vec<Range<usize>> {
+    let first = ranges.partition_point(|range| range.end <= page.start);
+    let inside = ranges[first..].iter().take_while(|range| range.start < page.end);
+    inside
+        .map(|range| range.start.max(page.start) - page.start..range.end.min(page.end) - page.start)
+        .collect()
+}
+
 impl PageReader for ChunkReader {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         if let Some(page) = self.waiting.take() {
             return Ok(Some(page));
         }
-        let Some(data) = self.pages.pages.get(self.next) else { return Ok(None) };
-        let page = self.load(data.spot)?;
+        if self.next >= self.chunk.pages.pages.len() {
+            return Ok(None);
+        }
+        let page = self.load_data(self.next)?;
         self.next += 1;
         if !self.dictionary_given
             && uses_dictionary(&page)
-            && let Some(dictionary) = self.pages.dictionary
+            && let Some(dictionary) = self.chunk.pages.dictionary
         {
             self.dictionary_given = true;
             self.waiting = Some(page);
@@ -133,8 +179,8 @@ impl PageReader for ChunkReader {
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
         // `waiting` is never seen here: whoever has been given a dictionary asks for the page at once.
-        Ok((self.next < self.pages.pages.len()).then(|| PageMetadata {
-            num_rows: Some(self.pages.rows_of(self.next) as usize),
+        Ok((self.next < self.chunk.pages.pages.len()).then(|| PageMetadata {
+            num_rows: Some(self.chunk.pages.rows_of(self.next) as usize),
             num_levels: None,
             is_dict: false,
         }))

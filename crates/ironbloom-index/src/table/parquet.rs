@@ -33,7 +33,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::page_cache::PageCache;
 use super::page_map::{self, ChunkPages, PageMap};
-use super::page_reader::{CHANGED, ChunkReader, Meter, OneChunk, Source};
+use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
 use super::{Reads, Scan, TableError};
 
 /// The bytes at the start and at the end of every Parquet file.
@@ -110,7 +110,8 @@ impl ParquetTable {
                 let pages = self.chunk_pages(path, group, leaf)?;
                 let mut pages = pages.map(|pages| pages.as_ref().clone());
                 if let Some(pages) = pages.as_mut().filter(|_| indexed.contains(&root)) {
-                    page_map::add_checksums(pages, &self.file);
+                    let chunk = metadata.row_group(group).column(leaf);
+                    page_map::add_checksums(pages, &self.file, chunk);
                 }
                 chunks.push(pages);
             }
@@ -188,7 +189,7 @@ impl ParquetTable {
         let wanted: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let rows = (self.group_starts[group + 1] - self.group_starts[group]) as usize;
         let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
-        let one = OneGroup { table: self, path, source, group };
+        let one = OneGroup { table: self, path, source, group, wanted: ranges.into() };
         guarded(path, || {
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(
                 &projection.levels,
@@ -277,6 +278,8 @@ struct OneGroup<'a> {
     path: &'a Path,
     source: Source,
     group: usize,
+    /// The rows that will be asked for.
+    wanted: Arc<[Range<usize>]>,
 }
 
 impl RowGroups for OneGroup<'_> {
@@ -290,7 +293,11 @@ impl RowGroups for OneGroup<'_> {
             .chunk_pages(self.path, self.group, leaf)
             .map_err(|error| ParquetError::External(Box::new(error)))?;
         let reader: Box<dyn PageReader> = match pages {
-            Some(pages) => Box::new(ChunkReader::new(self.source.clone(), self.group, leaf, pages)),
+            Some(pages) => {
+                let chunk = Chunk { group: self.group, leaf, pages };
+                let wanted = Arc::clone(&self.wanted);
+                Box::new(ChunkReader::new(self.source.clone(), chunk, wanted))
+            }
             // Lists whose pages do not say how many rows they hold: from the start of the chunk, page by page.
             None => {
                 let chunk = self.metadata().row_group(self.group).column(leaf);
