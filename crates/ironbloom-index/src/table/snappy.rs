@@ -192,12 +192,12 @@ mod tests {
         }
 
         #[test]
-        fn damage_is_noticed_or_harmless_and_never_a_panic(seed: u64, at: usize, bit in 0..8) {
+        fn damage_is_noticed_or_harmless_and_never_a_panic(seed: u64, at: usize, bit in 0u8..8) {
             let plain = numbers(seed, 150_000, 1000);
             let mut compressed = compress(&plain);
             let starts = pieces(&compressed).unwrap();
             let at = at % compressed.len();
-            compressed[at] ^= 1 << bit;
+            compressed[at] ^= 1u8 << bit;
             pieces(&compressed);
             if let Some(output) = decompress_all(&compressed, &starts, plain.len()) {
                 prop_assert_eq!(output.len(), plain.len());
