@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Int64Array, RecordBatch};
-use ironbloom_index::{Candidates, Find, Predicate, Reads, Report, Table, evaluate, parse};
+use ironbloom_index::{Find, Predicate, Reads, Report, Table, evaluate, parse};
 use parquet::arrow::ArrowWriter;
 
 const BLOCK_ROWS: u64 = 512;
@@ -62,9 +62,9 @@ fn measure(name: &str, table: &Table, reach: u64, select: &[&str]) -> Result<(),
         let row = ((row * u128::from(reach)) >> 64) as u64;
         let predicate = values_of(table, row)?;
         let start = Instant::now();
-        let blocks = [row / BLOCK_ROWS];
-        let candidates = Candidates { blocks: &blocks, block_rows: BLOCK_ROWS };
-        let (found, report) = Find::new(table, &predicate, candidates, select)?.collect_all()?;
+        let first = row / BLOCK_ROWS * BLOCK_ROWS;
+        let block = first..first + BLOCK_ROWS;
+        let (found, report) = Find::new(table, &predicate, [block], select)?.collect_all()?;
         times.push(start.elapsed());
         assert!(found.rows.contains(&row), "row {row} is lost");
         for reads in [report.verify_reads, report.select_reads] {

@@ -46,9 +46,7 @@ pub struct Match {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// Blocks that the table has.
-    pub blocks: u64,
-    /// Blocks that the index did not rule out.
+    /// Blocks of this table that the index did not rule out.
     pub candidates: u64,
     /// Rows of these, whose values were compared at least once.
     pub rows_verified: u64,
@@ -64,15 +62,6 @@ pub struct Report {
     pub compare_time: Duration,
     /// Time for reading the selected columns of what matches.
     pub select_time: Duration,
-}
-
-/// The blocks of one table that may hold matching rows, as the index says.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidates<'a> {
-    /// Their numbers, rising. Those beyond the table are of no rows.
-    pub blocks: &'a [u64],
-    /// Rows of a block.
-    pub block_rows: u64,
 }
 
 /// A search through the candidates of one table: an iterator over what matches, in the order of rows.
@@ -93,7 +82,9 @@ struct Stage {
 }
 
 impl<'a> Find<'a> {
-    /// Starts a search. `select` are the columns wanted of the rows that match; with none, only their numbers are found.
+    /// Starts a search in the blocks that may hold matching rows, as the index says: ranges of rows that rise and do not
+    /// overlap. Rows beyond the table are none. `select` are the columns wanted of the rows that match; with none, only
+    /// their numbers are found.
     ///
     /// # Errors
     ///
@@ -101,11 +92,11 @@ impl<'a> Find<'a> {
     ///
     /// # Panics
     ///
-    /// If the candidates do not rise, or a block has no rows.
+    /// If the candidates do not rise.
     pub fn new(
         table: &'a Table,
         predicate: &Predicate,
-        candidates: Candidates<'_>,
+        candidates: impl IntoIterator<Item = Range<u64>>,
         select: &[&str],
     ) -> Result<Self, TableError> {
         table.check_unchanged()?;
@@ -113,12 +104,8 @@ impl<'a> Find<'a> {
         let select = select.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
         let fields: Vec<_> =
             select.iter().map(|&column| table.schema().fields()[column].clone()).collect();
-        let left = ranges(candidates, table.rows());
-        let report = Report {
-            blocks: table.rows().div_ceil(candidates.block_rows),
-            candidates: candidates.blocks.len() as u64,
-            ..Report::default()
-        };
+        let (left, candidates) = join(candidates, table.rows());
+        let report = Report { candidates, ..Report::default() };
         let select_schema = std::sync::Arc::new(Schema::new(fields));
         Ok(Self { table, stages, select, select_schema, left, report })
     }
@@ -337,16 +324,14 @@ fn column_names<'a>(predicate: &'a Predicate, names: &mut Vec<&'a str>) {
     }
 }
 
-/// The rows of the candidates, neighbours joined, the last ones first.
-fn ranges(candidates: Candidates<'_>, rows: u64) -> Vec<Range<u64>> {
-    assert!(candidates.block_rows > 0, "blocks need rows");
+/// The rows of the candidates, neighbours joined, the last ones first; and how many candidates there were.
+fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Range<u64>>, u64) {
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for two in candidates.blocks.windows(2) {
-        assert!(two[0] < two[1], "candidates must rise");
-    }
-    for &block in candidates.blocks {
-        let start = block.saturating_mul(candidates.block_rows).min(rows);
-        let end = start.saturating_add(candidates.block_rows).min(rows);
+    let (mut count, mut free) = (0, 0);
+    for range in candidates {
+        assert!(range.start >= free, "candidates must rise");
+        (count, free) = (count + 1, range.end);
+        let (start, end) = (range.start.min(rows), range.end.min(rows));
         match ranges.last_mut() {
             Some(last) if last.end == start => last.end = end,
             _ if start < end => ranges.push(start..end),
@@ -354,7 +339,7 @@ fn ranges(candidates: Candidates<'_>, rows: u64) -> Vec<Range<u64>> {
         }
     }
     ranges.reverse();
-    ranges
+    (ranges, count)
 }
 
 /// Drops pieces of the ranges in which nothing passed, and gives the mask of what is left.

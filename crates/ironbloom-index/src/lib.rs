@@ -20,7 +20,7 @@ mod table;
 mod value;
 
 pub use evaluate::{EvaluateError, evaluate};
-pub use find::{Candidates, Find, Match, Report};
+pub use find::{Find, Match, Report};
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
 pub use table::{Identity, Reads, Scan, Table, TableError};

@@ -7,8 +7,8 @@ use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::take_record_batch;
 use common::naive::matching_rows;
 use common::random::{self, Random};
-use common::{Layout, TemporaryFile, find, layouts, reopen};
-use ironbloom_index::{Candidates, Find, Predicate, Table, TableError, Value};
+use common::{Layout, TemporaryFile, find, layouts, reopen, rows_of};
+use ironbloom_index::{Find, Predicate, Table, TableError, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -78,14 +78,13 @@ fn equal(column: &str, value: i128) -> Predicate {
 fn a_block_that_the_first_column_rules_out_costs_nothing_of_the_second() {
     let (_file, table) = numbers();
     let predicate = Predicate::And(vec![equal("b", 170), equal("a", 7)]);
-    let candidates = Candidates { blocks: &[10, 100, 332, 340], block_rows: 512 };
+    let candidates = || rows_of(&[10, 100, 332, 340], 512);
     let (found, report) =
-        Find::new(&table, &predicate, candidates, &["c"]).unwrap().collect_all().unwrap();
+        Find::new(&table, &predicate, candidates(), &["c"]).unwrap().collect_all().unwrap();
     assert_eq!(found.rows, [170_007]);
-    assert_eq!((report.blocks, report.candidates), (391, 4));
-    assert_eq!((report.rows_verified, report.rows_matched), (4 * 512, 1));
+    assert_eq!((report.candidates, report.rows_verified, report.rows_matched), (4, 4 * 512, 1));
     // a: only the two pages that block 332 lies in, and their dictionary. c: one page and its dictionary.
-    let b_alone = Find::new(&table, &equal("b", 170), candidates, &[]).unwrap();
+    let b_alone = Find::new(&table, &equal("b", 170), candidates(), &[]).unwrap();
     let (_, only_b) = b_alone.collect_all().unwrap();
     let pages = |report: &ironbloom_index::Report| {
         report.verify_reads.pages + report.verify_reads.cached_pages
@@ -98,7 +97,7 @@ fn a_block_that_the_first_column_rules_out_costs_nothing_of_the_second() {
 fn steps_bound_what_is_held_at_once() {
     let (_file, table) = numbers();
     let blocks: Vec<u64> = (0..table.rows().div_ceil(512)).collect();
-    let candidates = Candidates { blocks: &blocks, block_rows: 512 };
+    let candidates = rows_of(&blocks, 512);
     let all = Predicate::And(vec![]);
     let mut next = 0;
     let mut steps = 0;
@@ -118,16 +117,15 @@ fn steps_bound_what_is_held_at_once() {
 #[test]
 fn candidates_beyond_the_table_are_of_no_rows() {
     let (_file, table) = numbers();
-    let found = find(&table, &equal("c", 199_999), &[390, 391, 1 << 60], 512, &[]);
+    let found = find(&table, &equal("c", 199_999), &[390, 391, 1 << 50], 512, &[]);
     assert_eq!(found.rows, [199_999]);
 }
 
 #[test]
 fn what_does_not_fit_the_table_is_said_before_anything_is_read() {
     let (file, table) = numbers();
-    let none = Candidates { blocks: &[], block_rows: 512 };
     let error = |predicate: Predicate, select: &[&str]| {
-        Find::new(&table, &predicate, none, select).err().expect("refused").to_string()
+        Find::new(&table, &predicate, [], select).err().expect("refused").to_string()
     };
     let path = file.path().display();
     assert_eq!(
@@ -147,7 +145,6 @@ fn a_table_that_is_written_to_while_it_is_open_is_refused() {
     // In place, longer: shortening it would pull the map from under us, which is documented.
     let mut longer = std::fs::OpenOptions::new().append(true).open(file.path()).unwrap();
     std::io::Write::write_all(&mut longer, &content[..10]).unwrap();
-    let candidates = Candidates { blocks: &[1], block_rows: 512 };
-    let error = Find::new(&table, &equal("a", 1), candidates, &[]).err().unwrap();
+    let error = Find::new(&table, &equal("a", 1), [512..1024], &[]).err().unwrap();
     assert!(matches!(error, TableError::Changed { .. }), "{error}");
 }

@@ -5,12 +5,13 @@ pub(crate) mod naive;
 pub(crate) mod random;
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use ironbloom_index::{Candidates, Find, Match, Predicate, Reads, Table};
+use ironbloom_index::{Find, Match, Predicate, Reads, Table};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -186,12 +187,20 @@ pub(crate) fn find(
     block_rows: u64,
     select: &[&str],
 ) -> Match {
-    let candidates = Candidates { blocks, block_rows };
-    Find::new(table, predicate, candidates, select).unwrap().collect_all().unwrap().0
+    Find::new(table, predicate, rows_of(blocks, block_rows), select)
+        .unwrap()
+        .collect_all()
+        .unwrap()
+        .0
+}
+
+/// The rows of blocks, as an index gives them.
+pub(crate) fn rows_of(blocks: &[u64], block_rows: u64) -> impl Iterator<Item = Range<u64>> {
+    blocks.iter().map(move |block| block * block_rows..(block + 1) * block_rows)
 }
 
 /// One range of rows in one batch.
-pub(crate) fn read(table: &Table, rows: std::ops::Range<u64>, columns: &[usize]) -> RecordBatch {
+pub(crate) fn read(table: &Table, rows: Range<u64>, columns: &[usize]) -> RecordBatch {
     let batches =
         table.read_rows(std::slice::from_ref(&rows), columns, &mut Reads::default()).unwrap();
     concat_batches(&batches[0].schema(), &batches).unwrap()
