@@ -42,6 +42,13 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	step cargo clippy --workspace --all-targets -- -D warnings
 	step cargo clippy --package ironbloom --no-default-features --all-targets -- -D warnings
 
+	# Tables of other writers, for the index to read.
+	export IRONBLOOM_PYTHON=$(TOOLS)/python/bin/python
+	if ! "$$IRONBLOOM_PYTHON" -c 'import duckdb, pyarrow' 2> /dev/null; then
+		python3 -m venv $(TOOLS)/python
+		"$$IRONBLOOM_PYTHON" -m pip install --quiet --disable-pip-version-check pyarrow duckdb
+	fi
+
 	mkdir -p $(TARGET)
 	log=$(TARGET)/test.log
 	status=0

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub enum Predicate {
     /// The column has this value.
     Eq(String, Value),
-    /// The column has one of these values.
+    /// The column has one of these values; false, also for nulls, if there are none.
     In(String, Vec<Value>),
     /// The column has no value.
     IsNull(String),

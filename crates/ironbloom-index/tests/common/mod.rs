@@ -1,156 +1,207 @@
-//! The naive version: rows in a vector, looked at one by one.
+//! Random tables of all types, files to keep them in, and the naive answer to compare with.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
-#![allow(dead_code, reason = "each test uses a part of it")]
+pub(crate) mod naive;
+pub(crate) mod random;
 
-use std::ops::Bound;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray};
-use ironbloom_index::{Candidates, Column, Index, Predicate, Value, columns_of};
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use ironbloom_index::{Find, Match, Predicate, Reads, Table};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 
-/// A row of the test tables: an integer, a text, a float and a boolean, each perhaps null.
-#[derive(Clone, Debug)]
-pub(crate) struct Row {
-    pub(crate) int: Option<i32>,
-    pub(crate) text: Option<String>,
-    pub(crate) float: Option<f64>,
-    pub(crate) flag: Option<bool>,
-}
+/// A file that is gone when the test is over.
+pub(crate) struct TemporaryFile(pub(crate) PathBuf);
 
-impl Row {
-    pub(crate) fn get(&self, column: &str) -> Value {
-        let value = match column {
-            "int" => self.int.map(|number| Value::Int(number.into())),
-            "text" => self.text.clone().map(Value::Text),
-            "float" => self.float.map(Value::Float),
-            "flag" => self.flag.map(Value::Bool),
-            other => panic!("no column {other}"),
-        };
-        value.unwrap_or(Value::Null)
-    }
-}
-
-pub(crate) const COLUMNS: [&str; 4] = ["int", "text", "float", "flag"];
-
-pub(crate) fn batch(rows: &[Row]) -> RecordBatch {
-    let arrays: [ArrayRef; 4] = [
-        Arc::new(Int32Array::from_iter(rows.iter().map(|row| row.int))),
-        Arc::new(StringArray::from_iter(rows.iter().map(|row| row.text.as_ref()))),
-        Arc::new(Float64Array::from_iter(rows.iter().map(|row| row.float))),
-        Arc::new(BooleanArray::from_iter(rows.iter().map(|row| row.flag))),
-    ];
-    let fields = COLUMNS.into_iter().zip(arrays).map(|(name, array)| (name, array, true));
-    RecordBatch::try_from_iter_with_nullable(fields).unwrap()
-}
-
-pub(crate) fn columns() -> Vec<Column> {
-    columns_of(&batch(&[]).schema()).unwrap()
-}
-
-/// Whether a row matches; `None` is SQL's unknown.
-pub(crate) fn holds(predicate: &Predicate, row: &Row) -> Option<bool> {
-    let equal = |left: &Value, right: &Value| match (left, right) {
-        (Value::Null, _) | (_, Value::Null) => None,
-        (Value::Float(a), Value::Float(b)) if a.is_nan() && b.is_nan() => Some(true),
-        (left, right) => Some(left == right),
-    };
-    match predicate {
-        Predicate::Eq(column, value) => equal(&row.get(column), value),
-        Predicate::In(column, values) => {
-            any(values.iter().map(|value| equal(&row.get(column), value)))
-        }
-        Predicate::IsNull(column) => Some(row.get(column) == Value::Null),
-        Predicate::Range { column, low, high } => match row.get(column) {
-            Value::Int(number) => Some(above(number, low) && below(number, high)),
-            _ => None,
-        },
-        Predicate::And(parts) => not(any(parts.iter().map(|part| not(holds(part, row))))),
-        Predicate::Or(parts) => any(parts.iter().map(|part| holds(part, row))),
-        Predicate::Not(part) => not(holds(part, row)),
-        other => panic!("unknown predicate {other:?}"),
-    }
-}
-
-fn not(truth: Option<bool>) -> Option<bool> {
-    truth.map(|truth| !truth)
-}
-
-fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    truths.fold(Some(false), |any, truth| match (any, truth) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (None, _) | (_, None) => None,
-        _ => Some(false),
-    })
-}
-
-fn above(number: i128, low: &Bound<Value>) -> bool {
-    match low {
-        Bound::Included(Value::Int(low)) => number >= *low,
-        Bound::Excluded(Value::Int(low)) => number > *low,
-        _ => true,
-    }
-}
-
-fn below(number: i128, high: &Bound<Value>) -> bool {
-    match high {
-        Bound::Included(Value::Int(high)) => number <= *high,
-        Bound::Excluded(Value::Int(high)) => number < *high,
-        _ => true,
-    }
-}
-
-/// The tables as they should be: name and rows.
-pub(crate) type Model = Vec<(String, Vec<Row>)>;
-
-/// Every row that matches is in a candidate block; blocks are in order, apart and inside their table.
-pub(crate) fn check(index: &Index, model: &Model, predicate: &Predicate) {
-    let found = index.candidates(predicate).unwrap();
-    check_shape(&found, index, model);
-    for (name, rows) in model {
-        let source = index.source(name).expect("every table of the model is in the index");
-        assert_eq!(index.sources()[source].rows(), rows.len() as u64);
-        for (number, row) in (0u64..).zip(rows) {
-            let is_candidate = found
-                .blocks
-                .iter()
-                .any(|block| block.source == source && block.range().contains(&number));
-            let matches = holds(predicate, row) == Some(true);
-            assert!(is_candidate || !matches, "{name} row {number} {row:?} lost for {predicate:?}");
-        }
-    }
-}
-
-fn check_shape(found: &Candidates, index: &Index, model: &Model) {
-    for pair in found.blocks.windows(2) {
-        let (before, after) = (&pair[0], &pair[1]);
-        let apart = before.source < after.source
-            || before.source == after.source && before.range().end <= after.first_row;
-        assert!(apart, "{before:?} {after:?}");
-    }
-    assert_eq!(index.sources().len(), model.len());
-    for block in &found.blocks {
-        assert!(block.rows > 0 && block.rows <= index.params().block_rows());
-        assert!(block.range().end <= index.sources()[block.source].rows());
-    }
-    assert!(found.blocks.len() as u64 <= found.considered);
-}
-
-/// A name for a file of this test alone, removed at the end.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ironbloom-index-{}-{number}.ibx", std::process::id());
+impl TemporaryFile {
+    pub(crate) fn new(extension: &str) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ironbloom-table-{}-{number}.{extension}", std::process::id());
         Self(std::env::temp_dir().join(name))
     }
+
+    pub(crate) fn with(extension: &str, content: impl AsRef<[u8]>) -> Self {
+        let file = Self::new(extension);
+        std::fs::write(&file.0, content).unwrap();
+        file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
-impl Drop for Scratch {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// A way to write a Parquet file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) name: &'static str,
+    pub(crate) compression: Compression,
+    pub(crate) version: WriterVersion,
+    pub(crate) dictionary: bool,
+    /// Bytes after which a column gives up its dictionary.
+    pub(crate) dictionary_bytes: usize,
+    pub(crate) page_index: bool,
+    pub(crate) page_rows: usize,
+    pub(crate) group_rows: usize,
+}
+
+const V1: WriterVersion = WriterVersion::PARQUET_1_0;
+const V2: WriterVersion = WriterVersion::PARQUET_2_0;
+
+/// What files differ in, so that each is there once.
+pub(crate) fn layouts() -> Vec<Layout> {
+    let plain = Layout {
+        name: "one page, nothing special",
+        compression: Compression::UNCOMPRESSED,
+        version: V1,
+        dictionary: false,
+        dictionary_bytes: 1 << 20,
+        page_index: false,
+        page_rows: 1 << 20,
+        group_rows: 1 << 20,
+    };
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    vec![
+        plain,
+        Layout { name: "small pages", page_rows: 37, ..plain },
+        Layout {
+            name: "as pyarrow: snappy, dictionary, no page index",
+            compression: Compression::SNAPPY,
+            dictionary: true,
+            page_rows: 300,
+            group_rows: 1000,
+            ..plain
+        },
+        Layout {
+            name: "a dictionary that is given up",
+            compression: Compression::SNAPPY,
+            dictionary: true,
+            dictionary_bytes: 64,
+            page_rows: 64,
+            group_rows: 700,
+            ..plain
+        },
+        Layout {
+            name: "page index, version 2, zstd, odd sizes",
+            compression: zstd,
+            version: V2,
+            dictionary: true,
+            page_index: true,
+            page_rows: 101,
+            group_rows: 997,
+            ..plain
+        },
+        Layout {
+            name: "delta encodings of version 2, lz4",
+            compression: Compression::LZ4_RAW,
+            version: V2,
+            page_rows: 128,
+            group_rows: 512,
+            ..plain
+        },
+        Layout {
+            name: "gzip, page index, tiny row groups",
+            compression: Compression::GZIP(GzipLevel::default()),
+            page_index: true,
+            page_rows: 10,
+            group_rows: 100,
+            ..plain
+        },
+        Layout {
+            name: "brotli, version 2",
+            compression: Compression::BROTLI(BrotliLevel::default()),
+            version: V2,
+            dictionary: true,
+            page_rows: 50,
+            group_rows: 1 << 20,
+            ..plain
+        },
+    ]
+}
+
+impl Layout {
+    pub(crate) fn write(&self, batch: &RecordBatch) -> TemporaryFile {
+        let statistics =
+            if self.page_index { EnabledStatistics::Page } else { EnabledStatistics::Chunk };
+        let mut properties = WriterProperties::builder()
+            .set_compression(self.compression)
+            .set_writer_version(self.version)
+            .set_dictionary_enabled(self.dictionary)
+            .set_dictionary_page_size_limit(self.dictionary_bytes)
+            .set_statistics_enabled(statistics)
+            .set_offset_index_disabled(!self.page_index)
+            .set_data_page_row_count_limit(self.page_rows)
+            .set_write_batch_size(self.page_rows.min(100))
+            .set_max_row_group_row_count(Some(self.group_rows));
+        if !self.dictionary && self.version == V2 {
+            let column = |name: &str| vec![name.to_owned()].into();
+            properties = properties
+                .set_column_encoding(column("i64"), Encoding::DELTA_BINARY_PACKED)
+                .set_column_encoding(column("f64"), Encoding::BYTE_STREAM_SPLIT)
+                .set_column_encoding(column("text"), Encoding::DELTA_BYTE_ARRAY)
+                .set_column_encoding(column("binary"), Encoding::DELTA_LENGTH_BYTE_ARRAY);
+        }
+        let file = TemporaryFile::new("parquet");
+        let output = File::create(file.path()).unwrap();
+        let mut writer =
+            ArrowWriter::try_new(output, batch.schema(), Some(properties.build())).unwrap();
+        writer.write(batch).unwrap();
+        writer.close().unwrap();
+        file
+    }
+}
+
+/// All columns of all rows.
+pub(crate) fn scan_all(table: &Table) -> RecordBatch {
+    let columns: Vec<usize> = (0..table.schema().fields().len()).collect();
+    let batches: Vec<_> =
+        table.scan(&columns, 333).unwrap().collect::<Result<_, _>>().expect("a sound table");
+    concat_batches(table.schema(), &batches).unwrap()
+}
+
+/// The table as an index finds it again.
+pub(crate) fn reopen(table: &Table) -> Table {
+    let all: Vec<usize> = (0..table.schema().fields().len()).collect();
+    let notes = table.notes(&all).unwrap();
+    Table::open_known(table.path(), table.identity(), &notes).unwrap()
+}
+
+/// All rows that match, with these candidates.
+pub(crate) fn find(
+    table: &Table,
+    predicate: &Predicate,
+    blocks: &[u64],
+    block_rows: u64,
+    select: &[&str],
+) -> Match {
+    Find::new(table, predicate, rows_of(blocks, block_rows), select)
+        .unwrap()
+        .collect_all()
+        .unwrap()
+        .0
+}
+
+/// The rows of blocks, as an index gives them.
+pub(crate) fn rows_of(blocks: &[u64], block_rows: u64) -> impl Iterator<Item = Range<u64>> {
+    blocks.iter().map(move |block| block * block_rows..(block + 1) * block_rows)
+}
+
+/// One range of rows in one batch.
+pub(crate) fn read(table: &Table, rows: Range<u64>, columns: &[usize]) -> RecordBatch {
+    let batches =
+        table.read_rows(std::slice::from_ref(&rows), columns, &mut Reads::default()).unwrap();
+    concat_batches(&batches[0].schema(), &batches).unwrap()
 }
