@@ -64,6 +64,20 @@ pub struct Report {
     pub select_time: Duration,
 }
 
+impl Report {
+    /// Adds what another search did.
+    pub fn add(&mut self, other: &Self) {
+        self.candidates += other.candidates;
+        self.rows_verified += other.rows_verified;
+        self.rows_matched += other.rows_matched;
+        self.verify_reads.add(other.verify_reads);
+        self.select_reads.add(other.select_reads);
+        self.read_time += other.read_time;
+        self.compare_time += other.compare_time;
+        self.select_time += other.select_time;
+    }
+}
+
 /// A search through the candidates of one table: an iterator over what matches, in the order of rows.
 pub struct Find<'a> {
     table: &'a Table,

@@ -20,6 +20,7 @@ mod evaluate;
 mod file;
 mod find;
 mod index;
+mod indexed;
 mod params;
 mod parse;
 mod postings;
@@ -33,12 +34,16 @@ mod table;
 mod value;
 mod words;
 
+pub use arrow;
 pub use builder::IndexBuilder;
 pub use encode::hash_value;
 pub use error::{Error, Part};
 pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
 pub use index::{Block, Candidates, ColumnInfo, Index, Info};
+pub use indexed::{
+    Explanation, Indexed, IndexedError, Search, index_more_tables, index_tables, source_name,
+};
 pub use params::Params;
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
