@@ -36,6 +36,13 @@ fn count<const N: usize>(scratch: &Scratch, conditions: [&str; N]) -> u64 {
     count
 }
 
+/// That a run fails with a message that has these words, and changes no file here.
+#[track_caller]
+fn refuses<const N: usize>(scratch: &Scratch, args: [&str; N], words: &str) {
+    let run = scratch.refuses(args, "", "");
+    assert!(run.stderr.contains(words), "{words:?} in {}", run.stderr);
+}
+
 // ------------------------------------------------------------------------------------------------------------- answers
 
 #[test]
@@ -141,11 +148,11 @@ fn tables_come_and_go() {
     assert_eq!(info["rows"], 10_000);
     assert_eq!(info["tables"][1]["table"], "more/u.csv");
     assert_eq!(info["columns"].as_array().unwrap().len(), 5);
-    scratch.refuses(["index", "append", "t.ibx", "t.csv"], "source");
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "source");
     scratch.run(["index", "drop", "t.ibx", "t.csv"]).succeeds();
     assert_eq!(count(&scratch, ["id = 4711"]), 1);
     assert_eq!(count(&scratch, ["city = 'Bergen'"]), 0);
-    scratch.refuses(["index", "drop", "t.ibx", "t.csv"], "t.ibx: no table t.csv");
+    refuses(&scratch, ["index", "drop", "t.ibx", "t.csv"], "t.ibx: no table t.csv");
     scratch.run(["index", "verify", "t.ibx"]).succeeds();
 }
 
@@ -165,21 +172,21 @@ fn a_folder_with_table_and_index_can_be_moved() {
 #[test]
 fn wrong_questions_get_a_clear_answer() {
     let scratch = indexed();
-    let refuses = |condition: &str, words: &[&str]| {
+    let refused = |condition: &str, words: &[&str]| {
         let run = scratch.run(["index", "find", "t.ibx", condition]).ends_with(2);
         for word in words {
             assert!(run.stderr.contains(word), "{word} in {}", run.stderr);
         }
         assert_eq!(run.text(), "");
     };
-    refuses("idd = 5", &["idd", "id"]);
-    refuses("id = 'abc'", &["id", "Int64", "abc"]);
-    refuses("id = ", &["id ="]);
-    refuses("id", &["id"]);
-    refuses("day = '2024-13-01'", &["day", "2024-13-01"]);
-    scratch.refuses(["index", "find", "t.ibx", "id = 1", "--select", "nix"], "");
-    scratch.refuses(["index", "find", "none.ibx", "id = 1"], "none.ibx");
-    scratch.refuses(["index", "find", "t.csv", "id = 1"], "t.csv");
+    refused("idd = 5", &["idd", "id"]);
+    refused("id = 'abc'", &["id", "Int64", "abc"]);
+    refused("id = ", &["id ="]);
+    refused("id", &["id"]);
+    refused("day = '2024-13-01'", &["day", "2024-13-01"]);
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 1", "--select", "nix"], "");
+    refuses(&scratch, ["index", "find", "none.ibx", "id = 1"], "none.ibx");
+    refuses(&scratch, ["index", "find", "t.csv", "id = 1"], "t.csv");
 }
 
 #[test]
@@ -198,12 +205,12 @@ fn wrong_tables_are_refused_by_name() {
         ("bad.parquet", "bad.parquet"),
         (".", "."),
     ] {
-        scratch.refuses(["index", "build", table, "-o", "new.ibx"], words);
+        refuses(&scratch, ["index", "build", table, "-o", "new.ibx"], words);
         assert!(!scratch.exists("new.ibx"));
     }
-    scratch.refuses(["index", "build", "t.csv", "-o", "new.ibx", "--columns", "nix"], "t.csv");
-    scratch.refuses(["index", "build", "t.csv", "-o", "new.ibx", "--block-rows", "500"], "");
-    scratch.refuses(["index", "build", "t.csv", "-o", "t.csv"], "t.csv");
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "new.ibx", "--columns", "nix"], "t.csv");
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "new.ibx", "--block-rows", "500"], "");
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "t.csv"], "t.csv");
     // A table without rows is a table.
     scratch.run(["index", "build", "head.csv", "-o", "head.ibx"]).succeeds();
     scratch.run(["index", "find", "head.ibx", "a is null"]).ends_with(1);
@@ -218,7 +225,7 @@ fn a_changed_table_is_refused_and_not_answered_wrongly() {
         assert!(run.stderr.contains("rebuild: ") && run.stderr.contains("t.csv"), "{}", run.stderr);
     }
     std::fs::remove_file(scratch.path("t.csv")).unwrap();
-    scratch.refuses(["index", "find", "t.ibx", "id = 1"], "t.csv");
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 1"], "t.csv");
 }
 
 #[test]
