@@ -14,6 +14,8 @@
 
 mod blocks;
 mod builder;
+#[cfg(any(feature = "compare", test))]
+pub mod compare;
 mod encode;
 mod error;
 mod evaluate;

@@ -7,6 +7,7 @@ mod attributes;
 mod double_hashing;
 mod integers;
 mod strings;
+mod tables;
 mod variants;
 
 use std::time::Instant;
@@ -17,18 +18,23 @@ use ironbloom::hash::mix64;
 use serde_json::json;
 
 use crate::report::{self, Record};
-use crate::{Outcome, output};
+use crate::{Outcome, number, output};
 
 /// Run the classic experiments on this machine: measured, not quoted
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ironbloom demo                      all five, less than a minute
+  ironbloom demo                      all six, a minute or two and 3 GB of memory
+  ironbloom demo tables --rows 1M     the index on tables, smaller
   ironbloom demo variants --json      one of them, for a program")]
 pub(crate) struct DemoArgs {
     /// The experiments to run [default: all]
     #[arg(value_enum)]
     experiments: Vec<Experiment>,
+
+    /// Rows of the table of the first experiment
+    #[arg(long, value_parser = number::parse_count, default_value = "10M")]
+    rows: u64,
 
     /// Print JSON
     #[arg(long)]
@@ -37,6 +43,8 @@ pub(crate) struct DemoArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Experiment {
+    /// A table of 10 million rows: an index on all ten columns, a signature file, sorted columns
+    Tables,
     /// 150,000 strings inserted, 50,000 probed, at 1 %
     Strings,
     /// 10,000 to 100,000 keys at 10 %, before and after the double-hashing "optimisation"
@@ -63,6 +71,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
     let mut documents = Vec::new();
     for &experiment in chosen {
         let findings = match experiment {
+            Experiment::Tables => tables::run(args.rows as usize)?,
             Experiment::Strings => strings::run()?,
             Experiment::DoubleHashing => double_hashing::run()?,
             Experiment::Integers => integers::run()?,
