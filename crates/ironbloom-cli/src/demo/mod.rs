@@ -6,6 +6,7 @@
 mod attributes;
 mod double_hashing;
 mod integers;
+mod postgres;
 mod strings;
 mod tables;
 mod variants;
@@ -35,6 +36,10 @@ pub(crate) struct DemoArgs {
     /// Rows of the table of the first experiment
     #[arg(long, value_parser = number::parse_count, default_value = "10M")]
     rows: u64,
+
+    /// Run the seed's SQL on a PostgreSQL, too (minutes, and some GB there): a connection as psql takes it
+    #[arg(long, value_name = "CONNECTION", num_args = 0..=1, default_missing_value = "postgres")]
+    postgres: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -78,22 +83,27 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
             Experiment::Variants => variants::run()?,
             Experiment::Attributes => attributes::run()?,
         };
-        if args.json {
-            documents.push(json!({
-                "experiment": findings.title,
-                "results": report::json_records(&findings.records),
-            }));
-        } else {
-            let rule = "─".repeat(findings.title.chars().count());
-            let table = report::text_table(&findings.records);
-            let Findings { title, about, see, .. } = findings;
-            output::print(&format!("{title}\n{rule}\n{about}\n\n{table}\n{see}\n\n"))?;
+        show(findings, args.json, &mut documents)?;
+        if let (Experiment::Tables, Some(connection)) = (experiment, &args.postgres) {
+            show(postgres::run(connection, args.rows as usize)?, args.json, &mut documents)?;
         }
     }
     if args.json {
         output::print(&format!("{:#}\n", serde_json::Value::Array(documents)))?;
     }
     Ok(Outcome::Found)
+}
+
+/// Prints what was found, or keeps it for the document at the end.
+fn show(findings: Findings, json: bool, documents: &mut Vec<serde_json::Value>) -> Result<()> {
+    let Findings { title, about, records, see } = findings;
+    if json {
+        let results = report::json_records(&records);
+        documents.push(json!({ "experiment": title, "results": results }));
+        return Ok(());
+    }
+    let (rule, table) = ("─".repeat(title.chars().count()), report::text_table(&records));
+    output::print(&format!("{title}\n{rule}\n{about}\n\n{table}\n{see}\n\n"))
 }
 
 /// Nanoseconds per operation of something that does `operations`.
