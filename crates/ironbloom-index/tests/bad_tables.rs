@@ -37,11 +37,18 @@ fn what_is_no_table_is_refused() {
     for (extension, content, message) in cases {
         assert_eq!(refused(&TemporaryFile::with(extension, content)), message);
     }
-    assert!(refused(&TemporaryFile::with("parquet", "PAR1")).starts_with("FILE: damaged"));
-    assert!(
-        refused(&TemporaryFile::with("csv", "PAR1 is how this begins\n"))
-            .starts_with("FILE: damaged")
-    );
+    for cut in ["PAR1", "PAR1PAR1", "PAR1 and then nothing"] {
+        assert!(
+            refused(&TemporaryFile::with("parquet", cut)).starts_with("FILE: damaged"),
+            "{cut}"
+        );
+    }
+    let csv = TemporaryFile::with("csv", "PAR1,is how this begins\n1,2\n");
+    assert_eq!(Table::open(csv.path()).unwrap().schema().field(0).name(), "PAR1");
+    // Parquet whatever it is called.
+    let parquet = layouts()[0].write(&random::table(1, 10));
+    let misnamed = TemporaryFile::with("csv", std::fs::read(parquet.path()).unwrap());
+    assert_eq!(Table::open(misnamed.path()).unwrap().rows(), 10);
 }
 
 #[test]

@@ -319,13 +319,16 @@ fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableErr
 /// What separates the fields of a CSV file; `None` for Parquet.
 fn delimiter(path: &Path, bytes: &[u8]) -> Result<Option<u8>, TableError> {
     let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
-    if bytes.starts_with(parquet::MAGIC) {
+    let begins = bytes.starts_with(parquet::MAGIC);
+    if begins && bytes.ends_with(parquet::MAGIC) {
         return Ok(None);
     }
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or("");
     match extension.to_ascii_lowercase().as_str() {
         "csv" => Ok(Some(b',')),
         "tsv" => Ok(Some(b'\t')),
+        // Cut off, which its reader will say.
+        _ if begins => Ok(None),
         "parquet" | "pq" if bytes.is_empty() => refuse("is empty"),
         "parquet" | "pq" => refuse("does not begin as a Parquet file"),
         "gz" | "zst" | "bz2" | "xz" => refuse("is compressed as a whole; decompress it first"),
