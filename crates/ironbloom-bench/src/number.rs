@@ -13,11 +13,14 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     count.filter(|&n| n > 0).ok_or_else(|| format!("not a count: {text:?} (write 250k or 10M)"))
 }
 
-/// `250k`, `10M`: for names of files and axes.
+/// `250k`, `1.5M`, `10M`: for names of files and axes.
 pub(crate) fn short(count: u64) -> String {
     for (unit, letter) in [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")] {
         if count >= unit && count.is_multiple_of(unit) {
             return format!("{}{letter}", count / unit);
+        }
+        if count > unit && count.is_multiple_of(unit / 10) {
+            return format!("{}.{}{letter}", count / unit, count / (unit / 10) % 10);
         }
     }
     count.to_string()
@@ -55,6 +58,7 @@ mod tests {
         for text in ["", "k", "0", "-1", "1.5M", "99999999999G"] {
             assert!(parse_count(text).is_err(), "{text}");
         }
+        assert_eq!((short(1_500_000), short(1_230_000)), ("1.5M".to_owned(), "1230k".to_owned()));
         assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

@@ -46,9 +46,10 @@ fn colour(row: &Row) -> &'static str {
     if row.side == Side::Ours { OURS } else { PEERS }
 }
 
-/// Filters with their times of single lookups.
+/// Filters, and no yardsticks, with their times of single lookups.
 fn timed(table: &Table) -> Vec<(&Row, f64)> {
-    table.rows.iter().filter_map(|row| Some((row, row.median(SINGLE)?))).collect()
+    let filters = table.rows.iter().filter(|row| row.side != Side::Yardstick);
+    filters.filter_map(|row| Some((row, row.median(SINGLE)?))).collect()
 }
 
 fn versus_space(table: &Table) -> Plot {
@@ -113,7 +114,7 @@ fn versus_n(tables: &[&Table]) -> Plot {
         if tick >= 1000.0 { short(tick as u64) } else { plain(tick) }
     });
     let mut ends = Vec::new();
-    for row in &tables[0].rows {
+    for (row, _) in timed(tables[0]) {
         let mut points: Vec<(f64, f64)> = tables
             .iter()
             .filter_map(|table| {

@@ -1,7 +1,7 @@
-//! What the memory allows: one random line of 64 bytes per key, asked for ahead of time.
+//! What the memory allows: one random line of 64 bytes per key, asked for ahead of time or not.
 //!
 //! The array is as large as the blocked filter for as many keys, on huge pages like it. No filter that reads one line
-//! per key out of cache can be faster; how close a batch comes to this is what is left to gain.
+//! per key out of cache can be faster; how close a batch, or a single lookup, comes to this is what is left to gain.
 
 #![expect(unsafe_code, reason = "the prefetch instruction has no safe form")]
 

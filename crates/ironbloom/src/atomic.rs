@@ -21,8 +21,8 @@ use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
-    AtomicWords, LINE_WORDS, block_of, contains_ahead, contains_shared, for_each_ahead,
-    insert_shared, is_near_for_many, prefetch_line, set,
+    AtomicWords, LINE_WORDS, block_of, contains_ahead, contains_each, contains_shared,
+    for_each_ahead, insert_shared, is_near_for_many, prefetch_line, set,
 };
 use crate::planned::Planned;
 
@@ -71,16 +71,22 @@ impl Layout for BloomParams {
     #[inline]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
         let cells = words.cells();
-        self.contains(hash, |position| bit(cells, position))
+        match self.plain() {
+            Some(flat) => flat.contains(cells, hash),
+            None => self.contains(hash, |position| bit(cells, position)),
+        }
     }
 
     #[inline]
     fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool {
         let cells = words.cells();
-        self.fold(hash, self.all(), false, |new, position| {
-            let (cell, bit) = cell(cells, position);
-            new | set(cell, bit)
-        })
+        match self.plain() {
+            Some(flat) => flat.insert_shared(cells, hash),
+            None => self.fold(hash, self.all(), false, |new, position| {
+                let (cell, bit) = cell(cells, position);
+                new | set(cell, bit)
+            }),
+        }
     }
 
     #[inline]
@@ -90,10 +96,12 @@ impl Layout for BloomParams {
     }
 
     fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
+        if is_near_for_many(words.size_in_bytes()) {
+            return contains_each(hashes, found, |hash| self.contains_in(words, hash));
+        }
         let cells = words.cells();
         let touch = |position: u64| touch(cells, (position / 64) as usize);
-        let near = is_near_for_many(words.size_in_bytes());
-        self.contains_all(hashes, found, near, touch, |position| bit(cells, position));
+        self.contains_all(hashes, found, touch, |position| bit(cells, position));
     }
 }
 

@@ -25,16 +25,15 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{Words, for_each_ahead, is_near_for_many, prefetch};
+use crate::kernel::{
+    FIRST_PROBES, Flat, Words, contains_each, for_each_ahead, is_near_for_many, prefetch,
+};
 use crate::planned::Planned;
 use crate::probe::Scheme;
 use crate::{shards, sizing};
 
 /// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
-
-/// Probes of the first step of a lookup: one absent key in eight survives them. Other numbers were not compared.
-const FIRST_PROBES: u32 = 3;
 
 /// Where the probes of a key may fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,6 +55,8 @@ pub struct BloomParams {
     scheme: Scheme,
     /// What one probe ranges over: all bits, or a slice.
     range: u64,
+    /// Flat, by the default scheme, and with as many probes as a lookup makes first: what [`Flat`] does.
+    is_plain: bool,
 }
 
 impl BloomParams {
@@ -86,8 +87,15 @@ impl BloomParams {
         check_range("bits", bits, u64::from(probes), u64::MAX >> 4)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
         let scheme = Scheme::Remix;
-        let params = Self { bits, probes, capacity, form, scheme, range: bits };
-        Ok(if form == Form::Segmented { params.segmented() } else { params })
+        let params = Self { bits, probes, capacity, form, scheme, range: bits, is_plain: false };
+        Ok(if form == Form::Segmented { params.segmented() } else { params.settled() })
+    }
+
+    /// The same, with what follows from the rest.
+    fn settled(mut self) -> Self {
+        self.is_plain =
+            self.form == Form::Flat && self.scheme == Scheme::Remix && self.probes >= FIRST_PROBES;
+        self
     }
 
     /// The same number of bits (rounded up to a multiple of the probes) in slices.
@@ -95,7 +103,7 @@ impl BloomParams {
         self.form = Form::Segmented;
         self.bits = self.bits.next_multiple_of(u64::from(self.probes));
         self.range = self.bits / u64::from(self.probes);
-        self
+        self.settled()
     }
 
     /// Another number of keys planned for.
@@ -109,7 +117,13 @@ impl BloomParams {
     pub fn with_scheme(mut self, scheme: Scheme) -> Result<Self, ParamError> {
         self.scheme = scheme;
         check_range("bits", self.range, 1, scheme.max_range())?;
-        Ok(self)
+        Ok(self.settled())
+    }
+
+    /// What the kernel knows to do, if that is all there is to do.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> Option<Flat> {
+        self.is_plain.then_some(Flat { bits: self.bits, probes: self.probes })
     }
 
     /// Number of bits, m.
@@ -303,6 +317,16 @@ impl Bloom {
     /// Inserts a key by its hash. True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
+        let new = match self.params.plain() {
+            Some(flat) => flat.insert(self.words.to_mut(), hash),
+            None => self.insert_by_fold(hash),
+        };
+        self.len += u64::from(new);
+        new
+    }
+
+    #[cold]
+    fn insert_by_fold(&mut self, hash: u64) -> bool {
         let words = self.words.to_mut();
         let missing = self.params.fold(hash, self.params.all(), 0, |missing, position| {
             let (word, mask) = address(position);
@@ -310,7 +334,6 @@ impl Bloom {
             words[word] |= mask;
             missing | mask & !before
         });
-        self.len += u64::from(missing != 0);
         missing != 0
     }
 
@@ -380,6 +403,14 @@ impl Bloom {
     /// Might the key with this hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
+        match self.params.plain() {
+            Some(flat) => flat.contains(&self.words, hash),
+            None => self.contains_by_fold(hash),
+        }
+    }
+
+    #[cold]
+    fn contains_by_fold(&self, hash: u64) -> bool {
         self.params.contains(hash, |position| self.bit(position))
     }
 
@@ -391,9 +422,11 @@ impl Bloom {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        let near = is_near_for_many(self.size_in_bytes());
+        if is_near_for_many(self.size_in_bytes()) {
+            return contains_each(hashes, found, |hash| self.contains_hash(hash));
+        }
         let touch = |position: u64| prefetch(&self.words, (position / 64) as usize);
-        self.params.contains_all(hashes, found, near, touch, |position| self.bit(position));
+        self.params.contains_all(hashes, found, touch, |position| self.bit(position));
     }
 
     /// Asks for the lines that the probes of a hash will need.

@@ -25,7 +25,7 @@ use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{Words, for_each_ahead, is_near_for_many, prefetch};
+use crate::kernel::{Words, contains_each, for_each_ahead, is_near_for_many, prefetch};
 use crate::sizing;
 
 const COUNTER_BITS: u64 = 4;
@@ -143,9 +143,11 @@ impl CountingBloom {
 
     /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        let near = is_near_for_many(self.size_in_bytes());
+        if is_near_for_many(self.size_in_bytes()) {
+            return contains_each(hashes, found, |hash| self.contains_hash(hash));
+        }
         let touch = |position| prefetch(&self.words, address(position).0);
-        self.params.contains_all(hashes, found, near, touch, |position| self.is_counted(position));
+        self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
     }
 
     /// Removes a key once. False if it is certainly not there; nothing is changed then.

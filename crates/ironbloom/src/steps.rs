@@ -24,23 +24,16 @@ struct Survivors {
 }
 
 impl BloomParams {
-    /// [`contains`](Self::contains) for many hashes; `touch` asks for the line of a position. If the filter is `near`,
-    /// in the cache, asking would be work without gain.
+    /// [`contains`](Self::contains) for many hashes; `touch` asks for the line of a position. In the cache that would be
+    /// work without gain.
     #[inline(always)]
     pub(crate) fn contains_all(
         &self,
         hashes: &[u64],
         found: &mut [bool],
-        near: bool,
         touch: impl Fn(u64),
         bit: impl Fn(u64) -> u64,
     ) {
-        if near {
-            for (found, &hash) in found.iter_mut().zip(hashes) {
-                *found = self.contains(hash, &bit);
-            }
-            return;
-        }
         for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
             let len = hashes.len().min(found.len());
             let mut survivors = Survivors::all(&hashes[..len]);
@@ -100,7 +93,7 @@ mod tests {
     use crate::hash::mix64;
     use crate::{Bloom, BloomParams, HashFn, Scheme};
 
-    /// Half full, so that some hashes fall out at each step, and small, so that `near` has to be denied.
+    /// Half full, so that some hashes fall out at each step, and small, which only matters for time.
     #[test]
     fn steps_find_what_single_lookups_find() {
         let bits = 1 << 16;
@@ -117,7 +110,7 @@ mod tests {
                 for len in [0, 1, 31, 511, 512, 513, 2000] {
                     let mut found = vec![len % 2 == 0; len];
                     let bit = |at: u64| filter.words()[(at / 64) as usize] >> (at % 64);
-                    params.contains_all(&asked[..len], &mut found, false, |_| {}, bit);
+                    params.contains_all(&asked[..len], &mut found, |_| {}, bit);
                     let single = asked[..len].iter().map(|&hash| filter.contains_hash(hash));
                     assert!(single.eq(found.iter().copied()), "{probes} probes, {len} hashes");
                 }

@@ -46,9 +46,19 @@ const FIRST: u32 = u32::MAX;
 pub(super) fn make_room(places: &Places, buckets: &mut Buckets, place: Place) -> bool {
     // Numbers, not a struct, which would have to be in memory already where this is not called.
     let Place { fingerprint, bucket, other } = place;
+    touch_moves(places, buckets, bucket);
+    touch_moves(places, buckets, other);
     by_one_move(places, buckets, bucket, fingerprint)
         || by_one_move(places, buckets, other, fingerprint)
         || by_many_moves(places, buckets, [bucket, other], fingerprint)
+}
+
+/// Asks for the buckets that the fingerprints of a bucket could move to: they are needed soon, one after the other.
+#[inline]
+fn touch_moves(places: &Places, buckets: &Buckets, bucket: u64) {
+    for slot in buckets.get(bucket) {
+        buckets.touch(places.alternate(bucket, slot));
+    }
 }
 
 /// Stores a fingerprint in a full bucket if one there has room in its other bucket. (Choosing the emptiest of the four
@@ -83,6 +93,7 @@ fn by_many_moves(places: &Places, buckets: &mut Buckets, pair: [u64; 2], fingerp
                 return true;
             }
             if queue.len() < MAX_BUCKETS {
+                touch_moves(places, buckets, other);
                 queue.push(step);
             }
         }

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(len, 2 * failing);
         assert!(attempt_of(&layout) >= failing);
         let first = Layout::for_attempt(len, Arity::Three, 0, 0).unwrap();
-        assert!(layout.segment_count() >= first.segment_count() + failing / PATIENCE);
+        assert!(layout.segments.count() >= first.segments.count() + failing / PATIENCE);
     }
 
     #[test]

@@ -1,20 +1,99 @@
 //! Lookups: from a hash to its cells, and from what they hold to the answer.
 //!
-//! In the cache a lookup is as fast as its instructions are few, since the processor then overlaps more of them. A cell
-//! is read by one load, which may go past its end. The shorter the load, the seldomer it touches a second line: of 8
-//! bytes one in nine does, of 2 one in 64. And cells that are bytes need no shift.
+//! A lookup is as fast as its instructions are few, since the processor then overlaps more of them: in the cache, and the
+//! more so beyond it. So what is known when the filter is made is decided then ([`Form`]), and a cell is read by one
+//! load, which may go past its end. The shorter the load, the seldomer it touches a second line: of 8 bytes one in nine
+//! does, of 2 one in 64. And cells that are bytes need no shift.
 
-use super::{Layout, MAX_WIDTH, mix, second};
+use super::{Arity, Layout, MAX_WIDTH, is_fingerprint, mix, second};
 use crate::kernel::{contains_ahead, prefetch};
-use crate::packed::{NARROW_BITS as NARROW, Packed, WINDOW_BITS, byte, narrow, window};
+use crate::packed::{NARROW_BITS, Packed, WINDOW_BITS, byte, narrow, window};
 
 const _: () = assert!(MAX_WIDTH <= WINDOW_BITS);
 
-/// A filter opened for lookups.
-pub(super) struct Reader<'a, const N: usize> {
-    layout: Layout,
-    words: &'a [u64],
-    width: u32,
+/// How a filter is looked up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
+    /// Three cells that are bytes.
+    Bytes,
+    /// Three cells of up to [`NARROW_BITS`] bits.
+    Narrow,
+    /// Anything else, no keys at all among it.
+    Other,
+}
+
+impl Form {
+    pub(super) fn of(layout: &Layout, cells: &Packed) -> Self {
+        match (layout.arity, cells.width()) {
+            _ if layout.cells() == 0 || cfg!(target_endian = "big") => Self::Other,
+            (Arity::Three, 8) => Self::Bytes,
+            (Arity::Three, ..=NARROW_BITS) => Self::Narrow,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How one cell is read.
+pub(super) trait Cell: Copy {
+    /// Its bits.
+    fn width(self) -> u32;
+    /// The cell as the low bits of the result; what is above them is unspecified.
+    fn read(self, words: &[u64], cell: u64) -> u64;
+}
+
+/// A cell of eight bits.
+#[derive(Clone, Copy)]
+pub(super) struct Byte;
+
+impl Cell for Byte {
+    #[inline(always)]
+    fn width(self) -> u32 {
+        8
+    }
+
+    #[inline(always)]
+    fn read(self, words: &[u64], cell: u64) -> u64 {
+        u64::from(byte(words, cell))
+    }
+}
+
+/// A cell of up to [`NARROW_BITS`] bits.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow(pub(super) u32);
+
+impl Cell for Narrow {
+    #[inline(always)]
+    fn width(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn read(self, words: &[u64], cell: u64) -> u64 {
+        narrow(words, cell * u64::from(self.0))
+    }
+}
+
+/// A cell of any width.
+#[derive(Clone, Copy)]
+pub(super) struct Wide(pub(super) u32);
+
+impl Cell for Wide {
+    #[inline(always)]
+    fn width(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn read(self, words: &[u64], cell: u64) -> u64 {
+        window(words, cell * u64::from(self.0))
+    }
+}
+
+/// A filter of `N` cells a key, opened for lookups.
+pub(super) struct Reader<'a, const N: usize, C> {
+    pub(super) layout: &'a Layout,
+    pub(super) words: &'a [u64],
+    pub(super) cell: C,
 }
 
 /// What a lookup asks: which cells, and the bits that begin with what their exclusive or must be.
@@ -24,13 +103,8 @@ struct Question<const N: usize> {
     second: u64,
 }
 
-impl<'a, const N: usize> Reader<'a, N> {
-    #[inline]
-    pub(super) fn new(layout: Layout, cells: &'a Packed) -> Self {
-        Self { layout, words: cells.words(), width: cells.width() }
-    }
-
-    #[inline]
+impl<const N: usize, C: Cell> Reader<'_, N, C> {
+    #[inline(always)]
     pub(super) fn contains(&self, hash: u64) -> bool {
         self.answer(&self.question(hash))
     }
@@ -39,7 +113,7 @@ impl<'a, const N: usize> Reader<'a, N> {
         contains_ahead(hashes, found, |hash| self.ask(hash), |_, question| self.answer(&question));
     }
 
-    #[inline]
+    #[inline(always)]
     fn question(&self, hash: u64) -> Question<N> {
         let mixed = mix(hash, self.layout.seed);
         Question { cells: self.layout.cells_of(mixed), second: second(mixed) }
@@ -50,9 +124,9 @@ impl<'a, const N: usize> Reader<'a, N> {
     fn ask(&self, hash: u64) -> Question<N> {
         let question = self.question(hash);
         for cell in question.cells {
-            let bit = cell * u64::from(self.width);
+            let bit = cell * u64::from(self.cell.width());
             prefetch(self.words, (bit / 64) as usize);
-            if self.width > NARROW {
+            if self.cell.width() > NARROW_BITS {
                 prefetch(self.words, (bit / 64 + 1) as usize); // mostly the same line
             }
         }
@@ -62,14 +136,8 @@ impl<'a, const N: usize> Reader<'a, N> {
     // Left to its judgement the compiler does not inline it into single lookups: 21 ns instead of 14 (Zen 3, 2026-11).
     #[inline(always)]
     fn answer(&self, question: &Question<N>) -> bool {
-        let cells = &question.cells;
-        let bit = |cell: &u64| cell * u64::from(self.width);
-        let xor = match self.width {
-            8 => cells.iter().fold(0, |xor, cell| xor ^ u64::from(byte(self.words, *cell))),
-            ..=NARROW => cells.iter().fold(0, |xor, cell| xor ^ narrow(self.words, bit(cell))),
-            _ => cells.iter().fold(0, |xor, cell| xor ^ window(self.words, bit(cell))),
-        };
-        let unused = 64 - self.width;
-        (xor << unused ^ question.second) >> unused == 0
+        let read = |xor, &cell| xor ^ self.cell.read(self.words, cell);
+        let xor = question.cells.iter().fold(0, read);
+        is_fingerprint(xor, question.second, self.cell.width())
     }
 }

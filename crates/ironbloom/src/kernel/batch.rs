@@ -96,7 +96,8 @@ pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy>(
     let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, Q, Infallible>(filter, hashes, ask, work);
 }
 
-/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before. Surplus entries of either slice are left alone.
+/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before. Surplus entries of
+/// either slice are left alone.
 #[inline(always)]
 pub(crate) fn contains_ahead<Q: Copy>(
     hashes: &[u64],
@@ -107,6 +108,14 @@ pub(crate) fn contains_ahead<Q: Copy>(
     let hashes = &hashes[..hashes.len().min(found.len())];
     let ask = |_: &[bool], hash| ask(hash);
     for_each_ahead(found, hashes, ask, |found, i, hash, asked| found[i] = answer(hash, asked));
+}
+
+/// Batch lookup of a filter in the cache: nothing to ask for. Surplus entries of either slice are left alone.
+#[inline(always)]
+pub(crate) fn contains_each(hashes: &[u64], found: &mut [bool], answer: impl Fn(u64) -> bool) {
+    for (found, &hash) in found.iter_mut().zip(hashes) {
+        *found = answer(hash);
+    }
 }
 
 /// Asks for the cache line that holds `words[index]`. An index outside is ignored: prefetching is advice.

@@ -6,6 +6,8 @@
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
 //! blocks                the blocks of a filter, and which of the following works on them
+//! flat                  the probes of a plain Bloom filter
+//! segments              the cells of a fuse filter
 //! scalar, avx2          the same functions in plain Rust, which defines what is right, and in AVX2
 //! ```
 #![allow(unsafe_code)]
@@ -15,17 +17,22 @@ mod atomic_words;
 mod avx2;
 mod batch;
 mod blocks;
+mod flat;
 mod scalar;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub(crate) use atomic_words::{AtomicWords, set};
 pub(crate) use batch::{
-    contains_ahead, for_each_ahead, is_near_for_many, prefetch, prefetch_line, try_for_each_ahead,
+    contains_ahead, contains_each, for_each_ahead, is_near_for_many, prefetch, prefetch_line,
+    try_for_each_ahead,
 };
 pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
+pub(crate) use flat::{FIRST_PROBES, Flat};
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
 pub(crate) use scalar::{LANES, block_of};
+pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder};

@@ -81,21 +81,12 @@ pub(crate) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64)
     (0..W).fold(0, |missing, i| missing | mask[i] & !block[i].load(Ordering::Relaxed)) == 0
 }
 
-/// [`insert`] into a block that other threads write to. Two threads that insert the same new hash at the same time may
-/// both be told that it was new.
+/// Sets all bits of the hash in a block that other threads write to.
 ///
-/// An atomic OR takes some 20 cycles, so it is done only where bits are missing. Which those are is found out first:
-/// that way a wrong guess of the branch predictor is paid for once and not eight times.
+/// What an atomic OR finds is not asked for: then it is one instruction, and not a loop of two.
 #[inline(always)]
-pub(crate) fn insert_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
-    let mask = mask::<W>(hash);
-    let is_missing = |i: usize| block[i].load(Ordering::Relaxed) & mask[i] != mask[i];
-    let mut missing = (0..W).fold(0u32, |missing, i| missing | u32::from(is_missing(i)) << i);
-    let new = missing != 0;
-    while missing != 0 {
-        let i = missing.trailing_zeros() as usize % W;
-        block[i].fetch_or(mask[i], Ordering::Relaxed);
-        missing &= missing - 1;
+pub(crate) fn set_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) {
+    for (word, mask) in block.iter().zip(mask::<W>(hash)) {
+        word.fetch_or(mask, Ordering::Relaxed);
     }
-    new
 }

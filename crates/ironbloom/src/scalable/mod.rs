@@ -20,14 +20,20 @@
 //!    sum to N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is held
 //!    as long as P is far above N/2^64, and no filter could hold it longer.
 
+mod stage;
+
+pub use stage::{StageInfo, StageKind};
+
+use stage::Stage;
+
 use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
 use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
-use crate::format::native::{Header, Image, Parts, Persist, Sections};
+use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LANES, LINE_WORDS, try_for_each_ahead};
+use crate::kernel::{LINE_WORDS, try_for_each_ahead};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -35,16 +41,6 @@ const MAX_STAGES: usize = 64;
 
 /// Largest factor between the capacities of two stages.
 const MAX_GROWTH: u64 = 16;
-
-/// What the stages of a [`Scalable`] are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum StageKind {
-    /// Segmented [`Bloom`] filters: the fewest bits.
-    #[default]
-    Bloom,
-    /// [`BlockedBloom`] filters: one line a stage.
-    Blocked,
-}
 
 /// The validated plan of a [`Scalable`]: plain data.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,156 +159,6 @@ impl ScalableParams {
 
 /// No rate below 1 that a float can hold takes less than a 64th of a bit per key.
 const MOST_KEYS_PER_BIT: u64 = 64;
-
-/// One stage of a [`Scalable`] as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StageInfo {
-    /// What it is.
-    pub kind: StageKind,
-    /// Number of bits.
-    pub bits: u64,
-    /// Bits set for a key.
-    pub probes: u32,
-    /// Keys planned for.
-    pub capacity: u64,
-    /// Keys counted: those that were new to it.
-    pub len: u64,
-    /// Whether it has as many keys as planned for: the next new key begins another stage.
-    pub full: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Stage {
-    Bloom(Bloom),
-    Blocked(BlockedBloom),
-}
-
-impl Stage {
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        match self {
-            Self::Bloom(stage) => stage.insert_hash(hash),
-            Self::Blocked(stage) => stage.insert_hash(hash),
-        }
-    }
-
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        match self {
-            Self::Bloom(stage) => stage.contains_hash(hash),
-            Self::Blocked(stage) => stage.contains_hash(hash),
-        }
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        match self {
-            Self::Bloom(stage) => stage.contains_hashes(hashes, found),
-            Self::Blocked(stage) => stage.contains_hashes(hashes, found),
-        }
-    }
-
-    #[inline]
-    fn touch(&self, hash: u64) {
-        match self {
-            Self::Bloom(stage) => stage.touch(hash),
-            Self::Blocked(stage) => stage.touch(hash),
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Self::Bloom(stage) => stage.clear(),
-            Self::Blocked(stage) => stage.clear(),
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        match self {
-            Self::Bloom(stage) => stage.planned().is_reached(stage.len()),
-            Self::Blocked(stage) => stage.planned().is_reached(stage.len()),
-        }
-    }
-
-    fn info(&self) -> StageInfo {
-        match self {
-            Self::Bloom(stage) => StageInfo {
-                kind: StageKind::Bloom,
-                bits: stage.params().bits(),
-                probes: stage.params().probes(),
-                capacity: stage.params().capacity(),
-                len: stage.len(),
-                full: self.is_full(),
-            },
-            Self::Blocked(stage) => StageInfo {
-                kind: StageKind::Blocked,
-                bits: stage.params().bits(),
-                probes: LANES as u32,
-                capacity: stage.params().capacity(),
-                len: stage.len(),
-                full: self.is_full(),
-            },
-        }
-    }
-
-    fn estimate_len(&self) -> f64 {
-        match self {
-            Self::Bloom(stage) => stage.estimate_len(),
-            Self::Blocked(stage) => stage.estimate_len(),
-        }
-    }
-
-    fn estimate_rate(&self) -> f64 {
-        match self {
-            Self::Bloom(stage) => stage.estimate_rate(),
-            Self::Blocked(stage) => stage.estimate_rate(),
-        }
-    }
-
-    fn words(&self) -> &[u64] {
-        match self {
-            Self::Bloom(stage) => stage.words(),
-            Self::Blocked(stage) => stage.words(),
-        }
-    }
-
-    /// The stage's line of the table: what the header of its own file would say.
-    ///
-    /// ```text
-    /// kind, len, capacity, lines of payload, four parameters
-    /// ```
-    fn encode(&self) -> [u64; LINE_WORDS] {
-        let header = match self {
-            Self::Bloom(stage) => stage.encode().header,
-            Self::Blocked(stage) => stage.encode().header,
-        };
-        let lines = (self.words().len() / LINE_WORDS) as u64;
-        let [a, b, c, d] = std::array::from_fn(|i| header.params[i]);
-        [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
-    }
-
-    /// The stage of a line of the table, whose words come next in the payload.
-    fn decode(
-        line: [u64; LINE_WORDS],
-        hash_fn: HashFn,
-        sections: &mut Sections,
-    ) -> Result<Self, DecodeError> {
-        let [kind, len, capacity, lines, a, b, c, d] = line;
-        if len > capacity {
-            return Err(DecodeError::Invalid { what: "stage length", value: len });
-        }
-        let words = sections.take_lines(lines)?;
-        let parts = |kind| {
-            let header = Header::new(kind, hash_fn, len, capacity).with_params(&[a, b, c, d]);
-            Parts { header, words }
-        };
-        Ok(match u16::try_from(kind).ok().and_then(Kind::from_number) {
-            Some(Kind::Bloom) => Self::Bloom(Bloom::decode(parts(Kind::Bloom))?),
-            Some(Kind::Blocked) => Self::Blocked(BlockedBloom::decode(parts(Kind::Blocked))?),
-            _ => return Err(DecodeError::Invalid { what: "stage kind", value: kind }),
-        })
-    }
-}
 
 /// A filter that grows with its keys and still keeps its rate.
 ///
