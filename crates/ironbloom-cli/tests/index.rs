@@ -157,6 +157,34 @@ fn tables_come_and_go() {
 }
 
 #[test]
+fn a_table_that_has_grown_is_followed_and_a_changed_one_is_not() {
+    let scratch = indexed();
+    let more = "5000,1,Oslo,2024-01-15,x\n5001,2,,2024-01-16,y\n";
+    scratch.write("t.csv", table() + more);
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 5001"], "rebuild");
+    scratch.run(["index", "append", "t.ibx", "t.csv"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 5001"]), 1);
+    assert_eq!(count(&scratch, ["id = 4711"]), 1);
+    assert_eq!(count(&scratch, ["kind = 1"]), 51);
+    scratch.run(["index", "compact", "t.ibx"]).succeeds();
+    assert_eq!(count(&scratch, ["kind = 1"]), 51);
+    assert_eq!(count(&scratch, ["city is null", "id > 4996"]), 2);
+    // Nothing new, something else, another type, a line that went on.
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "t.csv");
+    for changed in [
+        table().replacen("4711,", "4712,", 1) + more + "5002,3,,2024-01-15,z\n",
+        table() + more + "five thousand,3,,2024-01-15,z\n",
+    ] {
+        scratch.write("t.csv", changed);
+        refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "t.csv");
+    }
+    scratch.write("u.csv", "a,b\n1,2\n3,4");
+    scratch.run(["index", "build", "u.csv", "-o", "u.ibx"]).succeeds();
+    scratch.write("u.csv", "a,b\n1,2\n3,45\n6,7\n");
+    refuses(&scratch, ["index", "append", "u.ibx", "u.csv"], "u.csv");
+}
+
+#[test]
 fn a_folder_with_table_and_index_can_be_moved() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.path("a")).unwrap();

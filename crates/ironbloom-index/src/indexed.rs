@@ -15,6 +15,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use arrow::array::RecordBatch;
+
 use crate::error::Error;
 use crate::find::{Find, Match, Report};
 use crate::index::Index;
@@ -22,7 +24,7 @@ use crate::params::Params;
 use crate::predicate::Predicate;
 use crate::schema::{Column, columns_named, columns_of};
 use crate::source::SourceMeta;
-use crate::table::{Identity, Table, TableError};
+use crate::table::{Identity, Reads, Table, TableError};
 use crate::{Block, Candidates, IndexBuilder};
 
 /// Rows that are read at once while an index is built.
@@ -112,7 +114,8 @@ pub fn index_tables(
     Ok(builder.finish()?)
 }
 
-/// Indexes more tables, to be [appended](Index::append) to an index that is saved as `file`.
+/// Indexes more tables, or the new rows of tables that have grown, to be [appended](Index::append) to an index that is saved
+/// as `file`.
 pub fn index_more_tables(
     index: &Index,
     tables: &[PathBuf],
@@ -123,7 +126,11 @@ pub fn index_more_tables(
     let columns = index.columns().to_vec();
     let mut rows = 0;
     for path in tables {
-        rows += add_table(&mut builder, &columns, path, file, &mut |more| progress(rows + more))?;
+        let progress = &mut |more| progress(rows + more);
+        rows += match index.source(&source_name(path, file)?) {
+            None => add_table(&mut builder, &columns, path, file, progress)?,
+            Some(source) => add_rows(&mut builder, index, source, path, progress)?,
+        };
     }
     Ok(builder.finish()?)
 }
@@ -137,15 +144,55 @@ fn add_table(
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, IndexedError> {
     let table = Table::open(path)?;
+    builder.start(source_name(path, file)?).map_err(|error| about(&table, error))?;
+    read(builder, columns, &table, 0, progress)
+}
+
+/// Adds the rows that have come to a table of the index since, and returns how many those are.
+fn add_rows(
+    builder: &mut IndexBuilder,
+    index: &Index,
+    number: usize,
+    path: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, IndexedError> {
+    let source = &index.sources()[number];
+    let known = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
+    let table = Table::open_grown(path, known, index.blob(number)?)?;
+    if table.identity() == known {
+        return Err(about(&table, Error::TwoSources { source: source.name().to_owned() }));
+    }
+    builder.start_at(source.name(), source.rows()).map_err(|error| about(&table, error))?;
+    read(builder, index.columns(), &table, source.rows(), progress)
+}
+
+/// Reads a table from this row on, and ends its source.
+fn read(
+    builder: &mut IndexBuilder,
+    columns: &[Column],
+    table: &Table,
+    first_row: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, IndexedError> {
     let numbers: Vec<usize> =
         columns.iter().map(|column| table.column(&column.name)).collect::<Result<_, _>>()?;
-    builder.start(source_name(path, file)?).map_err(|error| about(&table, error))?;
     let mut rows = 0;
-    for batch in table.scan(&numbers, BATCH_ROWS)? {
-        let batch = batch?;
-        builder.push(&batch).map_err(|error| about(&table, error))?;
+    let mut add = |batch: RecordBatch| {
         rows += batch.num_rows() as u64;
         progress(rows);
+        builder.push(&batch).map_err(|error| about(table, error))
+    };
+    if first_row == 0 {
+        for batch in table.scan(&numbers, BATCH_ROWS)? {
+            add(batch?)?;
+        }
+    } else {
+        for start in (first_row..table.rows()).step_by(BATCH_ROWS) {
+            let range = start..table.rows().min(start + BATCH_ROWS as u64);
+            for batch in table.read_rows(&[range], &numbers, &mut Reads::default())? {
+                add(batch)?;
+            }
+        }
     }
     let Identity { length, fingerprint } = table.identity();
     let blob = table.notes(&numbers)?;

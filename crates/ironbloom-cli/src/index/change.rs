@@ -10,13 +10,15 @@ use super::build::with_progress;
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
-/// Add tables to an index
+/// Add tables to an index, or the new rows of tables that have grown
 ///
-/// The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
+/// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was written anew is dropped
+/// first. The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  ironbloom index append 2024.ibx 2024-12.parquet")]
+Examples:
+  ironbloom index append 2024.ibx 2024-12.parquet
+  ironbloom index append log.ibx log.csv                 lines were added to it")]
 pub(crate) struct AppendArgs {
     /// The index
     #[arg(value_name = "INDEX")]
