@@ -13,7 +13,7 @@ use std::process::Command;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use common::{find, read, reopen, scan_all};
-use ironbloom_index::{Table, parse};
+use ironbloom_index::{Indexed, Params, Table, index_tables, parse};
 
 struct Folder(PathBuf);
 
@@ -58,6 +58,7 @@ fn files_of_pyarrow_and_duckdb_give_what_duckdb_finds() {
     for (file, questions) in questions {
         let table = Table::open(folder.0.join(file)).unwrap();
         ask(file, &reopen(&table), &questions);
+        ask_index(&folder.0.join(file), &questions);
         selects_are_what_a_scan_says(file, &table);
     }
 }
@@ -75,6 +76,23 @@ fn ask(file: &str, table: &Table, questions: &[(&str, Vec<u64>)]) {
             let shown = found.batch.column(0).as_primitive::<Int64Type>();
             assert!(shown.values().iter().map(|&id| id as u64).eq(ids.iter().copied()), "{file}");
         }
+    }
+}
+
+/// The same through an index on all columns that can have one.
+fn ask_index(file: &Path, questions: &[(&str, Vec<u64>)]) {
+    let index = file.with_extension("ibx");
+    let tables = [file.to_owned()];
+    index_tables(&tables, None, Params::default(), &index, &mut |_| {})
+        .unwrap()
+        .save(&index)
+        .unwrap();
+    let indexed = Indexed::open(&index).unwrap();
+    for (condition, ids) in questions {
+        let predicate = parse(condition, indexed.tables()[0].schema()).unwrap();
+        let found = indexed.find(&predicate, &["id"]).unwrap();
+        let rows: Vec<u64> = found.flat_map(|part| part.unwrap().1.rows).collect();
+        assert_eq!(&rows, ids, "{}: {condition}", file.display());
     }
 }
 
