@@ -38,7 +38,7 @@ impl Model {
             let (_, batch) = &self.tables[random.below(self.tables.len() as u64) as usize];
             let predicate = random::predicate(random, batch, 2);
             let mut found = vec![Vec::new(); self.tables.len()];
-            for part in indexed.find(&predicate, &["id"]).unwrap() {
+            for part in indexed.find(&predicate, &["i64"]).unwrap() {
                 let (table, part) = part.unwrap();
                 prop_assert_eq!(part.batch.num_rows(), part.rows.len());
                 found[table].extend(part.rows);
