@@ -206,3 +206,38 @@ fn a_changed_stride_is_refused_when_it_is_read_and_a_changed_end_when_it_is_open
     let error = Table::open_known(file.path(), identity, &notes).err().unwrap();
     assert!(error.to_string().starts_with("rebuild: "), "{error}");
 }
+
+#[test]
+fn rows_added_at_the_end_are_told_from_other_changes() {
+    let text = messy(8, 3000, "\n");
+    let file = TemporaryFile::with("csv", &text);
+    let notes = Table::open(file.path()).unwrap().notes(&[]).unwrap();
+    let rows_before = |content: &str| {
+        std::fs::write(file.path(), content).unwrap();
+        let table = Table::open(file.path()).unwrap();
+        let rows = table.rows_before(&notes)?;
+        let new = table.scan_from(rows, &[0], 7).unwrap().map(|batch| ids(&batch.unwrap()));
+        Ok::<_, TableError>((rows, new.flatten().collect::<Vec<_>>()))
+    };
+    let more: String = (3000..3100).map(|id| format!("{id},x,0.5\n")).collect();
+    let (rows, new) = rows_before(&format!("{text}{more}")).unwrap();
+    assert_eq!((rows, new), (3000, (3000..3100).collect()));
+    assert_eq!(rows_before(&text).unwrap(), (3000, vec![]));
+    let refused = [
+        format!("{}{more}", text.replace("\n1500,", "\n9500,")),
+        format!("{text}3000,x,not a number\n"),
+        format!("{text}{more}").replacen("id,", "no,", 1),
+    ];
+    for content in refused {
+        let error = rows_before(&content).unwrap_err();
+        assert!(matches!(error, TableError::Changed { .. }), "{error}");
+    }
+    // A last row that was left open: a number, and a quote.
+    for (cut, rest) in [("id,text\n1,2", "7\n"), ("id,text\n1,\"a\n", "b\"\n")] {
+        let file = TemporaryFile::with("csv", cut);
+        let notes = Table::open(file.path()).unwrap().notes(&[]).unwrap();
+        std::fs::write(file.path(), format!("{cut}{rest}8,9\n")).unwrap();
+        let error = Table::open(file.path()).unwrap().rows_before(&notes).unwrap_err();
+        assert!(matches!(error, TableError::Changed { .. }), "{error}");
+    }
+}

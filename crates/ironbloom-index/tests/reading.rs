@@ -192,6 +192,21 @@ fn columns_come_in_the_order_asked_for_and_as_often() {
 }
 
 #[test]
+fn a_scan_may_start_anywhere() {
+    let (_file, table) = paged(layouts()[2]);
+    for start in [0, 1, 999, 1000, 54_321, 99_999, 100_000] {
+        let mut next = start;
+        for batch in table.scan_from(start, &[0], 4096).unwrap() {
+            for value in batch.unwrap().column(0).as_primitive::<Int64Type>().values() {
+                assert_eq!(*value as u64, next * 7919 % 50_021);
+                next += 1;
+            }
+        }
+        assert_eq!(next, 100_000);
+    }
+}
+
+#[test]
 fn many_threads_read_one_table() {
     let (_file, table) = paged(Layout { compression: Compression::SNAPPY, ..layouts()[1] });
     std::thread::scope(|scope| {

@@ -139,12 +139,14 @@ impl CsvTable {
     pub(super) fn scan<'a>(
         &'a self,
         path: &'a Path,
+        first_row: u64,
         columns: &[usize],
         batch_rows: usize,
     ) -> Result<Scan<'a>, TableError> {
         let columns = columns.to_vec();
         let batch_rows = batch_rows as u64;
-        let starts = (0..self.rows.div_ceil(batch_rows)).map(move |batch| batch * batch_rows);
+        let batches = self.rows.saturating_sub(first_row).div_ceil(batch_rows);
+        let starts = (0..batches).map(move |batch| first_row + batch * batch_rows);
         Ok(Scan::new(starts.map(move |start| {
             let rows = start..self.rows.min(start.saturating_add(batch_rows));
             let mut batches = self.read_run(path, &[rows], &columns)?;
@@ -272,6 +274,38 @@ impl CsvTable {
     }
 }
 
+impl CsvTable {
+    /// The rows of the file that these notes are of, if this one is that with rows added at its end; else how it differs.
+    pub(super) fn rows_before(&self, path: &Path, notes: &[u8]) -> Result<u64, TableError> {
+        let old = Self::from_notes(notes, self.bytes.clone(), self.delimiter)
+            .map_err(|what| TableError::notes(path, what))?;
+        if old.schema != self.schema {
+            return Err(TableError::changed(path, "its columns or their types differ"));
+        }
+        old.verify(path, 0..old.strides.len())?;
+        if !old.ends_with_a_row() {
+            return Err(TableError::changed(path, "its last row goes on"));
+        }
+        Ok(old.rows)
+    }
+
+    /// Whether the last stride ends where its last row does, also with what the file has behind it: a line or a quote that was
+    /// left open goes on there.
+    fn ends_with_a_row(&self) -> bool {
+        let Some(last) = self.strides.last() else { return true };
+        let mut parser = parser(self.delimiter);
+        let mut at = last.bytes.start;
+        for _ in (self.strides.len() as u64 - 1) * STRIDE..self.rows {
+            match read_record(&mut parser, &self.bytes[at..]) {
+                Some((_, used)) => at += used,
+                None => return false,
+            }
+        }
+        let left_over = self.bytes.get(at..last.bytes.end);
+        left_over.is_some_and(|rest| rest.iter().all(|&byte| byte == b'\n' || byte == b'\r'))
+    }
+}
+
 fn strides_of(rows: &Range<u64>) -> Range<usize> {
     (rows.start / STRIDE) as usize..rows.end.div_ceil(STRIDE) as usize
 }
@@ -307,7 +341,7 @@ pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
 
 /// Goes through all rows, and refuses those of another length than the header.
 fn find_lines(path: &Path, bytes: &[u8], delimiter: u8) -> Result<Lines, TableError> {
-    let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+    let mut parser = parser(delimiter);
     let Some((columns, mut at)) = read_record(&mut parser, bytes) else {
         return Err(TableError::NotATable {
             path: path.into(),
@@ -328,6 +362,10 @@ fn find_lines(path: &Path, bytes: &[u8], delimiter: u8) -> Result<Lines, TableEr
     }
     lines.starts.push(bytes.len());
     Ok(lines)
+}
+
+fn parser(delimiter: u8) -> csv_core::Reader {
+    csv_core::ReaderBuilder::new().delimiter(delimiter).build()
 }
 
 /// Fields and bytes of the next record, or `None` at the end.

@@ -256,11 +256,43 @@ impl Table {
     ///
     /// If a column is not in the schema, or `batch_rows` is 0.
     pub fn scan(&self, columns: &[usize], batch_rows: usize) -> Result<Scan<'_>, TableError> {
+        self.scan_from(0, columns, batch_rows)
+    }
+
+    /// As [`scan`](Self::scan), from a row on.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    ///
+    /// # Panics
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn scan_from(
+        &self,
+        first_row: u64,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Result<Scan<'_>, TableError> {
         assert!(batch_rows > 0, "batches need rows");
         self.assert_columns(columns);
         match &self.format {
-            Format::Parquet(table) => table.scan(&self.path, columns, batch_rows),
-            Format::Csv(table) => table.scan(&self.path, columns, batch_rows),
+            Format::Parquet(table) => table.scan(&self.path, first_row, columns, batch_rows),
+            Format::Csv(table) => table.scan(&self.path, first_row, columns, batch_rows),
+        }
+    }
+
+    /// The rows that this table had when these notes were made, if since then rows were only added at its end, as happens to
+    /// CSV: they are indexed already, and an index goes on with [`scan_from`](Self::scan_from) there. All old rows are read
+    /// and compared with their checksums.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Changed`] if anything else differs; for Parquet always, since its files are written once.
+    pub fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
+        match &self.format {
+            Format::Parquet(_) => Err(TableError::changed(&self.path, "its content differs")),
+            Format::Csv(table) => table.rows_before(&self.path, notes),
         }
     }
 

@@ -124,6 +124,7 @@ impl ParquetTable {
     pub(super) fn scan<'a>(
         &'a self,
         path: &'a Path,
+        first_row: u64,
         columns: &[usize],
         batch_rows: usize,
     ) -> Result<Scan<'a>, TableError> {
@@ -135,6 +136,7 @@ impl ParquetTable {
             ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
                 .with_projection(mask)
                 .with_batch_size(batch_rows)
+                .with_offset(first_row as usize)
                 .build()
         })?;
         let mut failed = false;
