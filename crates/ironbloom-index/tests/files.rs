@@ -1,12 +1,12 @@
 //! Files: what is saved is what is opened, and a program that dies leaves the old file or the new one.
 
-mod common;
+mod model;
 
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Row, Scratch, batch, columns};
+use model::{Row, Scratch, batch, columns};
 use ironbloom_index::{Error, Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
 
 fn rows(count: i32, first: i32) -> Vec<Row> {

@@ -1,10 +1,10 @@
 //! A damaged file is an error or gives the right answer; it never gives a wrong one, and never panics.
 
-mod common;
+mod model;
 
 use std::fs;
 
-use common::{Row, Scratch, batch, columns};
+use model::{Row, Scratch, batch, columns};
 use ironbloom_index::{
     Candidates, Error, Index, IndexBuilder, Params, Part, Predicate, SourceMeta, Value,
 };

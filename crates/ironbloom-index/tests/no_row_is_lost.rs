@@ -1,10 +1,10 @@
 //! Whatever is built, appended, pushed, merged, dropped, saved and opened: every row that matches is in a candidate block.
 
-mod common;
+mod model;
 
 use std::ops::Bound;
 
-use common::{Model, Row, Scratch, batch, check, columns};
+use model::{Model, Row, Scratch, batch, check, columns};
 use ironbloom_index::{Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn leaf() -> impl Strategy<Value = Predicate> {
             int().prop_map(Bound::Excluded)
         ]
     };
-    let column = prop::sample::select(&common::COLUMNS[..]);
+    let column = prop::sample::select(&model::COLUMNS[..]);
     prop_oneof![
         4 => prop_oneof![int(), few(), Just(Value::Null)].prop_map(|value| Predicate::Eq("int".into(), value)),
         2 => text().prop_map(|value| Predicate::Eq("text".into(), value)),
