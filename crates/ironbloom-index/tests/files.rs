@@ -6,8 +6,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use model::{Row, Scratch, batch, columns};
 use ironbloom_index::{Error, Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
+use model::{Row, Scratch, batch, columns};
 
 fn rows(count: i32, first: i32) -> Vec<Row> {
     let row = |i| Row { int: Some(i), text: Some(format!("t{i}")), float: None, flag: Some(true) };

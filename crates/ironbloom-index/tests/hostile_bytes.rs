@@ -4,10 +4,10 @@ mod model;
 
 use std::fs;
 
-use model::{Row, Scratch, batch, columns};
 use ironbloom_index::{
     Candidates, Error, Index, IndexBuilder, Params, Part, Predicate, SourceMeta, Value,
 };
+use model::{Row, Scratch, batch, columns};
 
 fn rows(count: i32) -> Vec<Row> {
     let row = |i: i32| Row {

@@ -4,8 +4,8 @@ mod model;
 
 use std::ops::Bound;
 
-use model::{Model, Row, Scratch, batch, check, columns};
 use ironbloom_index::{Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
+use model::{Model, Row, Scratch, batch, check, columns};
 use proptest::prelude::*;
 
 /// Values from small sets, so that they repeat, meet, and become heavy.

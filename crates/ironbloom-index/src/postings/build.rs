@@ -101,7 +101,7 @@ impl Lists {
         }
         let mut words = Words::zeroed(head.words());
         self.write(head, &plan, null_blocks, words.to_mut());
-        Postings { head, words }
+        Postings::new(head, words)
     }
 
     fn write(&self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {

@@ -205,11 +205,31 @@ impl<'a> EliasFano<'a> {
         ones == self.shape.len && tail == 0 && samples == self.samples
     }
 
+    /// The place of the last zero before number `rank`, or at it, that has a sample.
+    #[inline]
+    fn sample(&self, rank: u64) -> u64 {
+        let sample = (rank / STEP) as usize;
+        self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX)
+    }
+
+    /// What a look for this number will wait for first.
+    #[inline]
+    pub(crate) fn touch_sample(&self, number: u64) -> u64 {
+        if self.shape.len == 0 { 0 } else { self.sample(number >> self.shape.low_bits) }
+    }
+
+    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do.
+    #[inline]
+    pub(crate) fn touch_high(&self, number: u64) -> u64 {
+        let rank = number >> self.shape.low_bits;
+        let place = (self.touch_sample(number) + 2 * (rank % STEP)) / 64;
+        self.high.get(place as usize).copied().unwrap_or(0)
+    }
+
     /// The place of zero number `rank`.
     #[inline]
     fn select0(&self, rank: u64) -> u64 {
-        let sample = (rank / STEP) as usize;
-        let position = self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX);
+        let position = self.sample(rank);
         let mut left = (rank % STEP) as u32;
         let mut word = (position / 64) as usize;
         let mut zeros = !self.high[word] & (u64::MAX << (position % 64));

@@ -196,6 +196,9 @@ fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Postings {
     head: Head,
+    /// What follows from the head, computed once: it takes divisions.
+    shape: Shape,
+    sequence: Range<usize>,
     words: Words,
 }
 
@@ -237,13 +240,17 @@ impl Iterator for Run<'_> {
 }
 
 impl Postings {
+    fn new(head: Head, words: Words) -> Self {
+        Self { head, shape: head.shape(), sequence: head.sequence(), words }
+    }
+
     /// The chunk in these words of a file, whose checksum was right. `None` if it is not one that was written by us.
     pub(crate) fn from_words(words: Words, blocks: u32) -> Option<Self> {
         let head = Head::read(&words)?;
         if head.blocks != blocks || head.words() != words.len() {
             return None;
         }
-        let postings = Self { head, words };
+        let postings = Self::new(head, words);
         postings.is_sound().then_some(postings)
     }
 
@@ -273,8 +280,9 @@ impl Postings {
         self.head.bucket_bits.is_none()
     }
 
+    #[inline]
     fn sequence(&self) -> EliasFano<'_> {
-        EliasFano::new(self.head.shape(), &self.words[self.head.sequence()])
+        EliasFano::new(self.shape, &self.words[self.sequence.clone()])
     }
 
     /// List number `list` of the sequence.
@@ -310,6 +318,24 @@ impl Postings {
             Some(bits) => self.run(u64::from(print) >> (32 - bits), self.head.entries >> bits),
             None => List::Empty,
         }
+    }
+
+    /// Reads what a lookup in the buckets will wait for first; with [`touch_high`](Self::touch_high), what it will wait for
+    /// next. The results mean nothing.
+    #[inline]
+    pub(crate) fn touch_sample(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_sample(number))
+    }
+
+    #[inline]
+    pub(crate) fn touch_high(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_high(number))
+    }
+
+    #[inline]
+    fn bucket_start(&self, print: u32) -> Option<u64> {
+        let bits = self.head.bucket_bits?;
+        Some((u64::from(print) >> (32 - bits)) * u64::from(self.head.blocks))
     }
 
     /// The blocks that hold nulls.
