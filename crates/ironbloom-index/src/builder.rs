@@ -75,7 +75,8 @@ impl Buffer {
     /// The chunks of these rows. Takes the cells of one column after the other, so that memory is freed on the way.
     pub(crate) fn seal(self, params: Params) -> Vec<Chunk> {
         let blocks = self.rows.div_ceil(params.block_rows().into()) as u32;
-        let seal = |cells: Cells| Chunk::Sealed(build(&cells.seal(), blocks, params));
+        let mut room = Vec::new();
+        let seal = |cells: Cells| Chunk::Sealed(build(&cells.seal(), blocks, params, &mut room));
         self.columns.into_iter().map(seal).collect()
     }
 }

@@ -15,8 +15,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
-
 use crate::error::Error;
 use crate::find::{Find, Match, Report};
 use crate::index::Index;
@@ -24,7 +22,7 @@ use crate::params::Params;
 use crate::predicate::Predicate;
 use crate::schema::{Column, columns_named, columns_of};
 use crate::source::SourceMeta;
-use crate::table::{Identity, Reads, Table, TableError};
+use crate::table::{Identity, Table, TableError};
 use crate::{Block, Candidates, IndexBuilder};
 
 /// Rows that are read at once while an index is built.
@@ -158,12 +156,13 @@ fn add_rows(
 ) -> Result<u64, IndexedError> {
     let source = &index.sources()[number];
     let known = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
-    let table = Table::open_grown(path, known, index.blob(number)?)?;
+    let table = Table::open(path)?;
     if table.identity() == known {
         return Err(about(&table, Error::TwoSources { source: source.name().to_owned() }));
     }
-    builder.start_at(source.name(), source.rows()).map_err(|error| about(&table, error))?;
-    read(builder, index.columns(), &table, source.rows(), progress)
+    let first_row = table.rows_before(index.blob(number)?)?;
+    builder.start_at(source.name(), first_row).map_err(|error| about(&table, error))?;
+    read(builder, index.columns(), &table, first_row, progress)
 }
 
 /// Reads a table from this row on, and ends its source.
@@ -177,22 +176,11 @@ fn read(
     let numbers: Vec<usize> =
         columns.iter().map(|column| table.column(&column.name)).collect::<Result<_, _>>()?;
     let mut rows = 0;
-    let mut add = |batch: RecordBatch| {
+    for batch in table.scan_from(first_row, &numbers, BATCH_ROWS)? {
+        let batch = batch?;
+        builder.push(&batch).map_err(|error| about(table, error))?;
         rows += batch.num_rows() as u64;
         progress(rows);
-        builder.push(&batch).map_err(|error| about(table, error))
-    };
-    if first_row == 0 {
-        for batch in table.scan(&numbers, BATCH_ROWS)? {
-            add(batch?)?;
-        }
-    } else {
-        for start in (first_row..table.rows()).step_by(BATCH_ROWS) {
-            let range = start..table.rows().min(start + BATCH_ROWS as u64);
-            for batch in table.read_rows(&[range], &numbers, &mut Reads::default())? {
-                add(batch)?;
-            }
-        }
     }
     let Identity { length, fingerprint } = table.identity();
     let blob = table.notes(&numbers)?;

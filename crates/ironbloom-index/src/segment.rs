@@ -81,14 +81,19 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Are the bytes those that were written?
+    pub(crate) fn is_whole(&self) -> bool {
+        let bytes = self.map.bytes().get(self.bytes.clone());
+        bytes.is_some_and(|bytes| xxh3_64(bytes) == self.checksum)
+    }
+
     /// The postings, or `None` if the chunk is damaged.
     #[inline]
     pub(crate) fn postings(&self) -> Option<&Postings> {
         if let Some(postings) = self.loaded.get() {
             return Some(postings);
         }
-        let bytes = self.map.bytes().get(self.bytes.clone())?;
-        if xxh3_64(bytes) != self.checksum {
+        if !self.is_whole() {
             return None;
         }
         let words = Words::mapped(&self.map, self.bytes.clone())?;
@@ -110,6 +115,16 @@ impl<'a> Reader<'a> {
         match self {
             Self::Postings(postings) => postings.list(print),
             Self::Slices(slices) => List::Blocks(slices.blocks(print)),
+        }
+    }
+
+    /// Reads what a lookup will wait for first, then (`stage` 1) what it will wait for next.
+    #[inline]
+    pub(crate) fn touch(&self, print: u32, stage: u32) -> u64 {
+        match (self, stage) {
+            (Self::Postings(postings), 0) => postings.touch_sample(print),
+            (Self::Postings(postings), _) => postings.touch_high(print),
+            (Self::Slices(_), _) => 0,
         }
     }
 

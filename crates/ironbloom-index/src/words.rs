@@ -30,7 +30,6 @@ impl Mapping {
 }
 
 /// An array of 64-bit words.
-#[derive(Debug)]
 pub(crate) enum Words {
     /// Of the allocator.
     Heap(Vec<u64>),
@@ -91,5 +90,11 @@ impl Deref for Words {
             Self::Pages(pages, len) => &bytemuck::cast_slice(pages)[..*len],
             Self::Mapped(map, bytes) => bytemuck::cast_slice(&map.bytes()[bytes.clone()]),
         }
+    }
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Words({})", self.len())
     }
 }

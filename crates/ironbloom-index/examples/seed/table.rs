@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::buffer::{Buffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use ironbloom::hash::{fastrange, mix64};
+use ironbloom_index::Block;
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
@@ -69,20 +70,33 @@ impl Table {
         })
     }
 
+    /// How many rows of these blocks match. Reading the first number of each block before comparing any lets the processor
+    /// fetch all of them at once.
+    pub(crate) fn verify(&self, query: &[(usize, u32)], blocks: &[Block]) -> u64 {
+        let column = &self.columns[query[0].0];
+        std::hint::black_box(
+            blocks.iter().fold(0, |sum, block| sum ^ column[block.first_row as usize]),
+        );
+        blocks.iter().map(|block| self.count(query, block.range())).sum()
+    }
+
     /// How many of these rows match. The first column is compared row by row without a branch; the others only where it
     /// matches, which is rare.
-    pub(crate) fn count(&self, query: &[(usize, u32)], rows: Range<u64>) -> u64 {
+    fn count(&self, query: &[(usize, u32)], rows: Range<u64>) -> u64 {
         const STEP: usize = 64;
         let rows = rows.start as usize..rows.end as usize;
         let (first, value) = query[0];
+        let (whole, rest) = self.columns[first][rows.clone()].as_chunks::<STEP>();
         let mut count = 0;
-        for (i, chunk) in self.columns[first][rows.clone()].chunks(STEP).enumerate() {
-            if chunk.iter().fold(false, |found, &other| found | (other == value)) {
-                let start = rows.start + i * STEP;
-                count +=
-                    (start..start + chunk.len()).filter(|&row| self.is_match(query, row)).count();
+        let mut look = |from: usize, to: usize| {
+            count += (from..to).filter(|&row| self.is_match(query, row)).count();
+        };
+        for (i, chunk) in whole.iter().enumerate() {
+            if chunk.iter().map(|&other| u32::from(other == value)).sum::<u32>() > 0 {
+                look(rows.start + i * STEP, rows.start + (i + 1) * STEP);
             }
         }
+        look(rows.end - rest.len(), rows.end);
         count as u64
     }
 

@@ -1,30 +1,33 @@
 //! From sorted cells to a chunk.
 
-use super::cells::{Bucket, Sealed};
+use super::cells::{Bucket, Sealed, append};
 use super::elias_fano::Writer;
 use super::{Head, Nulls, Postings, put_key};
 use crate::params::Params;
 use crate::words::Words;
 
-/// Seals a column of `blocks` blocks.
-pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params) -> Postings {
+/// Seals a column of `blocks` blocks. `room` is memory that was used before, and can be again.
+pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, room: &mut Vec<u64>) -> Postings {
     let heavy = params.heavy(cells.len());
-    let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len());
-    cells.each_bucket(params.bucket_bits(), |bucket| {
-        if bucket.entries.len() as u64 > heavy {
-            split_bucket(bucket, heavy, &mut lists);
-        } else {
-            lists.add(bucket.number, bucket.entries.iter().map(|entry| entry.block()));
-        }
+    let mut lists = Lists::new(blocks, params.bucket_bits(), std::mem::take(room));
+    let mut shared = std::mem::take(&mut lists.shared);
+    shared.reserve(cells.len() as usize);
+    cells.numbers(params.bucket_bits(), blocks, heavy, &mut shared, |bucket, shared| {
+        split_bucket(bucket, heavy, &mut lists, shared);
     });
-    lists.finish(cells.null_blocks(), cells.len(), cells.nulls())
+    lists.shared = shared;
+    let postings = lists.write_all(cells.null_blocks(), cells.len(), cells.nulls());
+    *room = lists.shared;
+    room.clear();
+    postings
 }
 
 /// A bucket with many cells: values that have more than `heavy` of them get private lists.
-fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists) {
+fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists, shared: &mut Vec<u64>) {
     let keys = heavy_keys(bucket, heavy);
     let others = bucket.entries.iter().filter(|&&entry| !keys.contains(&bucket.print(entry)));
-    lists.add(bucket.number, others.map(|entry| entry.block()));
+    let first = bucket.number * u64::from(lists.blocks);
+    append(first, others.map(|entry| entry.block()), shared);
     for &key in &keys {
         let own = bucket.entries.iter().filter(|&&entry| bucket.print(entry) == key);
         lists.add_private(key, own.map(|entry| entry.block()));
@@ -51,22 +54,13 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(blocks: u32, bucket_bits: u32, cells: u64) -> Self {
-        let shared = Vec::with_capacity(cells as usize);
-        Self { blocks, bucket_bits, shared, keys: Vec::new(), private: Vec::new() }
+    pub(super) fn new(blocks: u32, bucket_bits: u32, room: Vec<u64>) -> Self {
+        Self { blocks, bucket_bits, shared: room, keys: Vec::new(), private: Vec::new() }
     }
 
     /// Adds the blocks of a bucket, ascending, perhaps repeated. Buckets must come in order.
-    #[inline]
     pub(super) fn add(&mut self, bucket: u64, blocks: impl Iterator<Item = u32>) {
-        let first = bucket * u64::from(self.blocks);
-        let mut last = None;
-        for block in blocks {
-            if last != Some(block) {
-                self.shared.push(first + u64::from(block));
-                last = Some(block);
-            }
-        }
+        append(bucket * u64::from(self.blocks), blocks, &mut self.shared);
     }
 
     /// Adds the blocks of one fingerprint, ascending, perhaps repeated. Keys must ascend.
@@ -82,8 +76,8 @@ impl Lists {
     }
 
     /// `null_blocks` ascend, each once.
-    pub(super) fn finish(self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
-        let plan = Plan::new(&self, null_blocks);
+    pub(super) fn write_all(&self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
+        let plan = Plan::new(self, null_blocks);
         let mut head = Head {
             blocks: self.blocks,
             bucket_bits: (!self.shared.is_empty()).then_some(self.bucket_bits),
@@ -107,7 +101,7 @@ impl Lists {
         }
         let mut words = Words::zeroed(head.words());
         self.write(head, &plan, null_blocks, words.to_mut());
-        Postings { head, words }
+        Postings::new(head, words)
     }
 
     fn write(&self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {
@@ -127,12 +121,12 @@ impl Lists {
             set_bits(&mut words[head.bitmap(dense)], null_blocks);
         }
         let mut writer = Writer::new(head.shape(), &mut words[head.sequence()]);
-        self.shared.iter().for_each(|&number| writer.push(number));
+        writer.extend(self.shared.iter().copied());
         let lists = self.private_lists().map(|(_, list)| list).filter(|list| !plan.is_dense(list));
         let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
         for (list, number) in lists.chain(nulls).zip(head.buckets()..) {
             let first = number * u64::from(head.blocks);
-            list.iter().for_each(|&block| writer.push(first + u64::from(block)));
+            writer.extend(list.iter().map(|&block| first + u64::from(block)));
         }
         writer.finish();
     }

@@ -140,17 +140,20 @@ fn scatter(
 /// The cells of all rows of a segment.
 pub(crate) struct Sealed(Cells);
 
-/// A cell on its way: its fingerprint without the bits of the part in the high half, its block in the low half.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A cell of a full bucket on its way: the cell in the high half, its block in the low half.
+#[derive(Clone, Copy)]
 pub(crate) struct Entry(u64);
 
 impl Entry {
+    fn new(cell: u32, first_block: u32) -> Self {
+        Self(u64::from(cell) << 32 | u64::from(block_of(cell, first_block)))
+    }
+
     pub(crate) fn block(self) -> u32 {
         self.0 as u32
     }
 
-    /// The fingerprint, shifted left by the bits of the part.
-    fn rest(self) -> u32 {
+    fn cell(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
@@ -166,7 +169,7 @@ pub(crate) struct Bucket<'a> {
 impl Bucket<'_> {
     /// The whole fingerprint of an entry.
     pub(crate) fn print(&self, entry: Entry) -> u32 {
-        self.part << (32 - PART_BITS) | entry.rest() >> PART_BITS
+        self.part << (32 - PART_BITS) | entry.cell() >> PART_BITS
     }
 }
 
@@ -186,16 +189,39 @@ impl Sealed {
         &self.0.null_blocks
     }
 
-    /// Calls with every bucket that has cells, in order, of 2^`bucket_bits` buckets (at least 512).
-    pub(crate) fn each_bucket(&self, bucket_bits: u32, mut call: impl FnMut(&Bucket<'_>)) {
+    /// Appends every cell as a number, bucket · `blocks` + block, ascending, each number once. A bucket with more than
+    /// `heavy` cells is left to the caller, who appends what should stand there.
+    pub(crate) fn numbers(
+        &self,
+        bucket_bits: u32,
+        blocks: u32,
+        heavy: u64,
+        out: &mut Vec<u64>,
+        mut full: impl FnMut(&Bucket<'_>, &mut Vec<u64>),
+    ) {
         let fine_bits = bucket_bits - PART_BITS;
-        let mut sorter = Sorter::default();
+        let mut sorter = Sorter { fine_bits, ..Sorter::default() };
         for part in 0..PARTS {
-            sorter.sort(self.part(part), fine_bits);
             let first = (part as u64) << fine_bits;
-            let number = |entry: Entry| first + u64::from(fine_bucket(entry.rest(), fine_bits));
-            for entries in sorter.sorted.chunk_by(|&a, &b| number(a) == number(b)) {
-                call(&Bucket { number: number(entries[0]), part: part as u32, entries });
+            let slices = self.part(part);
+            let counted = sorter.count(slices.clone());
+            if counted.most <= heavy {
+                let number = |cell: u32, first_block: u32| {
+                    let bucket = first + u64::from(fine_bucket(cell, fine_bits));
+                    bucket * u64::from(blocks) + u64::from(block_of(cell, first_block))
+                };
+                sorter.scatter(slices, counted.cells, out, number);
+                continue;
+            }
+            sorter.sort(slices, &counted);
+            let bucket_of = |entry: Entry| first + u64::from(fine_bucket(entry.cell(), fine_bits));
+            for entries in sorter.sorted.chunk_by(|&a, &b| bucket_of(a) == bucket_of(b)) {
+                let number = bucket_of(entries[0]);
+                if entries.len() as u64 > heavy {
+                    full(&Bucket { number, part: part as u32, entries }, out);
+                } else {
+                    append(number * u64::from(blocks), entries.iter().map(|e| e.block()), out);
+                }
             }
         }
     }
@@ -213,52 +239,112 @@ impl Sealed {
 
 /// The bits of the bucket below those of the part.
 #[inline]
-fn fine_bucket(rest: u32, fine_bits: u32) -> u32 {
-    (u64::from(rest) >> (32 - fine_bits)) as u32
+fn fine_bucket(cell: u32, fine_bits: u32) -> u32 {
+    (u64::from(cell) >> (32 - fine_bits)) as u32
+}
+
+/// Appends first + block for each of these blocks, which ascend, each once.
+#[inline]
+pub(crate) fn append(first: u64, blocks: impl Iterator<Item = u32>, out: &mut Vec<u64>) {
+    let mut last = None;
+    for block in blocks {
+        if last != Some(block) {
+            out.push(first + u64::from(block));
+            last = Some(block);
+        }
+    }
+}
+
+/// The block of a cell, in a group that starts with this one.
+#[inline]
+fn block_of(cell: u32, first_block: u32) -> u32 {
+    first_block + (cell & ((1 << BLOCK_BITS) - 1))
 }
 
 /// Room for sorting a part, used again for the next.
 #[derive(Default)]
 struct Sorter {
-    sorted: Vec<Entry>,
+    fine_bits: u32,
+    /// Counts, then starts, then ends of the buckets.
     next: Vec<u32>,
+    sorted: Vec<Entry>,
+}
+
+/// What a part holds.
+struct Counted {
+    cells: usize,
+    /// Cells of the fullest bucket; unknown, and as many as can be, if counting would take longer than sorting.
+    most: u64,
 }
 
 impl Sorter {
-    fn sort<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])> + Clone, fine_bits: u32) {
-        let len: usize = slices.clone().map(|(_, cells)| cells.len()).sum();
-        self.sorted.clear();
-        if len < (1 << fine_bits) / 8 {
-            let entries =
-                slices.flat_map(|(first, cells)| cells.iter().map(move |&cell| entry(cell, first)));
-            self.sorted.extend(entries);
-            self.sorted.sort_by_key(|entry| fine_bucket(entry.rest(), fine_bits));
-            return;
+    /// Counts the cells of each bucket, and finds where they will start.
+    fn count<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])> + Clone) -> Counted {
+        let cells = slices.clone().map(|(_, cells)| cells.len()).sum();
+        if cells < (1 << self.fine_bits) / 8 {
+            return Counted { cells, most: u64::MAX };
         }
-        self.sorted.resize(len, Entry(0));
         self.next.clear();
-        self.next.resize(1 << fine_bits, 0);
-        for (_, cells) in slices.clone() {
+        self.next.resize(1 << self.fine_bits, 0);
+        for (_, cells) in slices {
             for &cell in cells {
-                self.next[fine_bucket(cell, fine_bits) as usize] += 1;
+                self.next[fine_bucket(cell, self.fine_bits) as usize] += 1;
             }
         }
-        let mut at = 0;
+        let (mut at, mut most) = (0, 0);
         for count in &mut self.next {
+            most = most.max(*count);
             at += std::mem::replace(count, at);
         }
-        for (first, cells) in slices {
+        Counted { cells, most: most.into() }
+    }
+
+    /// Appends the numbers of all cells in the order of their buckets, equal neighbours once.
+    fn scatter<'a>(
+        &mut self,
+        slices: impl Iterator<Item = (u32, &'a [u32])>,
+        cells: usize,
+        out: &mut Vec<u64>,
+        number: impl Fn(u32, u32) -> u64,
+    ) {
+        let start = out.len();
+        out.resize(start + cells, 0);
+        let room = &mut out[start..];
+        for (first_block, cells) in slices {
             for &cell in cells {
-                let place = &mut self.next[fine_bucket(cell, fine_bits) as usize];
-                self.sorted[*place as usize] = entry(cell, first);
+                let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
+                room[*place as usize] = number(cell, first_block);
+                *place += 1;
+            }
+        }
+        // Without a branch: what repeats is written over.
+        let (mut kept, mut last) = (0, u64::MAX);
+        for i in 0..room.len() {
+            let number = room[i];
+            kept += usize::from(number != last);
+            room[kept - 1] = number;
+            last = number;
+        }
+        out.truncate(start + kept);
+    }
+
+    /// Sorts the cells by bucket, with all that is known of them.
+    fn sort<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])>, counted: &Counted) {
+        self.sorted.clear();
+        if counted.most == u64::MAX {
+            for (first_block, cells) in slices {
+                self.sorted.extend(cells.iter().map(|&cell| Entry::new(cell, first_block)));
+            }
+            self.sorted.sort_by_key(|entry| fine_bucket(entry.cell(), self.fine_bits));
+            return;
+        }
+        self.sorted.resize(counted.cells, Entry(0));
+        for (first_block, cells) in slices {
+            for &cell in cells {
+                let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
+                self.sorted[*place as usize] = Entry::new(cell, first_block);
                 *place += 1;
             }
         }
     }
-}
-
-#[inline]
-fn entry(cell: u32, first_block: u32) -> Entry {
-    let block = first_block + (cell & ((1 << BLOCK_BITS) - 1));
-    Entry(u64::from(cell) << 32 | u64::from(block))
 }

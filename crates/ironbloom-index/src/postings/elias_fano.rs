@@ -99,23 +99,31 @@ impl<'a> Writer<'a> {
         Self { shape, samples, high, low, pushed: 0, pending: 0, filled: 0, word: 0 }
     }
 
-    /// Appends a number, not less than the last.
+    /// Appends numbers, none less than the one before. What changes is kept in registers meanwhile: the compiler cannot know
+    /// that the arrays are not `self`.
     #[inline]
-    pub(crate) fn push(&mut self, number: u64) {
+    pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u64>) {
         let bits = self.shape.low_bits;
-        let position = (number >> bits) + self.pushed;
-        self.high[(position / 64) as usize] |= 1 << (position % 64);
-        self.pushed += 1;
-        let low = number & ((1 << bits) - 1);
-        self.pending |= low << self.filled;
-        self.filled += bits;
-        if self.filled >= 64 {
-            self.low[self.word] = self.pending;
-            self.word += 1;
-            self.filled -= 64;
-            // What did not fit; all of the word if nothing is left over.
-            self.pending = if self.filled == 0 { 0 } else { low >> (bits - self.filled) };
+        let mask = (1 << bits) - 1;
+        let (high, low) = (&mut *self.high, &mut *self.low);
+        let (mut pushed, mut pending, mut filled, mut word) =
+            (self.pushed, self.pending, self.filled, self.word);
+        for number in numbers {
+            let position = (number >> bits) + pushed;
+            high[(position / 64) as usize] |= 1 << (position % 64);
+            pushed += 1;
+            let bottom = number & mask;
+            pending |= bottom << filled;
+            filled += bits;
+            if filled >= 64 {
+                low[word] = pending;
+                word += 1;
+                filled -= 64;
+                // What did not fit; nothing if the word ends with the number.
+                pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
+            }
         }
+        (self.pushed, self.pending, self.filled, self.word) = (pushed, pending, filled, word);
     }
 
     /// Writes what is pending, and the samples.
@@ -197,11 +205,31 @@ impl<'a> EliasFano<'a> {
         ones == self.shape.len && tail == 0 && samples == self.samples
     }
 
+    /// The place of the last zero before number `rank`, or at it, that has a sample.
+    #[inline]
+    fn sample(&self, rank: u64) -> u64 {
+        let sample = (rank / STEP) as usize;
+        self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX)
+    }
+
+    /// What a look for this number will wait for first.
+    #[inline]
+    pub(crate) fn touch_sample(&self, number: u64) -> u64 {
+        if self.shape.len == 0 { 0 } else { self.sample(number >> self.shape.low_bits) }
+    }
+
+    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do.
+    #[inline]
+    pub(crate) fn touch_high(&self, number: u64) -> u64 {
+        let rank = number >> self.shape.low_bits;
+        let place = (self.touch_sample(number) + 2 * (rank % STEP)) / 64;
+        self.high.get(place as usize).copied().unwrap_or(0)
+    }
+
     /// The place of zero number `rank`.
     #[inline]
     fn select0(&self, rank: u64) -> u64 {
-        let sample = (rank / STEP) as usize;
-        let position = self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX);
+        let position = self.sample(rank);
         let mut left = (rank % STEP) as u32;
         let mut word = (position / 64) as usize;
         let mut zeros = !self.high[word] & (u64::MAX << (position % 64));
@@ -345,7 +373,7 @@ mod tests {
         let shape = Shape::new(numbers.len() as u64, universe);
         let mut words = vec![0; shape.words()];
         let mut writer = Writer::new(shape, &mut words);
-        numbers.iter().for_each(|&number| writer.push(number));
+        writer.extend(numbers.iter().copied());
         writer.finish();
         (shape, words)
     }

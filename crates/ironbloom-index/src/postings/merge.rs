@@ -39,8 +39,9 @@ pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings
         });
     let exact = parts.iter().all(|part| part.postings.is_exact());
     let heavy = if exact { 0 } else { params.heavy(cells) };
-    let entries = parts.iter().map(|part| part.postings.head.entries).sum();
-    let mut lists = Lists::new(blocks, params.bucket_bits(), entries);
+    let entries: u64 = parts.iter().map(|part| part.postings.head.entries).sum();
+    let room = Vec::with_capacity(entries as usize);
+    let mut lists = Lists::new(blocks, params.bucket_bits(), room);
     let mut demoted = Vec::new();
     for key in all_private_keys(parts) {
         let list = whole_list(parts, key);
@@ -56,7 +57,7 @@ pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings
     for part in parts {
         part.postings.nulls().append_to(part.first_block, &mut nulls);
     }
-    lists.finish(&nulls, cells, null_cells)
+    lists.write_all(&nulls, cells, null_cells)
 }
 
 fn all_private_keys(parts: &[Part<'_>]) -> Vec<u32> {

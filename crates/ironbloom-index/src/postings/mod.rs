@@ -196,6 +196,9 @@ fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Postings {
     head: Head,
+    /// What follows from the head, computed once: it takes divisions.
+    shape: Shape,
+    sequence: Range<usize>,
     words: Words,
 }
 
@@ -237,21 +240,29 @@ impl Iterator for Run<'_> {
 }
 
 impl Postings {
+    fn new(head: Head, words: Words) -> Self {
+        Self { head, shape: head.shape(), sequence: head.sequence(), words }
+    }
+
     /// The chunk in these words of a file, whose checksum was right. `None` if it is not one that was written by us.
     pub(crate) fn from_words(words: Words, blocks: u32) -> Option<Self> {
         let head = Head::read(&words)?;
         if head.blocks != blocks || head.words() != words.len() {
             return None;
         }
-        let postings = Self { head, words };
+        let postings = Self::new(head, words);
         postings.is_sound().then_some(postings)
     }
 
-    /// What lookups rely on: keys ascend, and the sequence can be walked.
+    /// What lookups rely on: keys ascend, bitmaps name no block that is not there, and the sequence can be walked.
     fn is_sound(&self) -> bool {
         let ascend = |keys: &[u64], len: usize| (1..len).all(|i| key(keys, i - 1) < key(keys, i));
+        let bitmaps = &self.words[self.head.bitmap(0).start..self.head.sequence().start];
+        let used = self.head.blocks % 64;
+        let beyond = |bitmap: &[u64]| used != 0 && bitmap[bitmap.len() - 1] >> used != 0;
         ascend(&self.words[self.head.private_words()], self.head.private)
             && ascend(&self.words[self.head.dense_words()], self.head.dense)
+            && !bitmaps.chunks(self.head.bitmap_words().max(1)).any(beyond)
             && self.sequence().is_sound()
     }
 
@@ -269,8 +280,9 @@ impl Postings {
         self.head.bucket_bits.is_none()
     }
 
+    #[inline]
     fn sequence(&self) -> EliasFano<'_> {
-        EliasFano::new(self.head.shape(), &self.words[self.head.sequence()])
+        EliasFano::new(self.shape, &self.words[self.sequence.clone()])
     }
 
     /// List number `list` of the sequence.
@@ -308,6 +320,24 @@ impl Postings {
         }
     }
 
+    /// Reads what a lookup in the buckets will wait for first; with [`touch_high`](Self::touch_high), what it will wait for
+    /// next. The results mean nothing.
+    #[inline]
+    pub(crate) fn touch_sample(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_sample(number))
+    }
+
+    #[inline]
+    pub(crate) fn touch_high(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_high(number))
+    }
+
+    #[inline]
+    fn bucket_start(&self, print: u32) -> Option<u64> {
+        let bits = self.head.bucket_bits?;
+        Some((u64::from(print) >> (32 - bits)) * u64::from(self.head.blocks))
+    }
+
     /// The blocks that hold nulls.
     pub(crate) fn nulls(&self) -> List<'_> {
         match self.head.nulls {
@@ -331,5 +361,93 @@ impl Postings {
             .collect();
         all.sort_unstable();
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cells::Cells;
+    use super::*;
+    use crate::params::Params;
+    use proptest::prelude::*;
+
+    const BLOCK_ROWS: u32 = 16;
+
+    fn postings(prints: &[u32], selectivity: u32) -> Postings {
+        let mut cells = Cells::new(BLOCK_ROWS.trailing_zeros());
+        cells.push_with(|out| {
+            out.extend_from_slice(prints);
+            true
+        });
+        let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
+        let params = Params::new(BLOCK_ROWS, selectivity).unwrap();
+        build(&cells.seal(), blocks, params, &mut Vec::new())
+    }
+
+    fn blocks(list: List<'_>) -> Vec<u32> {
+        match crate::blocks::Blocks::from_list(list) {
+            crate::blocks::Blocks::Some(blocks) => blocks,
+            crate::blocks::Blocks::All => unreachable!("a list names its blocks"),
+        }
+    }
+
+    /// Fingerprints of which some are frequent, some null, some in one bucket with others.
+    fn prints() -> impl Strategy<Value = Vec<u32>> {
+        let print = prop_oneof![
+            2 => Just(0u32),
+            3 => Just(0x8000_0001),
+            3 => 0x8000_0000u32..0x8000_0010,
+            4 => any::<u32>(),
+        ];
+        prop::collection::vec(print, 0..3000)
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_names_every_block_of_its_value(prints in prints(), selectivity in 1u32..=20) {
+            let postings = postings(&prints, selectivity);
+            for (row, &print) in prints.iter().enumerate() {
+                let list = if print == 0 { postings.nulls() } else { postings.list(print) };
+                let blocks = blocks(list);
+                prop_assert!(blocks.contains(&(row as u32 / BLOCK_ROWS)));
+                prop_assert!(blocks.is_sorted_by(|a, b| a < b));
+            }
+            let nulls: Vec<u32> = (0..).zip(prints.chunks(BLOCK_ROWS as usize))
+                .filter(|(_, block)| block.contains(&0)).map(|(block, _)| block).collect();
+            prop_assert_eq!(blocks(postings.nulls()), nulls);
+        }
+
+        /// A forger can make the checksums right. What he gets is an error or an answer, and no panic.
+        #[test]
+        fn forged_words_never_panic(
+            prints in prints(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), any::<bool>()), 1..4),
+        ) {
+            let whole = postings(&prints, 4);
+            let mut words = whole.words().to_vec();
+            for (at, change, in_head) in changes {
+                let len = if in_head { HEADER_WORDS } else { words.len() };
+                words[at.index(len)] ^= if change & 1 == 0 { 1 << (change >> 58) } else { change };
+            }
+            if let Some(forged) = Postings::from_words(Words::Heap(words), whole.head.blocks) {
+                let asked = prints.iter().copied().chain([0, 1, u32::MAX, 1 << 31]);
+                for print in asked.take(200) {
+                    let named = blocks(forged.list(print));
+                    prop_assert!(named.iter().all(|&block| block < forged.head.blocks));
+                }
+                prop_assert!(blocks(forged.nulls()).iter().all(|&block| block < forged.head.blocks));
+            }
+        }
+    }
+
+    #[test]
+    fn few_values_are_exact_and_absent_ones_are_nowhere() {
+        let prints: Vec<u32> = (0..10_000u32).map(|row| 1000 + row % 20).collect();
+        let postings = postings(&prints, 10);
+        assert!(postings.is_exact());
+        assert!(blocks(postings.list(999)).is_empty());
+        let expected: Vec<u32> =
+            (0..625).filter(|b| (16 * b..16 * b + 16).any(|row| row % 20 == 3)).collect();
+        assert_eq!(blocks(postings.list(1003)), expected);
     }
 }

@@ -68,28 +68,6 @@ impl CsvTable {
         }
     }
 
-    /// Compares the file, opened anew after lines were added to it, with what was noted of it: that must still be there,
-    /// and of the same types.
-    pub(super) fn check_grown(&self, path: &Path, notes: &[u8]) -> Result<(), TableError> {
-        let bytes = &self.bytes;
-        let old = Self::open(path, bytes.clone(), self.delimiter, Some(notes))?;
-        old.verify(path, 0..old.strides.len())?;
-        let end = old.bytes_of(&(0..old.strides.len())).end;
-        if old.rows > 0 && !matches!(bytes[..end].last(), Some(b'\n' | b'\r')) {
-            return Err(TableError::changed(path, "its last line had no end and may have gone on"));
-        }
-        let changed = old.schema.fields().iter().zip(self.schema.fields()).find(|(a, b)| a != b);
-        match changed {
-            Some((old, new)) => {
-                let (was, is) = (old.data_type(), new.data_type());
-                let what =
-                    format!("column {} was {was} and with the new lines is {is}", old.name());
-                Err(TableError::changed(path, what))
-            }
-            None => Ok(()),
-        }
-    }
-
     fn from_content(path: &Path, bytes: Bytes, delimiter: u8) -> Result<Self, TableError> {
         if let Err(error) = std::str::from_utf8(&bytes) {
             return Err(bad_line(path, &bytes, error.valid_up_to(), "is not UTF-8".into()));
@@ -121,11 +99,6 @@ impl CsvTable {
 
     fn parses(&self, column: usize) -> bool {
         (0..self.strides.len()).all(|stride| self.decode(stride..stride + 1, &[column]).is_ok())
-    }
-
-    /// The whole file.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {

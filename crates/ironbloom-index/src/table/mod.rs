@@ -130,30 +130,6 @@ impl Table {
         Self::open_as(path.into(), Some((identity, notes)))
     }
 
-    /// Opens a table that has been indexed and has grown since: rows were added at its end, and nothing else was changed, which
-    /// is compared. Only CSV and TSV grow; a Parquet file is written anew.
-    ///
-    /// # Errors
-    ///
-    /// [`TableError::Changed`] if more than that has happened, and as [`open_known`](Self::open_known).
-    pub fn open_grown(
-        path: impl Into<PathBuf>,
-        identity: Identity,
-        notes: &[u8],
-    ) -> Result<Self, TableError> {
-        let table = Self::open(path)?;
-        let Format::Csv(content) = &table.format else {
-            return Err(TableError::changed(&table.path, "a Parquet file does not grow"));
-        };
-        let length = usize::try_from(identity.length).ok();
-        let before = length.and_then(|length| content.bytes().get(..length));
-        if before.map(csv::fingerprint) != Some(identity.fingerprint) {
-            return Err(TableError::changed(&table.path, "what was there before differs"));
-        }
-        content.check_grown(&table.path, notes)?;
-        Ok(table)
-    }
-
     fn open_as(path: PathBuf, known: Option<(Identity, &[u8])>) -> Result<Self, TableError> {
         let named = |error| TableError::io(&path, error);
         let file = File::open(&path).map_err(named)?;

@@ -78,11 +78,12 @@ fn not(truth: Option<bool>) -> Option<bool> {
 }
 
 fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    truths.fold(Some(false), |any, truth| match (any, truth) {
-        (Some(true), _) | (_, Some(true)) => Some(true),
-        (None, _) | (_, None) => None,
-        _ => Some(false),
-    })
+    let (mut yes, mut unknown) = (false, false);
+    for truth in truths {
+        yes |= truth == Some(true);
+        unknown |= truth.is_none();
+    }
+    if yes || !unknown { Some(yes) } else { None }
 }
 
 fn above(number: i128, low: &Bound<Value>) -> bool {
