@@ -97,7 +97,9 @@ fn processor_time() -> Option<Duration> {
 /// already decompressed when they are measured.
 fn values_of(table: &Table, row: u64) -> Result<Predicate, Box<dyn Error>> {
     let apart = Table::open(table.path())?;
-    let batch = apart.read_rows(&[row..row + 1], &[0, 1], &mut Reads::default())?.remove(0);
+    let this = row..row + 1;
+    let batch =
+        apart.read_rows(std::slice::from_ref(&this), &[0, 1], &mut Reads::default())?.remove(0);
     let condition: Vec<String> = (0..2)
         .map(|column| {
             let text = arrow::util::display::array_value_to_string(batch.column(column), 0)?;
