@@ -288,6 +288,20 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
     }
 }
 
+/// Values are what a parallel filter is planned for: rows may be many more.
+#[test]
+fn a_parallel_filter_is_over_capacity_by_its_values_and_not_by_its_rows() {
+    let mut filter = ParallelBloom::with_rate(1000, 0.01, ["size", "number"]).unwrap();
+    for i in 0..20_000 {
+        filter.insert_hashed(&[mix64(i % 3), mix64(i % 1000 << 32)]).unwrap();
+    }
+    let values: Vec<f64> = filter.estimate_values().collect();
+    assert!((values[0] - 3.0).abs() < 0.1 && (values[1] - 1000.0).abs() < 50.0, "{values:?}");
+    assert!(!filter.is_over_capacity());
+    (1000..1300).for_each(|i| filter.insert_hashed(&[mix64(i % 3), mix64(i << 32)]).unwrap());
+    assert!(filter.is_over_capacity());
+}
+
 // ------------------------------------------------------------------------------------------------------ measured rates
 
 const ROWS: u64 = 100_000;

@@ -15,6 +15,7 @@ use crate::bloom::{BloomParams, Form};
 use crate::error::{DecodeError, ParamError};
 use crate::format::native::{Image, Sections};
 use crate::packed::Packed;
+use crate::sizing;
 
 const COUNTER_BITS: u32 = 4;
 
@@ -83,14 +84,22 @@ impl Counters {
         });
     }
 
-    /// Fraction of the counters above 0.
-    pub(super) fn fill(&self) -> f64 {
+    /// Counters above 0.
+    fn used(&self) -> u64 {
         // The lowest bit of every counter tells whether one of its four bits is set.
         const LOWEST: u64 = 0x1111_1111_1111_1111;
         let used = |word: &u64| (word | word >> 1 | word >> 2 | word >> 3) & LOWEST;
-        let words = self.counters.words().iter();
-        let sum: u64 = words.map(|word| u64::from(used(word).count_ones())).sum();
-        sum as f64 / self.params.bits() as f64
+        self.counters.words().iter().map(|word| u64::from(used(word).count_ones())).sum()
+    }
+
+    /// Fraction of the counters above 0.
+    pub(super) fn fill(&self) -> f64 {
+        self.used() as f64 / self.params.bits() as f64
+    }
+
+    /// Distinct hashes, estimated from the counters above 0.
+    pub(super) fn estimate_distinct(&self) -> f64 {
+        sizing::estimate_len(self.params.bits(), self.params.probes(), self.used())
     }
 
     /// Counters whose count is above 15.
