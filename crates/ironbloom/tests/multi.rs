@@ -167,6 +167,36 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Fingerprints of four bits in few buckets: most rows look as if they were there already, and go to the table of
+    /// copies. Which of the two a removal takes from decides whether another row is lost.
+    #[test]
+    fn rows_that_share_a_fingerprint_do_not_harm_each_other(
+        operations in prop::collection::vec((prop::bool::weighted(0.6), 0u64..60), 0..300),
+    ) {
+        let params = CuckooParams::with_fingerprint(40, 4, CuckooLayout::Plain).unwrap();
+        let mut filter = Joint::new(params, names(1)).unwrap();
+        let mut model: HashMap<u64, u64> = HashMap::new();
+        for (inserts, number) in operations {
+            let row = [mix64(number)];
+            let count = model.entry(row[0]).or_default();
+            if inserts {
+                *count += u64::from(filter.insert_hashed(&row).is_ok());
+            } else if *count > 0 {
+                prop_assert!(filter.remove_hashed(&row).unwrap());
+                *count -= 1;
+            }
+            for (&row, _) in model.iter().filter(|&(_, &count)| count > 0) {
+                prop_assert!(contains_row(&filter, &[row]), "a row is lost");
+            }
+        }
+        for (row, count) in model {
+            (0..count).for_each(|_| assert!(filter.remove_hashed(&[row]).unwrap()));
+        }
+        prop_assert_eq!((filter.len(), filter.copied(), filter.estimate_len()), (0, 0, 0.0));
+    }
+}
+
 #[test]
 fn what_is_refused_changes_nothing() {
     fn check<F: MultiFilter + Clone + PartialEq + std::fmt::Debug>(mut filter: F) {
