@@ -151,8 +151,13 @@ fn parameters(filter: &AnyFilter) -> Record {
             record.extend(bloom_parameters(&f.params()));
             record[1].0 = "counters an attribute";
             record.push(("counters above 15", Cell::count(f.surpluses())));
-            let values = f.estimate_values().map(|values| values.round() as u64);
-            record.push(("estimated values", rows::by_attribute(f.attributes(), values)));
+            let values = if f.estimate_values().all(f64::is_finite) {
+                let values = f.estimate_values().map(|values| values.round() as u64);
+                rows::by_attribute(f.attributes(), values)
+            } else {
+                Cell::none("all counters are in use")
+            };
+            record.push(("estimated values", values));
             record
         }
         AnyFilter::Joint(f) => {
