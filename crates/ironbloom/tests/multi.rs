@@ -123,7 +123,7 @@ fn the_order_and_the_borders_of_values_count() {
 
 /// A few rows of few values, so that values are shared, sums collide and rows repeat.
 fn some_row(number: u64) -> [u64; 3] {
-    [0, 1, 2].map(|i| mix64(i << 32 | number / 3u64.pow(i as u32) % 3))
+    [0, 1, 2].map(|i| mix64((i << 32) | (number / 3u64.pow(i as u32) % 3)))
 }
 
 proptest! {
@@ -168,6 +168,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Fingerprints of four bits in few buckets: most rows look as if they were there already, and go to the table of
     /// copies. Which of the two a removal takes from decides whether another row is lost.
     #[test]
@@ -303,7 +305,7 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
         let params = CuckooParams::with_fingerprint(500, 12, CuckooLayout::Plain).unwrap();
         let make = if partial { Joint::new_partial } else { Joint::new };
         let mut filter = make(params, names(2)).unwrap();
-        let row = |i: u64| [mix64(i), mix64(i % 7 << 32)];
+        let row = |i: u64| [mix64(i), mix64((i % 7) << 32)];
         let taken = (0..).find(|&i| filter.insert_hashed(&row(i)).is_err()).unwrap();
         assert!(taken >= 500, "{taken}");
         let before = filter.clone();
@@ -323,7 +325,7 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
 fn a_parallel_filter_is_over_capacity_by_its_values_and_not_by_its_rows() {
     let mut filter = ParallelBloom::with_rate(1000, 0.01, ["size", "number"]).unwrap();
     for i in 0..20_000 {
-        filter.insert_hashed(&[mix64(i % 3), mix64(i % 1000 << 32)]).unwrap();
+        filter.insert_hashed(&[mix64(i % 3), mix64((i % 1000) << 32)]).unwrap();
     }
     let values: Vec<f64> = filter.estimate_values().collect();
     assert!((values[0] - 3.0).abs() < 0.1 && (values[1] - 1000.0).abs() < 50.0, "{values:?}");
