@@ -35,8 +35,9 @@ pub(crate) fn run(args: &AddArgs) -> Result<Outcome> {
     match filter.as_multi_mut() {
         Some(filter) => {
             let attributes = filter.attributes().clone();
-            rows::for_each_row(&args.input, &args.filter, &attributes, |_, row| {
-                rows::insert(&args.filter, filter, row)
+            rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
+                let mut rows = hashes.chunks_exact(attributes.len());
+                rows.try_for_each(|row| rows::insert(&args.filter, filter, row))
             })?;
         }
         None => add_keys(args, &mut filter)?,

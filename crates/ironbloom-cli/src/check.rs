@@ -112,17 +112,21 @@ fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
 
 /// Rows from CSV, printed as CSV.
 fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
+    output::widen_pipe();
     let mut counts = Counts::default();
-    let mut line = Vec::new();
-    rows::for_each_row(&args.input, &args.filter, filter.attributes(), |fields, hashes| {
-        let query: Vec<Option<u64>> = hashes.iter().copied().map(Some).collect();
-        let found = filter.contains_hashed(&query)?;
-        counts.add(found);
-        line.clear();
-        if !args.count && found != args.absent {
-            rows::write_line(fields, &mut line)?;
+    let attributes = filter.attributes();
+    let threads = usize::from(args.threads);
+    rows::for_each_block_of(&args.input, &args.filter, attributes, threads, |keys, hashes| {
+        let mut lines = csv::Writer::from_writer(Vec::new());
+        for (row, hashes) in keys.iter().zip(hashes.chunks_exact(attributes.len())) {
+            let query: Vec<Option<u64>> = hashes.iter().copied().map(Some).collect();
+            let found = filter.contains_hashed(&query)?;
+            counts.add(found);
+            if !args.count && found != args.absent {
+                lines.write_record(input::fields(row))?;
+            }
         }
-        output::write(&line)
+        output::write(&lines.into_inner().map_err(|error| error.into_error())?)
     })?;
     Ok(counts)
 }

@@ -151,6 +151,13 @@ fn parameters(filter: &AnyFilter) -> Record {
             record.extend(bloom_parameters(&f.params()));
             record[1].0 = "counters an attribute";
             record.push(("counters above 15", Cell::count(f.surpluses())));
+            let values = if f.estimate_values().all(f64::is_finite) {
+                let values = f.estimate_values().map(|values| values.round() as u64);
+                rows::by_attribute(f.attributes(), values)
+            } else {
+                Cell::none("all counters are in use")
+            };
+            record.push(("estimated values", values));
             record
         }
         AnyFilter::Joint(f) => {
@@ -158,8 +165,10 @@ fn parameters(filter: &AnyFilter) -> Record {
                 attribute_names(f.attributes()),
                 ("partial queries", Cell::yes_no(f.is_partial())),
             ];
-            record
-                .extend(rows::distinct_values(f).map(|text| ("distinct values", Cell::text(text))));
+            if f.is_partial() {
+                let values = (0..f.attributes().len()).filter_map(|i| f.distinct_values(i));
+                record.push(("distinct values", rows::by_attribute(f.attributes(), values)));
+            }
             record.push(("rows with copies", Cell::count(f.copied())));
             record.extend(cuckoo_parameters(&f.params()));
             record

@@ -45,8 +45,11 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
     match filter.as_multi_mut() {
         Some(filter) => {
             let attributes = filter.attributes().clone();
-            rows::for_each_row(&args.input, &args.filter, &attributes, |_, row| {
-                count(filter.remove_hashed(row).map_err(|error| file::named(&args.filter, error))?);
+            rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
+                for row in hashes.chunks_exact(attributes.len()) {
+                    let removed = filter.remove_hashed(row);
+                    count(removed.map_err(|error| file::named(&args.filter, error))?);
+                }
                 Ok(())
             })?;
         }

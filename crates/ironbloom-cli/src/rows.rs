@@ -8,11 +8,12 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use ironbloom::RowError;
 use ironbloom::any::AnyFilter;
-use ironbloom::multi::{Attributes, Joint, MultiFilter};
+use ironbloom::multi::{Attributes, MultiFilter};
 
 use crate::failure::Advice;
-use crate::file;
 use crate::input::{self, InputArgs, Keys};
+use crate::report::Cell;
+use crate::{file, number};
 
 /// The names in `--csv size,color`: a line of CSV, so that a name with a comma can be quoted.
 pub(crate) fn parse_columns(list: &str) -> Result<Vec<String>> {
@@ -63,20 +64,17 @@ pub(crate) fn for_each_block(
     )
 }
 
-/// The same for a filter that is there, whose file is named in errors.
-pub(crate) fn for_each_row(
+/// The same for a filter that is there, whose file is named in errors: from the columns that its attributes are called.
+pub(crate) fn for_each_block_of(
     input: &InputArgs,
     path: &Path,
     attributes: &Attributes,
-    mut visit: impl FnMut(&[&[u8]], &[u64]) -> Result<()>,
+    threads: usize,
+    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     // Says no before any input is read.
     attributes.hash(0, "").map_err(|error| file::named(path, error))?;
-    let columns = columns_for(input, attributes)?;
-    for_each_block(input, columns, attributes, 1, |keys, hashes| {
-        let mut rows = keys.iter().zip(hashes.chunks_exact(attributes.len()));
-        rows.try_for_each(|(row, hashes)| visit(&input::fields(row), hashes))
-    })
+    for_each_block(input, columns_for(input, attributes)?, attributes, threads, consume)
 }
 
 /// Distinct rows, by their hashes one behind the other.
@@ -165,28 +163,16 @@ pub(crate) fn refuse_keys(path: &Path, filter: &AnyFilter) -> anyhow::Error {
     )
 }
 
-/// A row as a line of CSV.
-pub(crate) fn write_line(fields: &[&[u8]], out: &mut Vec<u8>) -> Result<()> {
-    let mut writer = csv::WriterBuilder::new().from_writer(out);
-    writer.write_record(fields)?;
-    writer.flush()?;
-    Ok(())
-}
-
 /// Counts a row in, once more if it is there.
 pub(crate) fn insert(path: &Path, filter: &mut dyn MultiFilter, row: &[u64]) -> Result<()> {
     filter.insert_hashed(row).map_err(|error| file::named(path, error))
 }
 
-/// The distinct values of each attribute, if the filter keeps them: `size 3, color 17`.
-pub(crate) fn distinct_values(filter: &Joint) -> Option<String> {
-    let names = filter.attributes().names().iter().enumerate();
-    let counts: Option<Vec<String>> = names
-        .map(|(i, name)| {
-            Some(format!("{name} {}", crate::number::count(filter.distinct_values(i)?)))
-        })
-        .collect();
-    Some(counts?.join(", "))
+/// A number for each attribute: `size 3, color 17`.
+pub(crate) fn by_attribute(attributes: &Attributes, counts: impl Iterator<Item = u64>) -> Cell {
+    let names = attributes.names().iter();
+    let texts = names.zip(counts).map(|(name, count)| format!("{name} {}", number::count(count)));
+    Cell::text(texts.collect::<Vec<_>>().join(", "))
 }
 
 /// The columns of a filter that is to be built.

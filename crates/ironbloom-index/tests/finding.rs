@@ -145,6 +145,6 @@ fn a_table_that_is_written_to_while_it_is_open_is_refused() {
     // In place, longer: shortening it would pull the map from under us, which is documented.
     let mut longer = std::fs::OpenOptions::new().append(true).open(file.path()).unwrap();
     std::io::Write::write_all(&mut longer, &content[..10]).unwrap();
-    let error = Find::new(&table, &equal("a", 1), [512..1024], &[]).err().unwrap();
+    let error = Find::new(&table, &equal("a", 1), rows_of(&[1], 512), &[]).err().unwrap();
     assert!(matches!(error, TableError::Changed { .. }), "{error}");
 }

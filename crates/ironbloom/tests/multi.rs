@@ -123,7 +123,7 @@ fn the_order_and_the_borders_of_values_count() {
 
 /// A few rows of few values, so that values are shared, sums collide and rows repeat.
 fn some_row(number: u64) -> [u64; 3] {
-    [0, 1, 2].map(|i| mix64(i << 32 | number / 3u64.pow(i as u32) % 3))
+    [0, 1, 2].map(|i| mix64((i << 32) | (number / 3u64.pow(i as u32) % 3)))
 }
 
 proptest! {
@@ -164,6 +164,38 @@ proptest! {
                 prop_assert!(!filter.remove_hashed(&row).unwrap(), "{}: removed twice", name);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Fingerprints of four bits in few buckets: most rows look as if they were there already, and go to the table of
+    /// copies. Which of the two a removal takes from decides whether another row is lost.
+    #[test]
+    fn rows_that_share_a_fingerprint_do_not_harm_each_other(
+        operations in prop::collection::vec((prop::bool::weighted(0.6), 0u64..60), 0..300),
+    ) {
+        let params = CuckooParams::with_fingerprint(40, 4, CuckooLayout::Plain).unwrap();
+        let mut filter = Joint::new(params, names(1)).unwrap();
+        let mut model: HashMap<u64, u64> = HashMap::new();
+        for (inserts, number) in operations {
+            let row = [mix64(number)];
+            let count = model.entry(row[0]).or_default();
+            if inserts {
+                *count += u64::from(filter.insert_hashed(&row).is_ok());
+            } else if *count > 0 {
+                prop_assert!(filter.remove_hashed(&row).unwrap());
+                *count -= 1;
+            }
+            for (&row, _) in model.iter().filter(|&(_, &count)| count > 0) {
+                prop_assert!(contains_row(&filter, &[row]), "a row is lost");
+            }
+        }
+        for (row, count) in model {
+            (0..count).for_each(|_| assert!(filter.remove_hashed(&[row]).unwrap()));
+        }
+        prop_assert_eq!((filter.len(), filter.copied(), filter.estimate_len()), (0, 0, 0.0));
     }
 }
 
@@ -273,7 +305,7 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
         let params = CuckooParams::with_fingerprint(500, 12, CuckooLayout::Plain).unwrap();
         let make = if partial { Joint::new_partial } else { Joint::new };
         let mut filter = make(params, names(2)).unwrap();
-        let row = |i: u64| [mix64(i), mix64(i % 7 << 32)];
+        let row = |i: u64| [mix64(i), mix64((i % 7) << 32)];
         let taken = (0..).find(|&i| filter.insert_hashed(&row(i)).is_err()).unwrap();
         assert!(taken >= 500, "{taken}");
         let before = filter.clone();
@@ -286,6 +318,20 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
         assert!((0..taken).all(|i| filter.remove_hashed(&row(i)).unwrap()));
         assert!(contains_row(&filter, &row(3)));
     }
+}
+
+/// Values are what a parallel filter is planned for: rows may be many more.
+#[test]
+fn a_parallel_filter_is_over_capacity_by_its_values_and_not_by_its_rows() {
+    let mut filter = ParallelBloom::with_rate(1000, 0.01, ["size", "number"]).unwrap();
+    for i in 0..20_000 {
+        filter.insert_hashed(&[mix64(i % 3), mix64((i % 1000) << 32)]).unwrap();
+    }
+    let values: Vec<f64> = filter.estimate_values().collect();
+    assert!((values[0] - 3.0).abs() < 0.1 && (values[1] - 1000.0).abs() < 50.0, "{values:?}");
+    assert!(!filter.is_over_capacity());
+    (1000..1300).for_each(|i| filter.insert_hashed(&[mix64(i % 3), mix64(i << 32)]).unwrap());
+    assert!(filter.is_over_capacity());
 }
 
 // ------------------------------------------------------------------------------------------------------ measured rates

@@ -15,6 +15,7 @@ use crate::bloom::{BloomParams, Form};
 use crate::error::{DecodeError, ParamError};
 use crate::format::native::{Image, Sections};
 use crate::packed::Packed;
+use crate::sizing;
 
 const COUNTER_BITS: u32 = 4;
 
@@ -83,14 +84,22 @@ impl Counters {
         });
     }
 
-    /// Fraction of the counters above 0.
-    pub(super) fn fill(&self) -> f64 {
+    /// Counters above 0.
+    fn used(&self) -> u64 {
         // The lowest bit of every counter tells whether one of its four bits is set.
         const LOWEST: u64 = 0x1111_1111_1111_1111;
         let used = |word: &u64| (word | word >> 1 | word >> 2 | word >> 3) & LOWEST;
-        let words = self.counters.words().iter();
-        let sum: u64 = words.map(|word| u64::from(used(word).count_ones())).sum();
-        sum as f64 / self.params.bits() as f64
+        self.counters.words().iter().map(|word| u64::from(used(word).count_ones())).sum()
+    }
+
+    /// Fraction of the counters above 0.
+    pub(super) fn fill(&self) -> f64 {
+        self.used() as f64 / self.params.bits() as f64
+    }
+
+    /// Distinct hashes, estimated from the counters above 0.
+    pub(super) fn estimate_distinct(&self) -> f64 {
+        sizing::estimate_len(self.params.bits(), self.params.probes(), self.used())
     }
 
     /// Counters whose count is above 15.
@@ -136,7 +145,9 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::mix64;
+    use crate::format::Kind;
+    use crate::hash::{HashFn, mix64};
+    use crate::kernel::Words;
 
     fn counters() -> Counters {
         Counters::new(BloomParams::for_bits(700, 7).unwrap().segmented()).unwrap()
@@ -169,5 +180,26 @@ mod tests {
         assert_eq!(counters.fill(), 0.01);
         counters.clear();
         assert_eq!(counters.fill(), 0.0);
+    }
+
+    /// A surplus of a position that does not exist, or whose counter is not full, is written by no filter.
+    #[test]
+    fn a_surplus_beside_a_counter_that_is_not_full_is_refused() {
+        let mut counters = counters();
+        (0..20).for_each(|_| counters.insert(mix64(1)).unwrap());
+        let reread = |counters: &Counters| {
+            let image = Image::new(Kind::Parallel, HashFn::default(), 0, 1);
+            let image = counters.append_to(image);
+            let words: Vec<u64> = image.sections.iter().flat_map(|s| s.iter().copied()).collect();
+            let mut payload = Words::zeroed(words.len() as u64 * 64).unwrap();
+            payload.to_mut().copy_from_slice(&words);
+            Counters::decode(counters.params, counters.shape(), &mut Sections::new(payload))
+        };
+        assert_eq!(reread(&counters).as_ref(), Ok(&counters));
+        for position in [0, 699, 700, 1023] {
+            let mut forged = counters.clone();
+            forged.surplus.add(position).unwrap();
+            assert!(reread(&forged).is_err(), "{position}");
+        }
     }
 }

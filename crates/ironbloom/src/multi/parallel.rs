@@ -83,9 +83,16 @@ impl ParallelBloom {
         self.counters.iter().map(Counters::surpluses).sum()
     }
 
-    /// True once more rows were counted than distinct values planned for: rates *may* no longer be held.
+    /// Distinct values of each attribute, estimated from the counters in use.
+    pub fn estimate_values(&self) -> impl Iterator<Item = f64> {
+        self.counters.iter().map(Counters::estimate_distinct)
+    }
+
+    /// True if an attribute seems to have more distinct values than planned for, beyond what chance explains: its rate is
+    /// no longer held. How many rows there are does not matter.
     pub fn is_over_capacity(&self) -> bool {
-        self.len > self.params.capacity()
+        let planned = self.params.capacity() as f64;
+        self.estimate_values().any(|values| values > planned + 3.0 * planned.sqrt())
     }
 
     /// Removes all rows.
