@@ -3,7 +3,9 @@
 mod model;
 
 use std::fs;
-use std::process::Command;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ironbloom_index::{Error, Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
@@ -117,18 +119,27 @@ fn child_saves_for_ever() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_program_killed_while_it_saves_leaves_a_whole_index() {
     let file = Scratch::new();
     index_of("t.parquet", 20_000).save(&file.0).unwrap();
     let stem = file.0.file_name().unwrap().to_string_lossy().into_owned();
+    let inode = || fs::metadata(&file.0).unwrap().ino();
     for round in 0..12 {
+        let before = inode();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_saves_for_ever", "--ignored"])
             .env("IRONBLOOM_TEST_INDEX", &file.0)
-            .stdout(std::process::Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(40 + 17 * round));
+        // Every save makes another file: once the first is there, the child is at work, wherever that is.
+        while inode() == before {
+            assert!(child.try_wait().unwrap().is_none(), "the child died before it saved");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(700 * round));
         child.kill().unwrap();
         child.wait().unwrap();
         let index = Index::open(&file.0).unwrap();
