@@ -1,26 +1,23 @@
 //! Seed 000's experiment in memory: ten random columns, equality on one, two and three of them.
 //!
 //! ```text
-//! cargo run --release -p ironbloom-index --example seed                    10 M rows, 512 rows a block, 10 bits
-//! cargo run --release -p ironbloom-index --example seed -- 10M 1024 4      the small setting
-//! cargo run --release -p ironbloom-index --example seed -- growth          1 M, 10 M, 100 M rows, two columns
-//! cargo run --release -p ironbloom-index --example seed -- skew            columns that are not uniform
+//! alias seed='cargo run --release -p ironbloom-index --features compare --example seed --'
+//! seed                   10 M rows, 512 rows a block, 10 bits
+//! seed 10M 1024 4        the small setting
+//! seed growth            1 M, 10 M, 100 M rows, two columns
+//! seed skew              columns that are not uniform
 //! ```
 //!
 //! Beside the index stand, in the same process and on the same columns: a signature file as PostgreSQL's `bloom` has it
 //! (80 bits a row, 2 a column), scanned whole, and one sorted array of (value, row) for each column, the stand-in of a
 //! B-tree. All three verify on the columns, and all must find the same rows.
 
-mod rivals;
 mod skew;
-mod table;
 
 use std::time::{Duration, Instant};
 
-use ironbloom_index::{Index, IndexBuilder, Params, Predicate, Value, columns_of};
-
-use rivals::{Signatures, SortedColumns};
-use table::{Random, Table};
+use ironbloom_index::compare::{Columns, Query, Signatures, SortedColumns, predicate, queries};
+use ironbloom_index::{Index, Params};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -51,18 +48,12 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-fn build(table: &Table, params: Params) -> Result<Index, Failure> {
-    let mut builder = IndexBuilder::new(columns_of(&table.schema())?, params)?;
-    for batch in table.batches() {
-        builder.push(&batch)?;
-    }
-    Ok(builder.finish()?)
-}
+const VALUES: u64 = 1_000_000;
 
 fn seed(rows: usize, params: Params) -> Result<(), Failure> {
-    let table = Table::random(rows, 10, 1_000_000);
+    let table = Columns::random(rows, 10, VALUES);
     println!("{rows} rows, 10 columns of 1,000,000 values, one thread; {params:?}\n");
-    let (index, index_time) = timed(|| build(&table, params));
+    let (index, index_time) = timed(|| table.index(params));
     let index = index?;
     let (sorted, sorted_time) = timed(|| SortedColumns::build(&table));
     let (signatures, signature_time) = timed(|| Signatures::build(&table));
@@ -92,20 +83,25 @@ fn seed(rows: usize, params: Params) -> Result<(), Failure> {
 
 /// Looks up the same values in all three.
 fn compare(
-    table: &Table,
+    table: &Columns,
     index: &Index,
     sorted: &SortedColumns,
     signatures: &Signatures,
     columns: usize,
     hit: bool,
 ) -> Result<(), Failure> {
-    let queries = queries(table, columns, 20_000, hit);
+    let queries = queries(table, columns, 20_000, (!hit).then_some(VALUES));
     let tally = run_index(table, index, &queries)?;
     let (found, sorted_time) =
         best_of(&queries, |queries| queries.iter().map(|query| sorted.find(query)).sum::<u64>());
     assert_eq!(tally.found, found, "index and sorted arrays must find the same rows");
     let few = &queries[..20];
-    let ((scan_found, false_rows), scan_time) = timed(|| signatures.run(table, few));
+    let ((scan_found, false_rows), scan_time) = timed(|| {
+        few.iter().fold((0, 0), |(found, wrong), query| {
+            let (more_found, more_wrong) = signatures.find(table, query);
+            (found + more_found, wrong + more_wrong)
+        })
+    });
     assert_eq!(run_index(table, index, few)?.found, scan_found, "and so must the scan");
     println!(
         "{columns} column{} {}  index {:>7.2} µs ({:.2} without verifying; {:>6.3} blocks)  sorted {:>6.2} µs  \
@@ -135,32 +131,6 @@ fn best_of(queries: &[Query], mut run: impl FnMut(&[Query]) -> u64) -> (u64, f64
     (found, best)
 }
 
-/// Which columns must have which values.
-pub(crate) type Query = Vec<(usize, u32)>;
-
-/// Values of a row that is there, or any values.
-fn queries(table: &Table, columns: usize, count: usize, hit: bool) -> Vec<Query> {
-    let mut random = Random::new(columns as u64 * 2 + u64::from(hit));
-    let all = table.columns.len();
-    let mut query = |_| {
-        let (row, first) =
-            (random.below(table.rows() as u64) as usize, random.below(all as u64) as usize);
-        // Columns that differ, any of them.
-        let column = |i| (first + i * 3) % all;
-        (0..columns)
-            .map(|i| {
-                let value = if hit {
-                    table.columns[column(i)][row]
-                } else {
-                    random.below(1_000_000) as u32
-                };
-                (column(i), value)
-            })
-            .collect()
-    };
-    (0..count).map(&mut query).collect()
-}
-
 /// What the queries found in the index, and what they took.
 struct Tally {
     found: u64,
@@ -171,7 +141,7 @@ struct Tally {
     lookup: f64,
 }
 
-fn run_index(table: &Table, index: &Index, queries: &[Query]) -> Result<Tally, Failure> {
+fn run_index(table: &Columns, index: &Index, queries: &[Query]) -> Result<Tally, Failure> {
     let candidates = |query: &Query| index.candidates(&predicate(table, query));
     let mut blocks = 0;
     for query in queries {
@@ -191,20 +161,10 @@ fn run_index(table: &Table, index: &Index, queries: &[Query]) -> Result<Tally, F
     Ok(Tally { found, blocks, whole, lookup })
 }
 
-fn predicate(table: &Table, query: &Query) -> Predicate {
-    let eq = |&(column, value): &(usize, u32)| {
-        Predicate::Eq(table.names[column].clone(), Value::Int(value.into()))
-    };
-    match &query[..] {
-        [one] => eq(one),
-        several => Predicate::And(several.iter().map(eq).collect()),
-    }
-}
-
 fn growth() -> Result<(), Failure> {
     for rows in [1_000_000, 10_000_000, 100_000_000] {
-        let table = Table::random(rows, 2, 1_000_000);
-        let mut index = build(&table, Params::default())?;
+        let table = Columns::random(rows, 2, VALUES);
+        let mut index = table.index(Params::default())?;
         let segments = index.info().segments;
         let (compacted, time) = timed(|| index.compact());
         compacted?;
@@ -214,7 +174,8 @@ fn growth() -> Result<(), Failure> {
             info.segments, info.columns[0].bits_per_cell
         );
         for hit in [true, false] {
-            let tally = run_index(&table, &index, &queries(&table, 2, 20_000, hit))?;
+            let tally =
+                run_index(&table, &index, &queries(&table, 2, 20_000, (!hit).then_some(VALUES)))?;
             print!("  {} {:.2} µs", if hit { "hit" } else { "miss" }, tally.whole);
         }
         println!();

@@ -1,7 +1,8 @@
 //! Columns that are not uniform: what do they take, and how long is a lookup?
 
-use crate::table::{Random, Table};
-use crate::{Failure, build, run_index};
+use ironbloom_index::compare::{Columns, Random};
+
+use crate::{Failure, run_index};
 
 const ROWS: usize = 10_000_000;
 
@@ -19,12 +20,13 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 fn report(name: &str, mut value: impl FnMut(usize) -> u32) -> Result<(), Failure> {
-    let table = Table::new(vec![(0..ROWS).map(&mut value).collect()]);
-    let (index, time) = crate::timed(|| build(&table, Default::default()));
+    let table = Columns::new(vec![(0..ROWS).map(&mut value).collect()]);
+    let (index, time) = crate::timed(|| table.index(Default::default()));
     let index = index?;
     let mut picks = Random::new(5);
-    let queries: Vec<_> =
-        (0..2000).map(|_| vec![(0, table.columns[0][picks.below(ROWS as u64) as usize])]).collect();
+    let queries: Vec<_> = (0..2000)
+        .map(|_| vec![(0, table.columns()[0][picks.below(ROWS as u64) as usize])])
+        .collect();
     let distinct: Vec<_> = {
         let mut values: Vec<u32> = queries.iter().map(|query| query[0].1).collect();
         values.sort_unstable();
@@ -59,7 +61,7 @@ impl Zipf {
 
     fn sample(&self, random: &mut Random) -> u32 {
         let total = self.0[self.0.len() - 1];
-        let point = random.next() as f64 / 2f64.powi(64) * total;
+        let point = random.number() as f64 / 2f64.powi(64) * total;
         self.0.partition_point(|&sum| sum < point).min(self.0.len() - 1) as u32
     }
 }
