@@ -148,7 +148,7 @@ fn tables_come_and_go() {
     assert_eq!(info["rows"], 10_000);
     assert_eq!(info["tables"][1]["table"], "more/u.csv");
     assert_eq!(info["columns"].as_array().unwrap().len(), 5);
-    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "source");
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "is in the index already");
     scratch.run(["index", "drop", "t.ibx", "t.csv"]).succeeds();
     assert_eq!(count(&scratch, ["id = 4711"]), 1);
     assert_eq!(count(&scratch, ["city = 'Bergen'"]), 0);
