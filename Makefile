@@ -4,12 +4,21 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
 FUZZ_SECONDS ?= 30
 DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
+
+PYTHON := $(TOOLS)/python/bin/python
+# Python with the writers of Parquet that tests and measurements want, made once.
+define venv
+if ! $(PYTHON) -c 'import duckdb, numpy, pyarrow' 2> /dev/null; then
+	python3 -m venv $(TOOLS)/python
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check numpy pyarrow duckdb
+fi
+endef
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +33,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	command -v cc > /dev/null || missing+=(gcc)
 	command -v gzip > /dev/null || missing+=(gzip)
 	command -v zstd > /dev/null || missing+=(zstd)
+	python3 -c "import ensurepip" 2> /dev/null || missing+=(python3 python3-venv)
 	if (( $${#missing[@]} )); then
 		if ! command -v apt-get > /dev/null; then
 			echo "error: please install $${missing[*]}" >&2; exit 1
@@ -41,6 +51,10 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	step cargo fmt --all --check
 	step cargo clippy --workspace --all-targets -- -D warnings
 	step cargo clippy --package ironbloom --no-default-features --all-targets -- -D warnings
+
+	# Tables of other writers, for the index to read.
+	export IRONBLOOM_PYTHON=$(PYTHON)
+	$(venv)
 
 	mkdir -p $(TARGET)
 	log=$(TARGET)/test.log
@@ -106,3 +120,10 @@ bench-dedup: ## Measure dedup beside sort -u and awk
 	@[[ -f $(DEDUP_BENCH) ]] || { echo "error: $(DEDUP_BENCH) is not there" >&2; exit 1; }
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	IRONBLOOM=$(TARGET)/release/ironbloom bash $(DEDUP_BENCH)
+
+bench-index: ## The index on tables: in memory, growing, skewed, and on a Parquet file beside DuckDB
+	@$(venv)
+	cargo build --release --package ironbloom-cli --bin ironbloom
+	cargo build --release --package ironbloom-index --features compare --examples
+	for setting in "" "10M 1024 4" growth skew; do $(TARGET)/release/examples/seed $$setting; echo; done
+	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask

@@ -12,6 +12,10 @@
 //! sizing rules here. What is a failure: a panic, more memory than the file has bytes, an estimate that is no
 //! number, a key that is lost, a refusal that changes something, two files that hold the same filter.
 
+mod rows;
+
+pub use rows::{EditedRows, exercise_rows};
+
 use arbitrary::Arbitrary;
 use ironbloom::any::{AnyFilter, Refused};
 use ironbloom::hash::mix64;
@@ -99,7 +103,12 @@ impl Forged<'_> {
     /// The file, with the payload filled up to whole lines.
     fn file(&self, kind: Kind, params: usize, payload: &[u8]) -> Vec<u8> {
         let hash = 1 + u16::from(self.hash % 3);
-        let encoding = if kind == Kind::Bitmap { 2 } else { u16::from(hash != 3) };
+        let encoding = match (kind, hash) {
+            (Kind::Bitmap, _) => 2,
+            (_, 3) => 0,
+            (Kind::Parallel | Kind::Joint, _) => 3,
+            _ => 1,
+        };
         let payload_bytes = payload.len().next_multiple_of(LINE_BYTES);
         let mut file = MAGIC.to_vec();
         for half in [1, kind as u16, hash, encoding] {

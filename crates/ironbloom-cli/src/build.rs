@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::multi::{Attributes, Joint};
 use ironbloom::{Bloom, BloomParams, Scheme};
 
 use crate::failure::Advice;
 use crate::input::{self, InputArgs};
 use crate::kinds::KindArg;
-use crate::{Outcome, file, info, number, output, report};
+use crate::{Outcome, file, info, number, output, report, rows};
 
 /// Build a filter from keys
 ///
@@ -22,7 +23,8 @@ Examples:
   ironbloom build -o words.ibf /usr/share/dict/words
   ironbloom build -o urls.ibf --kind blocked --capacity 100M --rate 0.1% urls-*.txt.gz
   ironbloom build -o emails.ibf --csv email users.csv
-  seq 1000000 | ironbloom build -o ids.ibf --kind bitmap --capacity 1000001")]
+  seq 1000000 | ironbloom build -o ids.ibf --kind bitmap --capacity 1000001
+  ironbloom build -o t.ibf --kind joint --csv size,color things.csv    rows of two columns")]
 pub(crate) struct BuildArgs {
     /// Where to write the filter
     #[arg(short, long, value_name = "FILE")]
@@ -47,6 +49,10 @@ pub(crate) struct BuildArgs {
     /// Probe sequence of a Bloom filter; the others are for comparison and miss the rate
     #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
     scheme: Scheme,
+
+    /// Joint: also answer for some of the columns. Keeps a count for each distinct value
+    #[arg(long)]
+    partial: bool,
 
     /// Threads that read, hash and insert [default: all cores]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -121,10 +127,14 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     if args.scheme != Scheme::Remix && !matches!(args.kind, KindArg::Bloom | KindArg::Segmented) {
         return Err(anyhow!("--scheme is for --kind bloom and segmented"));
     }
+    if args.partial && args.kind != KindArg::Joint {
+        return Err(anyhow!("--partial is for --kind joint"));
+    }
     file::refuse_same(&args.output, &args.input.inputs)?;
     file::refuse_unwritable(&args.output)?;
     args.refuse_impossible()?;
     let (filter, keys) = match (args.capacity, args.kind) {
+        (_, KindArg::Joint) => from_rows(args)?,
         (Some(capacity), kind) if !kind.wants_distinct_keys() => {
             counted(stream(args, args.create(capacity)?)?)
         }
@@ -206,6 +216,28 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
     Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, distinct))
+}
+
+/// As [`from_distinct`], of rows.
+fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, u64)> {
+    let columns = rows::columns_of_build(&args.input)?;
+    let attributes = Attributes::new(columns.iter(), args.kind.hash_fn(args.seed))?;
+    let mut all: Vec<u64> = Vec::new();
+    rows::for_each_block(&args.input, columns, &attributes, args.threads(), |_, hashes| {
+        all.try_reserve(hashes.len()).map_err(|_| anyhow!("not enough memory for all rows"))?;
+        all.extend_from_slice(&hashes);
+        Ok(())
+    })?;
+    let distinct = rows::distinct(&all, attributes.len());
+    let capacity = args.capacity.unwrap_or(distinct.len() as u64).max(1);
+    let params = args.kind.cuckoo(capacity, args.rate)?;
+    refuse_beyond_memory(params.bits())?;
+    let make = if args.partial { Joint::new_partial } else { Joint::new };
+    let mut filter = make(params, attributes)?;
+    for row in &distinct {
+        rows::insert(&args.output, &mut filter, row)?;
+    }
+    Ok((AnyFilter::Joint(filter), distinct.len() as u64))
 }
 
 /// Linux gives memory it does not have and kills later: better to say no now.

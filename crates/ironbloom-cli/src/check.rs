@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use ironbloom::any::AnyFilter;
+use ironbloom::multi::MultiFilter;
 
 use crate::input::{self, InputArgs};
 use crate::report::{self, Cell};
-use crate::{Outcome, file, output};
+use crate::{Outcome, file, output, rows};
 
 /// Print the keys that may be in a filter
 ///
@@ -19,7 +21,11 @@ Examples:
   ironbloom check seen.ibf new.txt                 lines that may have been seen
   ironbloom check seen.ibf --absent new.txt        lines that are certainly new
   printf %s alice | ironbloom check -0 users.ibf   one key, by exit status
-  ironbloom check seen.ibf --count --json new.txt  only the numbers")]
+  ironbloom check seen.ibf --count --json new.txt  only the numbers
+
+Filters of rows (--kind joint):
+  ironbloom check t.ibf --where size=large --where color=green    is there such a row?
+  ironbloom check t.ibf more.csv                                  rows that may be there, as CSV")]
 pub(crate) struct CheckArgs {
     /// The filter
     #[arg(value_name = "FILE")]
@@ -27,6 +33,14 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     input: InputArgs,
+
+    /// Ask for a row with this value, of a filter of rows. Repeat it for other attributes
+    #[arg(
+        long = "where",
+        value_name = "NAME=VALUE",
+        conflicts_with_all = ["inputs", "null", "csv"]
+    )]
+    clauses: Vec<String>,
 
     /// Print the keys that are certainly absent instead
     #[arg(long)]
@@ -45,12 +59,34 @@ pub(crate) struct CheckArgs {
     threads: u16,
 }
 
+/// How many keys are present, how many are not.
+#[derive(Default)]
+struct Counts {
+    present: u64,
+    absent: u64,
+}
+
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     let filter = file::open(&args.filter)?;
+    let counts = match filter.as_multi() {
+        Some(filter) if args.clauses.is_empty() => check_rows(args, filter)?,
+        Some(filter) => check_clauses(args, filter)?,
+        None if args.clauses.is_empty() => check_keys(args, &filter)?,
+        None => return Err(rows::refuse_keys(&args.filter, &filter)),
+    };
+    let Counts { present, absent } = counts;
+    if args.count {
+        let record = vec![("present", Cell::count(present)), ("absent", Cell::count(absent))];
+        output::print(&report::show_record(&record, args.json))?;
+    }
+    Ok(if present > 0 { Outcome::Found } else { Outcome::NotFound })
+}
+
+fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
     let key_hash = filter.key_hash();
     key_hash.of(b"0").map_err(|error| file::named(&args.filter, error))?;
     output::widen_pipe();
-    let (mut present, mut absent) = (0u64, 0u64);
+    let mut counts = Counts::default();
     let delimiter = args.input.delimiter();
     let (mut found, mut lines) = (Vec::new(), Vec::new());
     input::for_each_block(
@@ -61,8 +97,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
             found.resize(hashes.len(), false);
             filter.contains_hashes(&hashes, &mut found);
             let here = found.iter().filter(|&&found| found).count() as u64;
-            present += here;
-            absent += hashes.len() as u64 - here;
+            counts.present += here;
+            counts.absent += hashes.len() as u64 - here;
             if args.count {
                 return Ok(());
             }
@@ -71,9 +107,45 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
             output::write(&lines)
         },
     )?;
-    if args.count {
-        let record = vec![("present", Cell::count(present)), ("absent", Cell::count(absent))];
-        output::print(&report::show_record(&record, args.json))?;
+    Ok(counts)
+}
+
+/// Rows from CSV, printed as CSV.
+fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
+    output::widen_pipe();
+    let mut counts = Counts::default();
+    let attributes = filter.attributes();
+    let threads = usize::from(args.threads);
+    rows::for_each_block_of(&args.input, &args.filter, attributes, threads, |keys, hashes| {
+        let mut lines = csv::Writer::from_writer(Vec::new());
+        for (row, hashes) in keys.iter().zip(hashes.chunks_exact(attributes.len())) {
+            let query: Vec<Option<u64>> = hashes.iter().copied().map(Some).collect();
+            let found = filter.contains_hashed(&query)?;
+            counts.add(found);
+            if !args.count && found != args.absent {
+                lines.write_record(input::fields(row))?;
+            }
+        }
+        output::write(&lines.into_inner().map_err(|error| error.into_error())?)
+    })?;
+    Ok(counts)
+}
+
+/// One row, or all rows with some values, asked for by name.
+fn check_clauses(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
+    let query = rows::query(filter.attributes(), &args.clauses)?;
+    let found = rows::contains(&args.filter, filter, &query)?;
+    let mut counts = Counts::default();
+    counts.add(found);
+    if !args.count && found != args.absent {
+        output::print(&format!("{}\n", args.clauses.join(" ")))?;
     }
-    Ok(if present > 0 { Outcome::Found } else { Outcome::NotFound })
+    Ok(counts)
+}
+
+impl Counts {
+    fn add(&mut self, found: bool) {
+        self.present += u64::from(found);
+        self.absent += u64::from(!found);
+    }
 }

@@ -165,7 +165,7 @@ impl Memory {
 }
 
 pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
-    let input = InputArgs { inputs: args.inputs.clone(), null: args.null, csv: None };
+    let input = InputArgs { inputs: args.inputs.clone(), null: args.null, csv: None, rows: None };
     if let Some(path) = &args.state {
         file::refuse_unwritable(path)?;
     }

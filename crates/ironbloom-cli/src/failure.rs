@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ironbloom::{ParamError, any::Refused};
+use ironbloom::{ParamError, RowError, any::Refused};
 
 /// An error message with a hint.
 #[derive(Debug)]
@@ -34,9 +34,14 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<ParamError>() {
             return param_hint(error).map(str::to_owned);
         }
+        if let Some(RowError::Full(_)) = cause.downcast_ref::<RowError>() {
+            return Some(LARGER.to_owned());
+        }
         refusal_hint(cause.downcast_ref::<Refused>()?).map(str::to_owned)
     })
 }
+
+const LARGER: &str = "build it with a larger --capacity";
 
 fn param_hint(error: &ParamError) -> Option<&'static str> {
     Some(match error {
@@ -54,7 +59,7 @@ fn param_hint(error: &ParamError) -> Option<&'static str> {
 fn refusal_hint(error: &Refused) -> Option<&'static str> {
     Some(match error {
         Refused::Unsupported { operation: "remove keys", .. } => {
-            "counting, d-left, cuckoo and bitmap filters can remove"
+            "counting, d-left, cuckoo, bitmap and joint filters can remove"
         }
         Refused::Unsupported { operation: "be merged", .. } => {
             "build one filter from all inputs, or use --kind bloom or blocked, which merge"
@@ -66,7 +71,7 @@ fn refusal_hint(error: &Refused) -> Option<&'static str> {
         Refused::Mismatch(_) => {
             "filters merge if built with the same --kind, --capacity, --rate and --seed"
         }
-        Refused::Full(_) => "build it with a larger --capacity",
+        Refused::Full(_) => LARGER,
         _ => return None,
     })
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
-use ironbloom::{BloomParams, CuckooLayout, Filter as _, Form, StageKind};
+use ironbloom::multi::{Attributes, MultiFilter as _};
+use ironbloom::{BloomParams, CuckooLayout, CuckooParams, Filter as _, Form, StageKind};
 
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, file, number, output};
+use crate::{Outcome, file, number, output, rows};
 
 /// Show what a filter file holds: kind, hash, parameters, keys, rate
 #[derive(Args)]
@@ -56,6 +57,7 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
     let bytes = filter.size_in_bytes() as u64;
     let hash = match filter.key_hash() {
         KeyHash::Hash(hash_fn) => hash_fn.to_string(),
+        KeyHash::Row(hash_fn) => format!("{hash_fn}, another for each attribute"),
         KeyHash::Integer => "none, keys are integers".to_owned(),
     };
     let mut record: Record = vec![
@@ -100,6 +102,20 @@ fn bloom_parameters(params: &BloomParams) -> Record {
     ]
 }
 
+fn cuckoo_parameters(params: &CuckooParams) -> Record {
+    let packed = params.layout() == CuckooLayout::Packed;
+    vec![
+        ("buckets", Cell::count(params.buckets())),
+        ("fingerprint bits", Cell::count(params.fingerprint_bits().into())),
+        ("layout", Cell::text(if packed { "packed" } else { "plain" })),
+        ("rate at capacity", Cell::rate(params.rate_at(params.capacity()))),
+    ]
+}
+
+fn attribute_names(attributes: &Attributes) -> (&'static str, Cell) {
+    ("attributes", Cell::text(attributes.names().join(", ")))
+}
+
 /// What only this kind has.
 fn parameters(filter: &AnyFilter) -> Record {
     match filter {
@@ -126,14 +142,36 @@ fn parameters(filter: &AnyFilter) -> Record {
             ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
         ],
         AnyFilter::Cuckoo(f) => {
-            let packed = f.params().layout() == CuckooLayout::Packed;
-            vec![
-                ("buckets", Cell::count(f.params().buckets())),
-                ("fingerprint bits", Cell::count(f.params().fingerprint_bits().into())),
-                ("layout", Cell::text(if packed { "packed" } else { "plain" })),
-                ("load", Cell::float(f.fill(), 3)),
-                ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
-            ]
+            let mut record = cuckoo_parameters(&f.params());
+            record.insert(3, ("load", Cell::float(f.fill(), 3)));
+            record
+        }
+        AnyFilter::Parallel(f) => {
+            let mut record = vec![attribute_names(f.attributes())];
+            record.extend(bloom_parameters(&f.params()));
+            record[1].0 = "counters an attribute";
+            record.push(("counters above 15", Cell::count(f.surpluses())));
+            let values = if f.estimate_values().all(f64::is_finite) {
+                let values = f.estimate_values().map(|values| values.round() as u64);
+                rows::by_attribute(f.attributes(), values)
+            } else {
+                Cell::none("all counters are in use")
+            };
+            record.push(("estimated values", values));
+            record
+        }
+        AnyFilter::Joint(f) => {
+            let mut record = vec![
+                attribute_names(f.attributes()),
+                ("partial queries", Cell::yes_no(f.is_partial())),
+            ];
+            if f.is_partial() {
+                let values = (0..f.attributes().len()).filter_map(|i| f.distinct_values(i));
+                record.push(("distinct values", rows::by_attribute(f.attributes(), values)));
+            }
+            record.push(("rows with copies", Cell::count(f.copied())));
+            record.extend(cuckoo_parameters(&f.params()));
+            record
         }
         AnyFilter::Fuse(f) => vec![
             ("fingerprint bits", Cell::count(f.width().into())),

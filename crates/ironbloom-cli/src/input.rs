@@ -36,9 +36,24 @@ pub(crate) struct InputArgs {
     #[arg(short = '0', long = "null")]
     pub(crate) null: bool,
 
-    /// Keys are this column of CSV input with a header line
+    /// Keys are this column of CSV input with a header line (joint: rows are these columns, e.g. size,color)
     #[arg(long, value_name = "COLUMN", conflicts_with = "null")]
     pub(crate) csv: Option<String>,
+
+    /// Keys are rows: these columns of CSV, one field behind the other (see [`fields`])
+    #[arg(skip)]
+    pub(crate) rows: Option<Vec<String>>,
+}
+
+/// The fields of a row that was read as one key.
+pub(crate) fn fields(mut row: &[u8]) -> Vec<&[u8]> {
+    let mut fields = Vec::new();
+    while let Some((len, rest)) = row.split_first_chunk() {
+        let (field, rest) = rest.split_at(u64::from_le_bytes(*len) as usize);
+        fields.push(field);
+        row = rest;
+    }
+    fields
 }
 
 impl InputArgs {
@@ -106,6 +121,15 @@ impl Keys {
 
     fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// A row as one key: before each field its length, so that [`fields`] can take it apart.
+    fn push_row<'a>(&mut self, fields: impl Iterator<Item = &'a [u8]>) {
+        for field in fields {
+            self.bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            self.bytes.extend_from_slice(field);
+        }
         self.ends.push(self.bytes.len());
     }
 
@@ -206,9 +230,10 @@ fn read_all(args: &InputArgs, read: &Arc<AtomicU64>, sender: SyncSender<Numbered
         sender.send((number - 1, block)).is_ok()
     };
     for path in args.sources() {
-        let result = open(&path, read).and_then(|input| match &args.csv {
-            Some(column) => read_csv(input, column, &mut send),
-            None => read_lines(input, args.delimiter(), &mut send),
+        let result = open(&path, read).and_then(|input| match (&args.rows, &args.csv) {
+            (Some(columns), _) => read_csv(input, &Columns::Row(columns), &mut send),
+            (None, Some(column)) => read_csv(input, &Columns::Key(column), &mut send),
+            (None, None) => read_lines(input, args.delimiter(), &mut send),
         });
         match result {
             Ok(true) => {}
@@ -326,33 +351,52 @@ fn read_lines(
     }
 }
 
-/// Sends the values of one column.
+/// What is read from CSV.
+enum Columns<'a> {
+    /// One column, whose values are keys.
+    Key(&'a String),
+    /// Several, whose values together are rows.
+    Row(&'a [String]),
+}
+
+/// Sends the values of some columns.
 fn read_csv(
     input: Box<dyn Read>,
-    column: &str,
+    columns: &Columns<'_>,
     send: &mut impl FnMut(Result<Block>) -> bool,
 ) -> Result<bool> {
+    let names = match columns {
+        Columns::Key(column) => std::slice::from_ref(*column),
+        Columns::Row(columns) => columns,
+    };
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
     let header = reader.byte_headers()?.clone();
-    let index = header.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
-        let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-        Advice::error(
-            format!("no column {column:?}"),
-            format!("the columns are: {}", names.join(", ")),
-        )
-    })?;
+    let index = |column: &String| {
+        header.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
+            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+            Advice::error(
+                format!("no column {column:?}"),
+                format!("the columns are: {}", names.join(", ")),
+            )
+        })
+    };
+    let indices = names.iter().map(index).collect::<Result<Vec<usize>>>()?;
     let mut record = csv::ByteRecord::new();
     let mut keys = Keys::default();
     while reader.read_byte_record(&mut record)? {
-        let key = record.get(index).ok_or_else(|| {
+        if let Some(missing) = indices.iter().position(|&index| index >= record.len()) {
             let line = record.position().map_or(0, csv::Position::line);
-            anyhow!(
-                "line {line}: {} fields, column {column:?} is number {}",
+            return Err(anyhow!(
+                "line {line}: {} fields, column {:?} is number {}",
                 record.len(),
-                index + 1
-            )
-        })?;
-        keys.push(key);
+                names[missing],
+                indices[missing] + 1
+            ));
+        }
+        match columns {
+            Columns::Key(_) => keys.push(&record[indices[0]]),
+            Columns::Row(_) => keys.push_row(indices.iter().map(|&index| &record[index])),
+        }
         if keys.len() == BLOCK_RECORDS && !send(Ok(Block::Split(std::mem::take(&mut keys)))) {
             return Ok(false);
         }
@@ -374,6 +418,14 @@ mod tests {
         assert_eq!(split(b"a\nbc\n"), [b"a".to_vec(), b"bc".to_vec()]);
         assert_eq!(split(b"a\nbc"), [b"a".to_vec(), b"bc".to_vec()]);
         assert_eq!(split(b"\n\nx"), [b"".to_vec(), b"".to_vec(), b"x".to_vec()]);
+    }
+
+    #[test]
+    fn a_row_comes_apart_into_its_fields() {
+        let rows: [&[&[u8]]; 4] = [&[b"large", b"red"], &[b"", b""], &[b"a,\n\0", b"b"], &[b"x"]];
+        let mut keys = Keys::default();
+        rows.iter().for_each(|row| keys.push_row(row.iter().copied()));
+        assert!(keys.iter().map(fields).eq(rows.iter().map(|row| row.to_vec())));
     }
 
     #[test]

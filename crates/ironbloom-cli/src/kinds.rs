@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use ironbloom::any::AnyFilter;
+use ironbloom::multi::{Attributes, Joint};
 use ironbloom::{
     Arity, BinaryFuse, Bitmap, BlockedBloom, BlockedBloomParams, Bloom, BloomParams, CountingBloom,
     Cuckoo, CuckooParams, DLeft, DLeftParams, FuseParams, HashFn, ParamError, Scalable,
@@ -37,6 +38,8 @@ pub(crate) enum KindArg {
     Windowed,
     /// Exact set of integers below the capacity
     Bitmap,
+    /// Rows of several columns (--csv a,b): are these values there together? Removes
+    Joint,
 }
 
 /// What a filter of a kind comes to, before it is made.
@@ -60,7 +63,12 @@ impl KindArg {
     pub(crate) fn can_remove(self) -> bool {
         matches!(
             self,
-            Self::Counting | Self::DLeft | Self::Cuckoo | Self::CuckooPacked | Self::Bitmap
+            Self::Counting
+                | Self::DLeft
+                | Self::Cuckoo
+                | Self::CuckooPacked
+                | Self::Bitmap
+                | Self::Joint
         )
     }
 
@@ -73,7 +81,7 @@ impl KindArg {
     }
 
     pub(crate) fn can_merge(self) -> bool {
-        !matches!(self, Self::Fuse | Self::Fuse4 | Self::Scalable | Self::Windowed)
+        !matches!(self, Self::Fuse | Self::Fuse4 | Self::Scalable | Self::Windowed | Self::Joint)
     }
 
     /// Whether a filter of this kind is made from the set of all its keys: because it is static, or because it
@@ -87,6 +95,7 @@ impl KindArg {
                 | Self::DLeft
                 | Self::Cuckoo
                 | Self::CuckooPacked
+                | Self::Joint
         )
     }
 
@@ -114,7 +123,7 @@ impl KindArg {
                 let params = DLeftParams::for_rate(capacity, rate)?;
                 Shape { bits: params.bits(), probes: 4, lines: 4, rate: params.rate_at(capacity) }
             }
-            Self::Cuckoo | Self::CuckooPacked => {
+            Self::Cuckoo | Self::CuckooPacked | Self::Joint => {
                 let params = self.cuckoo(capacity, rate)?;
                 Shape { bits: params.bits(), probes: 2, lines: 2, rate: params.rate_at(capacity) }
             }
@@ -142,7 +151,8 @@ impl KindArg {
         })
     }
 
-    fn cuckoo(self, capacity: u64, rate: f64) -> Result<CuckooParams, ParamError> {
+    /// The shape of a cuckoo filter, by itself or under a joint one.
+    pub(crate) fn cuckoo(self, capacity: u64, rate: f64) -> Result<CuckooParams, ParamError> {
         if self == Self::CuckooPacked {
             CuckooParams::packed_for_rate(capacity, rate)
         } else {
@@ -205,6 +215,11 @@ impl KindArg {
                 hash_fn,
             )?),
             Self::Bitmap => AnyFilter::Bitmap(Bitmap::new(capacity)?),
+            // Rows need attributes, which nobody gave here: an error that says so.
+            Self::Joint => AnyFilter::Joint(Joint::new(
+                self.cuckoo(capacity, rate)?,
+                Attributes::new([""; 0], hash_fn)?,
+            )?),
         })
     }
 

@@ -7,6 +7,7 @@ mod dedup;
 mod demo;
 mod failure;
 mod file;
+mod index;
 mod info;
 mod input;
 mod interrupt;
@@ -19,6 +20,7 @@ mod plot;
 mod progress;
 mod remove;
 mod report;
+mod rows;
 mod shell;
 mod verify;
 
@@ -44,6 +46,8 @@ Examples:
   ironbloom build -o seen.ibf urls.txt            a filter from the lines of a file
   ironbloom check seen.ibf new.txt                the lines that may be in it
   ironbloom dedup access.log                      first occurrences, in order, in little memory
+  ironbloom index build t.parquet -o t.ibx        an index on all columns of a table
+  ironbloom index find t.ibx 'id = 7'             the rows with that value
   ironbloom demo                                  the classic experiments, on this machine
 
 Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error.
@@ -60,6 +64,7 @@ enum Command {
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
     Dedup(dedup::DedupArgs),
+    Index(index::IndexArgs),
     Demo(demo::DemoArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -99,6 +104,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Dedup(args) => dedup::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -87,6 +87,18 @@ pub(crate) fn bytes(value: u64) -> String {
     if unit == 0 { format!("{value} B") } else { format!("{scaled:.2} {}", units[unit]) }
 }
 
+/// `12.3 µs`, `4.56 ms`, `7.89 s`: three digits.
+pub(crate) fn time(value: std::time::Duration) -> String {
+    let seconds = value.as_secs_f64();
+    let (scaled, unit) = match seconds {
+        ..1e-3 => (seconds * 1e6, "µs"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    let decimals = if scaled < 10.0 { 2 } else { usize::from(scaled < 100.0) };
+    format!("{scaled:.decimals$} {unit}")
+}
+
 /// `1.00 %`, or `2.4e-6` where per cent would hide it.
 pub(crate) fn rate(value: f64) -> String {
     if value == 0.0 {

@@ -25,7 +25,7 @@ Examples:
   ironbloom plan --capacity 10M --rate 1% --plot rates.svg
 
 Columns: probes and lines are the places and cache lines looked at for a key that is present; scalable is
-planned for its first stage; windowed counts the keys of its window."
+planned for its first stage; windowed counts the keys of its window; the keys of joint are rows."
 )]
 pub(crate) struct PlanArgs {
     /// Keys to hold, e.g. 10M
@@ -151,12 +151,12 @@ fn most_keys(kind: KindArg, rate: f64, memory: u64) -> Option<(u64, Shape)> {
 }
 
 /// Bits per key over rates from 1/2 to 10^-6, for the kinds whose size follows from keys and rate. The segmented
-/// form lies on the flat one.
+/// form lies on the flat one, and joint on cuckoo.
 fn curves(capacity: u64) -> Vec<Curve> {
     let rates: Vec<f64> = (0..=120).map(|i| 0.5 * 10f64.powf(-f64::from(i) * 0.0475)).collect();
     let kinds = KindArg::value_variants()
         .iter()
-        .filter(|&&kind| !matches!(kind, KindArg::Bitmap | KindArg::Segmented));
+        .filter(|&&kind| !matches!(kind, KindArg::Bitmap | KindArg::Segmented | KindArg::Joint));
     let mut curves: Vec<Curve> = kinds
         .map(|kind| Curve {
             name: kind.name(),

@@ -33,6 +33,18 @@ impl Progress {
         bar.set_message(format!("{} keys", HumanCount(keys)));
     }
 
+    /// Rows of tables read so far: how many bytes those were is not known.
+    pub(crate) fn update_rows(&mut self, rows: u64) {
+        if !self.wanted || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            ProgressBar::no_length().with_style(styled("{spinner} {msg}, {elapsed}"))
+        });
+        bar.set_message(format!("{} rows", HumanCount(rows)));
+        bar.tick();
+    }
+
     /// Takes the bar off the screen, so that what is printed next stands alone.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
@@ -49,7 +61,9 @@ fn new_bar(total: Option<u64>) -> ProgressBar {
         ),
         None => (ProgressBar::no_length(), "{spinner} {bytes}, {bytes_per_sec}, {msg}"),
     };
-    bar.with_style(
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    )
+    bar.with_style(styled(template))
+}
+
+fn styled(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

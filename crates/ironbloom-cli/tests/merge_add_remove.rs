@@ -172,7 +172,7 @@ fn the_other_kinds_refuse_to_remove() {
         scratch.build("x.ibf", ["--kind", kind, "--capacity", "100"], "1\n2\n");
         let run = scratch.refuses(["remove", "x.ibf"], "1\n", "x.ibf: a ");
         assert!(run.stderr.contains("filter cannot remove keys"), "{kind}: {}", run.stderr);
-        assert_eq!(run.hint(), "counting, d-left, cuckoo and bitmap filters can remove\n");
+        assert_eq!(run.hint(), "counting, d-left, cuckoo, bitmap and joint filters can remove\n");
     }
 }
 

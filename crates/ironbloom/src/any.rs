@@ -17,6 +17,7 @@ use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::fuse::BinaryFuse;
 use crate::hash::HashFn;
+use crate::multi::{Joint, MultiFilter, ParallelBloom};
 use crate::scalable::Scalable;
 use crate::windowed::Windowed;
 
@@ -24,6 +25,7 @@ use crate::windowed::Windowed;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is the kind it is named after")]
+#[expect(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
 pub enum AnyFilter {
     Bitmap(Bitmap),
     Bloom(Bloom),
@@ -35,6 +37,8 @@ pub enum AnyFilter {
     Fuse(BinaryFuse),
     Scalable(Scalable),
     Windowed(Windowed),
+    Parallel(ParallelBloom),
+    Joint(Joint),
 }
 
 /// An operation that a filter refused. Nothing was changed.
@@ -114,6 +118,8 @@ pub enum KeyHash {
     Hash(HashFn),
     /// Keys are decimal integers and stand for themselves: a bitmap.
     Integer,
+    /// Keys are rows of several attributes, which [`Attributes`](crate::multi::Attributes) hashes, not bytes.
+    Row(HashFn),
 }
 
 /// A key that cannot be turned into a number for this filter.
@@ -125,6 +131,8 @@ pub enum KeyError {
         /// The number that program gave its hash.
         id: u64,
     },
+    /// One key, in a filter of rows of several attributes.
+    Row,
     /// Not a decimal integer, in a filter of integers.
     NotAnInteger {
         /// The key.
@@ -139,6 +147,7 @@ impl fmt::Display for KeyError {
                 f,
                 "the filter was built from hashes of another program (external hash {id}), keys cannot be looked up"
             ),
+            Self::Row => write!(f, "the filter holds rows of several attributes, not keys"),
             Self::NotAnInteger { key } => write!(f, "not an integer: {key:?}"),
         }
     }
@@ -154,6 +163,7 @@ impl KeyHash {
             Self::Hash(hash_fn) => {
                 hash_fn.try_hash(key).ok_or(KeyError::External { id: hash_fn.seed() })
             }
+            Self::Row(_) => Err(KeyError::Row),
             Self::Integer => std::str::from_utf8(key)
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
@@ -161,6 +171,9 @@ impl KeyHash {
         }
     }
 }
+
+/// What a filter of rows cannot do with one hash.
+const BY_KEY: &str = "take single keys";
 
 impl AnyFilter {
     /// The kind.
@@ -176,6 +189,8 @@ impl AnyFilter {
             Self::Fuse(_) => Kind::Fuse,
             Self::Scalable(_) => Kind::Scalable,
             Self::Windowed(_) => Kind::Windowed,
+            Self::Parallel(_) => Kind::Parallel,
+            Self::Joint(_) => Kind::Joint,
         }
     }
 
@@ -183,6 +198,8 @@ impl AnyFilter {
     pub fn key_hash(&self) -> KeyHash {
         KeyHash::Hash(match self {
             Self::Bitmap(_) => return KeyHash::Integer,
+            Self::Parallel(f) => return KeyHash::Row(f.attributes().hash_fn()),
+            Self::Joint(f) => return KeyHash::Row(f.attributes().hash_fn()),
             Self::Bloom(f) => f.hash_fn(),
             Self::Blocked(f) => f.hash_fn(),
             Self::SplitBlock(f) => f.hash_fn(),
@@ -193,6 +210,24 @@ impl AnyFilter {
             Self::Scalable(f) => f.hash_fn(),
             Self::Windowed(f) => f.hash_fn(),
         })
+    }
+
+    /// The filter as one of rows of several attributes, if it is one.
+    pub fn as_multi(&self) -> Option<&dyn MultiFilter> {
+        match self {
+            Self::Parallel(f) => Some(f),
+            Self::Joint(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The filter as one of rows of several attributes, if it is one, for changing it.
+    pub fn as_multi_mut(&mut self) -> Option<&mut dyn MultiFilter> {
+        match self {
+            Self::Parallel(f) => Some(f),
+            Self::Joint(f) => Some(f),
+            _ => None,
+        }
     }
 
     fn unsupported(&self, operation: &'static str) -> Refused {
@@ -212,6 +247,7 @@ impl AnyFilter {
             Self::Fuse(_) => return Err(self.unsupported("take keys after it was built")),
             Self::Scalable(f) => f.insert_hashes(hashes)?,
             Self::Windowed(f) => f.insert_hashes(hashes),
+            Self::Parallel(_) | Self::Joint(_) => return Err(self.unsupported(BY_KEY)),
         }
         Ok(())
     }
@@ -223,6 +259,7 @@ impl AnyFilter {
             Self::Counting(f) => f.remove_hash(hash),
             Self::DLeft(f) => f.remove_hash(hash),
             Self::Cuckoo(f) => f.remove_hash(hash),
+            Self::Parallel(_) | Self::Joint(_) => return Err(self.unsupported(BY_KEY)),
             _ => return Err(self.unsupported("remove keys")),
         })
     }
@@ -240,11 +277,14 @@ impl AnyFilter {
             Self::Fuse(_) => return Err(self.unsupported("be cleared")),
             Self::Scalable(f) => f.clear(),
             Self::Windowed(f) => f.clear(),
+            Self::Parallel(f) => f.clear(),
+            Self::Joint(f) => f.clear(),
         }
         Ok(())
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. False is certain.
+    /// `found[i]` tells whether `hashes[i]` might be here. False is certain. A filter of rows cannot tell from one hash, so
+    /// it says "maybe" to all: ask [`AnyFilter::as_multi`].
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
         match self {
             Self::Bitmap(f) => f.contains_all(hashes, found),
@@ -257,6 +297,10 @@ impl AnyFilter {
             Self::Fuse(f) => f.contains_hashes(hashes, found),
             Self::Scalable(f) => f.contains_hashes(hashes, found),
             Self::Windowed(f) => f.contains_hashes(hashes, found),
+            Self::Parallel(_) | Self::Joint(_) => {
+                let len = hashes.len().min(found.len());
+                found[..len].fill(true);
+            }
         }
     }
 
@@ -302,6 +346,8 @@ impl AnyFilter {
             Self::Fuse(f) => f.len(),
             Self::Scalable(f) => f.len(),
             Self::Windowed(f) => f.len(),
+            Self::Parallel(f) => f.len(),
+            Self::Joint(f) => f.len(),
         }
     }
 
@@ -323,10 +369,12 @@ impl AnyFilter {
             Self::Fuse(f) => f.len(),
             Self::Scalable(f) => f.capacity(),
             Self::Windowed(f) => f.params().capacity(),
+            Self::Parallel(f) => f.params().capacity(),
+            Self::Joint(f) => f.params().capacity(),
         }
     }
 
-    /// Distinct keys estimated from the bits.
+    /// Distinct keys estimated from the bits. A parallel filter knows values and not rows: what it counted.
     pub fn estimate_len(&self) -> f64 {
         match self {
             Self::Bitmap(f) => f.len() as f64,
@@ -339,6 +387,8 @@ impl AnyFilter {
             Self::Fuse(f) => f.estimate_len(),
             Self::Scalable(f) => f.estimate_len(),
             Self::Windowed(f) => f.estimate_len(),
+            Self::Parallel(f) => f.len() as f64,
+            Self::Joint(f) => f.estimate_len(),
         }
     }
 
@@ -355,6 +405,8 @@ impl AnyFilter {
             Self::Fuse(f) => f.estimate_rate(),
             Self::Scalable(f) => f.estimate_rate(),
             Self::Windowed(f) => f.estimate_rate(),
+            Self::Parallel(f) => f.estimate_rate(),
+            Self::Joint(f) => f.estimate_rate(),
         }
     }
 
@@ -369,6 +421,8 @@ impl AnyFilter {
             Self::DLeft(f) => f.is_over_capacity(),
             Self::Cuckoo(f) => f.is_over_capacity(),
             Self::Windowed(f) => f.is_over_capacity(),
+            Self::Parallel(f) => f.is_over_capacity(),
+            Self::Joint(f) => f.is_over_capacity(),
         }
     }
 }
@@ -387,7 +441,7 @@ impl Filter for AnyFilter {
     /// That of the filter; a bitmap has numbers and no hashes, so its is external.
     fn hash_fn(&self) -> HashFn {
         match self.key_hash() {
-            KeyHash::Hash(hash_fn) => hash_fn,
+            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) => hash_fn,
             KeyHash::Integer => HashFn::External { id: 0 },
         }
     }
@@ -404,6 +458,8 @@ impl Filter for AnyFilter {
             Self::Fuse(f) => f.size_in_bytes(),
             Self::Scalable(f) => f.size_in_bytes(),
             Self::Windowed(f) => f.size_in_bytes(),
+            Self::Parallel(f) => f.size_in_bytes(),
+            Self::Joint(f) => f.size_in_bytes(),
         }
     }
 }
@@ -421,6 +477,8 @@ impl Persist for AnyFilter {
             Self::Fuse(f) => f.encode(),
             Self::Scalable(f) => f.encode(),
             Self::Windowed(f) => f.encode(),
+            Self::Parallel(f) => f.encode(),
+            Self::Joint(f) => f.encode(),
         }
     }
 
@@ -436,6 +494,8 @@ impl Persist for AnyFilter {
             Kind::Fuse => Self::Fuse(Persist::decode(parts)?),
             Kind::Scalable => Self::Scalable(Persist::decode(parts)?),
             Kind::Windowed => Self::Windowed(Persist::decode(parts)?),
+            Kind::Parallel => Self::Parallel(Persist::decode(parts)?),
+            Kind::Joint => Self::Joint(Persist::decode(parts)?),
         })
     }
 }

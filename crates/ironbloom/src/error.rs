@@ -44,6 +44,15 @@ pub enum ParamError {
         /// The upper end, excluded.
         below: f64,
     },
+    /// Two names that must differ are the same.
+    Twice {
+        /// What they are.
+        what: &'static str,
+        /// Place of the first, from 0.
+        first: usize,
+        /// Place of the second.
+        second: usize,
+    },
     /// The system has not that much memory to give.
     Memory {
         /// Bytes asked for.
@@ -71,6 +80,9 @@ impl fmt::Display for ParamError {
             }
             Self::Ratio { what, value, above, below } => {
                 write!(f, "{what} must lie strictly between {above} and {below}, got {value}")
+            }
+            Self::Twice { what, first, second } => {
+                write!(f, "{what} {} is that of {}", second + 1, first + 1)
             }
             Self::Memory { bytes } => write!(f, "cannot allocate {bytes} bytes of memory"),
         }
@@ -159,6 +171,69 @@ impl fmt::Display for Full {
 }
 
 impl std::error::Error for Full {}
+
+/// A row, or a query for one, that a filter of several attributes refused. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RowError {
+    /// The row has not one value for each attribute.
+    Attributes {
+        /// Values given.
+        given: usize,
+        /// Attributes of the filter.
+        expected: usize,
+    },
+    /// A query that leaves attributes out, of a filter that was not built for it.
+    NotPartial {
+        /// Attributes that the query names.
+        given: usize,
+        /// Attributes of the filter.
+        expected: usize,
+    },
+    /// The filter holds hashes that only the program that made it can compute.
+    External {
+        /// The number that program gave its hash.
+        id: u64,
+    },
+    /// No room left.
+    Full(Full),
+    /// The memory to count one more row was not to be had.
+    Params(ParamError),
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attributes { given, expected } => {
+                write!(f, "a row of {given} values, where the filter has {expected} attributes")
+            }
+            Self::NotPartial { given, expected } => write!(
+                f,
+                "the filter answers only for all {expected} attributes together, not for {given} of them"
+            ),
+            Self::External { id } => write!(
+                f,
+                "the filter was built from hashes of another program (external hash {id}), values cannot be looked up"
+            ),
+            Self::Full(error) => error.fmt(f),
+            Self::Params(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RowError {}
+
+impl From<Full> for RowError {
+    fn from(error: Full) -> Self {
+        Self::Full(error)
+    }
+}
+
+impl From<ParamError> for RowError {
+    fn from(error: ParamError) -> Self {
+        Self::Params(error)
+    }
+}
 
 /// Two filters of limited room that could not be merged. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

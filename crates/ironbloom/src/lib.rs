@@ -33,6 +33,7 @@
 //! | to forget old keys | [`Windowed`] | 19.7 | a few |
 //! | many threads inserting | [`AtomicBloom`], [`AtomicBlockedBloom`] | as the plain kind | |
 //! | Parquet's own | [`SplitBlock`] | 10.5 | 1 |
+//! | rows of several attributes | [`multi::Joint`] | 10.9 | 2 |
 //! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
 //!
 //! A file of unknown kind is read as an [`AnyFilter`].
@@ -52,6 +53,7 @@ pub mod format;
 mod fuse;
 pub mod hash;
 mod kernel;
+pub mod multi;
 mod packed;
 mod planned;
 mod probe;
@@ -71,7 +73,7 @@ pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
 pub use counting::CountingBloom;
 pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
 pub use dleft::{DLeft, DLeftParams};
-pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError};
+pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
 pub use filter::Filter;
 pub use format::Kind;
 pub use format::native::Persist;

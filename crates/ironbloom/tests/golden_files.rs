@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use ironbloom::any::AnyFilter;
+use ironbloom::multi::{Attributes, Joint, MultiFilter, ParallelBloom};
 use ironbloom::*;
 
 const KEYS: u32 = 100;
@@ -26,6 +27,17 @@ fn filled(mut filter: AnyFilter) -> AnyFilter {
     filter
 }
 
+/// The golden rows: three sizes, so that values are popular.
+fn row(number: u32) -> [String; 2] {
+    [["small", "large", "huge"][number as usize % 3].to_owned(), key(number)]
+}
+
+fn filled_with_rows<F: MultiFilter>(mut filter: F) -> F {
+    (0..KEYS).for_each(|number| filter.insert(&row(number)).unwrap());
+    (0..10).for_each(|number| filter.insert(&row(number)).unwrap()); // copies
+    filter
+}
+
 /// Every golden file by name, made anew from its keys.
 fn goldens() -> Vec<(&'static str, AnyFilter)> {
     let seeded = HashFn::Xxh3 { seed: 42 };
@@ -36,6 +48,8 @@ fn goldens() -> Vec<(&'static str, AnyFilter)> {
         let params = FuseParams::for_rate(0.01).unwrap().with_arity(arity);
         AnyFilter::Fuse(BinaryFuse::from_hashes(&all_hashes(seeded), params, seeded).unwrap())
     };
+    let attributes = || Attributes::new(["size", "golden key"], seeded).unwrap();
+    let rows = CuckooParams::for_rate(100, 0.01).unwrap();
     let scheme = |scheme| BloomParams::for_rate(100, 0.01).unwrap().with_scheme(scheme).unwrap();
     let scalable = |of| {
         let params = ScalableParams::new(20, 0.01).unwrap().with_stages_of(of);
@@ -70,6 +84,17 @@ fn goldens() -> Vec<(&'static str, AnyFilter)> {
                 Windowed::new(WindowedParams::for_keys(60, 0.01).unwrap(), seeded).unwrap(),
             )),
         ),
+        (
+            "parallel",
+            AnyFilter::Parallel(filled_with_rows(
+                ParallelBloom::new(BloomParams::for_bits(700, 7).unwrap(), attributes()).unwrap(),
+            )),
+        ),
+        ("joint", AnyFilter::Joint(filled_with_rows(Joint::new(rows, attributes()).unwrap()))),
+        (
+            "joint-partial",
+            AnyFilter::Joint(filled_with_rows(Joint::new_partial(rows, attributes()).unwrap())),
+        ),
     ]
 }
 
@@ -85,6 +110,14 @@ fn golden_files_are_read_and_hold_their_keys() {
         for number in 0..KEYS {
             if name == "bitmap" {
                 assert!(filter.contains_hash(u64::from(number) * 7));
+                continue;
+            }
+            if let (Some(filter), Some(mapped)) = (filter.as_multi(), mapped.as_multi()) {
+                assert_eq!(filter.attributes().names(), ["size", "golden key"]);
+                let query = filter.attributes().hash_query(&row(number).map(Some)).unwrap();
+                for filter in [filter, mapped] {
+                    assert!(filter.contains_hashed(&query).unwrap(), "{name}: row {number}");
+                }
                 continue;
             }
             if name == "windowed" && number < KEYS - 60 {
@@ -112,6 +145,10 @@ fn the_same_keys_make_the_same_bytes() {
             assert_same_answers(&Cuckoo::from_bytes(&golden).unwrap(), &filter);
             continue;
         }
+        if let AnyFilter::Joint(filter) = filter {
+            assert_same_rows(&Joint::from_bytes(&golden).unwrap(), &filter);
+            continue;
+        }
         let bytes = filter.to_bytes();
         if name.starts_with("fuse") {
             // Many contents of the cells answer alike; which one is found is not part of the format.
@@ -128,5 +165,20 @@ fn assert_same_answers(golden: &Cuckoo, filter: &Cuckoo) {
     assert_eq!((golden.len(), golden.estimate_len()), (filter.len(), filter.estimate_len()));
     for key in (0..100_000).map(key) {
         assert_eq!(golden.count(&key), filter.count(&key), "{key}");
+    }
+}
+
+/// As above: a joint filter keeps its rows in a cuckoo filter.
+fn assert_same_rows(golden: &Joint, filter: &Joint) {
+    assert_eq!((golden.params(), golden.attributes()), (filter.params(), filter.attributes()));
+    assert_eq!((golden.len(), golden.copied()), (filter.len(), filter.copied()));
+    assert_eq!(golden.is_partial(), filter.is_partial());
+    for i in 0..2 {
+        assert_eq!(golden.distinct_values(i), filter.distinct_values(i));
+    }
+    for query in (0..100_000).map(|number| row(number).map(Some)) {
+        assert_eq!(golden.contains(&query), filter.contains(&query), "{query:?}");
+        let [_, key] = query;
+        assert_eq!(golden.contains(&[None, key.clone()]), filter.contains(&[None, key]));
     }
 }

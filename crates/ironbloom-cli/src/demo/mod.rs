@@ -3,9 +3,12 @@
 //! Each experiment is a file, prints what it does, a table, and what to see in it. Numbers are measured here and
 //! now; what a document says is quoted beside them.
 
+mod attributes;
 mod double_hashing;
 mod integers;
+mod postgres;
 mod strings;
+mod tables;
 mod variants;
 
 use std::time::Instant;
@@ -16,18 +19,27 @@ use ironbloom::hash::mix64;
 use serde_json::json;
 
 use crate::report::{self, Record};
-use crate::{Outcome, output};
+use crate::{Outcome, number, output};
 
 /// Run the classic experiments on this machine: measured, not quoted
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ironbloom demo                      all four, less than a minute
+  ironbloom demo                      all six, a minute or two and 3 GB of memory
+  ironbloom demo tables --rows 1M     the index on tables, smaller
   ironbloom demo variants --json      one of them, for a program")]
 pub(crate) struct DemoArgs {
     /// The experiments to run [default: all]
     #[arg(value_enum)]
     experiments: Vec<Experiment>,
+
+    /// Rows of the table of the first experiment
+    #[arg(long, value_parser = number::parse_count, default_value = "10M")]
+    rows: u64,
+
+    /// Run the seed's SQL on a PostgreSQL, too (minutes, and some GB there): a connection as psql takes it
+    #[arg(long, value_name = "CONNECTION", num_args = 0..=1, default_missing_value = "postgres")]
+    postgres: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -36,6 +48,8 @@ pub(crate) struct DemoArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Experiment {
+    /// A table of 10 million rows: an index on all ten columns, a signature file, sorted columns
+    Tables,
     /// 150,000 strings inserted, 50,000 probed, at 1 %
     Strings,
     /// 10,000 to 100,000 keys at 10 %, before and after the double-hashing "optimisation"
@@ -44,6 +58,8 @@ enum Experiment {
     Integers,
     /// All kinds: space, time, deletion
     Variants,
+    /// Rows of two to five attributes: mixed-up rows, space, deletion
+    Attributes,
 }
 
 /// What an experiment has to show.
@@ -60,27 +76,34 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
     let mut documents = Vec::new();
     for &experiment in chosen {
         let findings = match experiment {
+            Experiment::Tables => tables::run(args.rows as usize)?,
             Experiment::Strings => strings::run()?,
             Experiment::DoubleHashing => double_hashing::run()?,
             Experiment::Integers => integers::run()?,
             Experiment::Variants => variants::run()?,
+            Experiment::Attributes => attributes::run()?,
         };
-        if args.json {
-            documents.push(json!({
-                "experiment": findings.title,
-                "results": report::json_records(&findings.records),
-            }));
-        } else {
-            let rule = "─".repeat(findings.title.chars().count());
-            let table = report::text_table(&findings.records);
-            let Findings { title, about, see, .. } = findings;
-            output::print(&format!("{title}\n{rule}\n{about}\n\n{table}\n{see}\n\n"))?;
+        show(findings, args.json, &mut documents)?;
+        if let (Experiment::Tables, Some(connection)) = (experiment, &args.postgres) {
+            show(postgres::run(connection, args.rows as usize)?, args.json, &mut documents)?;
         }
     }
     if args.json {
         output::print(&format!("{:#}\n", serde_json::Value::Array(documents)))?;
     }
     Ok(Outcome::Found)
+}
+
+/// Prints what was found, or keeps it for the document at the end.
+fn show(findings: Findings, json: bool, documents: &mut Vec<serde_json::Value>) -> Result<()> {
+    let Findings { title, about, records, see } = findings;
+    if json {
+        let results = report::json_records(&records);
+        documents.push(json!({ "experiment": title, "results": results }));
+        return Ok(());
+    }
+    let (rule, table) = ("─".repeat(title.chars().count()), report::text_table(&records));
+    output::print(&format!("{title}\n{rule}\n{about}\n\n{table}\n{see}\n\n"))
 }
 
 /// Nanoseconds per operation of something that does `operations`.

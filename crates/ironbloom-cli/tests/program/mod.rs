@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every value of `--kind`.
+/// Every value of `--kind` that takes keys; `tests/rows.rs` has the one that takes rows.
 pub(crate) const KINDS: [&str; 13] = [
     "bloom",
     "segmented",

@@ -29,11 +29,15 @@ pub enum Kind {
     Scalable = 9,
     /// [`Windowed`](crate::Windowed)
     Windowed = 10,
+    /// [`ParallelBloom`](crate::multi::ParallelBloom)
+    Parallel = 11,
+    /// [`Joint`](crate::multi::Joint)
+    Joint = 12,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers in files.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Bitmap,
         Self::Bloom,
         Self::Blocked,
@@ -44,6 +48,8 @@ impl Kind {
         Self::Fuse,
         Self::Scalable,
         Self::Windowed,
+        Self::Parallel,
+        Self::Joint,
     ];
 
     /// The word used for it on the command line and in reports.
@@ -59,6 +65,8 @@ impl Kind {
             Self::Fuse => "fuse",
             Self::Scalable => "scalable",
             Self::Windowed => "windowed",
+            Self::Parallel => "parallel",
+            Self::Joint => "joint",
         }
     }
 

@@ -31,7 +31,7 @@ use crate::bloom::{Bloom, BloomParams};
 use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
-use crate::format::native::{Image, Parts, Persist};
+use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{LINE_WORDS, try_for_each_ahead};
 use crate::sizing;
@@ -407,16 +407,13 @@ impl Persist for Scalable {
         if !(1..=MAX_STAGES as u64).contains(&count) {
             return Err(DecodeError::Invalid { what: "number of stages", value: count });
         }
-        let found = parts.words.size_in_bytes() as u64;
-        let mut end = count as usize;
-        let table = parts.words.get(..end * LINE_WORDS).ok_or(DecodeError::Length {
-            expected: (end * size_of::<[u64; LINE_WORDS]>()) as u64,
-            found,
-        })?;
-        let mut stages = Vec::with_capacity(end);
+        let (hash_fn, len) = (header.hash_fn, header.len);
+        let mut sections = Sections::new(parts.words);
+        let table = sections.take_lines(count)?;
+        let mut stages = Vec::with_capacity(count as usize);
         for (i, line) in table.chunks_exact(LINE_WORDS).enumerate() {
             let line = std::array::from_fn(|i| line[i]);
-            let (stage, next) = Stage::decode(line, header.hash_fn, &parts.words, end)?;
+            let stage = Stage::decode(line, hash_fn, &mut sections)?;
             // The next stage is planned from these numbers, so bits that are really there must vouch for them.
             let capacity = stage.info().capacity;
             let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
@@ -424,15 +421,11 @@ impl Persist for Scalable {
                 return Err(DecodeError::Invalid { what: "stage capacity", value: capacity });
             }
             stages.push(stage);
-            end = next;
         }
-        let expected = (end * size_of::<[u64; LINE_WORDS]>()) as u64;
-        if expected != found {
-            return Err(DecodeError::Length { expected, found });
-        }
-        let filter = Self { params, hash_fn: header.hash_fn, stages };
-        if filter.len() != header.len {
-            return Err(DecodeError::Invalid { what: "number of keys", value: header.len });
+        sections.finish()?;
+        let filter = Self { params, hash_fn, stages };
+        if filter.len() != len {
+            return Err(DecodeError::Invalid { what: "number of keys", value: len });
         }
         Ok(filter)
     }

@@ -4,9 +4,9 @@ use crate::blocked::BlockedBloom;
 use crate::bloom::Bloom;
 use crate::error::DecodeError;
 use crate::format::Kind;
-use crate::format::native::{Header, Parts, Persist};
+use crate::format::native::{Header, Parts, Persist, Sections};
 use crate::hash::HashFn;
-use crate::kernel::{LANES, LINE_WORDS, Words};
+use crate::kernel::{LANES, LINE_WORDS};
 
 /// What the stages of a [`Scalable`](crate::Scalable) are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -145,29 +145,25 @@ impl Stage {
         [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
     }
 
-    /// The stage whose words start at line `start` of the payload, and the line behind them.
+    /// The stage of a line of the table, whose words come next in the payload.
     pub(super) fn decode(
         line: [u64; LINE_WORDS],
         hash_fn: HashFn,
-        payload: &Words,
-        start: usize,
-    ) -> Result<(Self, usize), DecodeError> {
+        sections: &mut Sections,
+    ) -> Result<Self, DecodeError> {
         let [kind, len, capacity, lines, a, b, c, d] = line;
         if len > capacity {
             return Err(DecodeError::Invalid { what: "stage length", value: len });
         }
-        let section = usize::try_from(lines).ok().and_then(|lines| payload.section(start, lines));
-        let words = section.ok_or(DecodeError::Invalid { what: "stage size", value: lines })?;
-        let end = start + words.len() / LINE_WORDS;
+        let words = sections.take_lines(lines)?;
         let parts = |kind| {
             let header = Header::new(kind, hash_fn, len, capacity).with_params(&[a, b, c, d]);
             Parts { header, words }
         };
-        let stage = match u16::try_from(kind).ok().and_then(Kind::from_number) {
+        Ok(match u16::try_from(kind).ok().and_then(Kind::from_number) {
             Some(Kind::Bloom) => Self::Bloom(Bloom::decode(parts(Kind::Bloom))?),
             Some(Kind::Blocked) => Self::Blocked(BlockedBloom::decode(parts(Kind::Blocked))?),
             _ => return Err(DecodeError::Invalid { what: "stage kind", value: kind }),
-        };
-        Ok((stage, end))
+        })
     }
 }

@@ -25,6 +25,7 @@
 //! in brackets name papers. Rates outside (0, 1) are taken as the nearest representable rate inside
 //! it; no function panics on finite input. Refusing nonsense is the work of the parameter types.
 
+mod attributes;
 mod blocked;
 mod bloom;
 mod fingerprint;
@@ -32,6 +33,7 @@ mod growing;
 mod mixture;
 mod search;
 
+pub use attributes::{claimed_sum_bound, sum_rate, truncated_sum_rate, weighted_sum_rate};
 pub use blocked::{
     classic_split_bits_per_key, flat_block_rate, split_block_capacity, split_block_rate,
     split_blocks,

@@ -100,6 +100,7 @@ fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
     match (kind, hash_fn) {
         (Kind::Bitmap, _) => 2,
         (_, HashFn::External { .. }) => 0,
+        (Kind::Parallel | Kind::Joint, _) => 3,
         _ => 1,
     }
 }

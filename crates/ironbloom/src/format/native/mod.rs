@@ -5,7 +5,7 @@
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
 //!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external
-//!     14  2   key encoding                         0 external hash, 1 bytes as they are, 2 integer
+//!     14  2   key encoding                         0 external hash, 1 bytes, 2 integer, 3 row
 //!     16  8   seed of the hash
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
@@ -41,7 +41,8 @@ use super::Kind;
 use crate::bloom::count_ones_in;
 use crate::error::{DecodeError, FileError};
 use crate::hash::HashFn;
-use crate::kernel::{LINE_BYTES, Words};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, Words};
+use crate::packed::Packed;
 
 /// A filter taken apart for writing: its header and the arrays that follow each other in the payload.
 #[doc(hidden)]
@@ -71,7 +72,7 @@ impl<'a> Image<'a> {
         self.push(Cow::Owned(words))
     }
 
-    fn push(mut self, words: Cow<'a, [u64]>) -> Self {
+    pub(crate) fn push(mut self, words: Cow<'a, [u64]>) -> Self {
         debug_assert!((words.len() * 8).is_multiple_of(LINE_BYTES));
         self.header.payload_bytes += words.len() as u64 * 8;
         self.sections.push(words);
@@ -104,11 +105,55 @@ impl Parts {
         if expected != found {
             return Err(DecodeError::Length { expected, found });
         }
-        // What is behind the last bit is counted with the others, so it must be what was written: zeros.
-        match count_ones_in(&self.words, bits, found * 8) {
-            0 => Ok(self.words),
-            value => Err(DecodeError::Invalid { what: "padding", value }),
-        }
+        zero_behind(self.words, bits)
+    }
+}
+
+/// The arrays of a payload one behind the other, as an [`Image`] put them there.
+pub(crate) struct Sections {
+    words: Words,
+    next_line: usize,
+}
+
+impl Sections {
+    pub(crate) fn new(words: Words) -> Self {
+        Self { words, next_line: 0 }
+    }
+
+    /// The next array, of so many lines. `Err` if the payload has not as many.
+    pub(crate) fn take_lines(&mut self, lines: u64) -> Result<Words, DecodeError> {
+        let section =
+            usize::try_from(lines).ok().and_then(|lines| self.words.section(self.next_line, lines));
+        let section = section.ok_or(DecodeError::Length {
+            expected: lines.saturating_add(self.next_line as u64).saturating_mul(LINE_BYTES as u64),
+            found: self.words.size_in_bytes() as u64,
+        })?;
+        self.next_line += section.len() / LINE_WORDS;
+        Ok(section)
+    }
+
+    /// The next array, of so many numbers of so many bits, with zeros behind them.
+    pub(crate) fn take_packed(&mut self, len: u64, width: u32) -> Result<Packed, DecodeError> {
+        let room = Packed::bits_for(len, width)
+            .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
+        let section = self.take_lines(room.div_ceil(8 * LINE_BYTES as u64))?;
+        Ok(Packed::from_words(zero_behind(section, len * u64::from(width))?, width))
+    }
+
+    /// `Err` if there are lines behind the last array.
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        let expected = (self.next_line * LINE_BYTES) as u64;
+        let found = self.words.size_in_bytes() as u64;
+        if expected == found { Ok(()) } else { Err(DecodeError::Length { expected, found }) }
+    }
+}
+
+/// The words if all behind so many bits are zero. These bits are counted with the others, so they must be what was
+/// written.
+fn zero_behind(words: Words, bits: u64) -> Result<Words, DecodeError> {
+    match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
+        0 => Ok(words),
+        value => Err(DecodeError::Invalid { what: "padding", value }),
     }
 }
 

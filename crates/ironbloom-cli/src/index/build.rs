@@ -1,0 +1,82 @@
+//! `ironbloom index build`: an index from tables.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use ironbloom_index::{Index, Params, index_tables};
+
+use super::look;
+use crate::progress::Progress;
+use crate::{Outcome, file, number, output};
+
+/// Make an index from Parquet, CSV or TSV tables
+///
+/// The tables stay where they are and are read again when rows are looked for. If one changes, the index says so and must
+/// be built anew.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom index build t.parquet -o t.ibx
+  ironbloom index build 2024-*.parquet -o 2024.ibx --columns user_id,url
+  ironbloom index build t.csv -o t.ibx --selectivity 4     half the size, more rows to compare")]
+pub(crate) struct BuildArgs {
+    /// The tables; all with the indexed columns
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
+
+    /// The index
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Columns to index [default: all that can be]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+
+    /// Rows of a block, a power of two: what is read and compared at once
+    #[arg(long, value_name = "ROWS", default_value_t = Params::default().block_rows())]
+    block_rows: u32,
+
+    /// A row that does not match looks as if it might with probability 2^-BITS, for each column; an index takes about
+    /// BITS + 2 bits a cell
+    #[arg(long, value_name = "BITS", default_value_t = Params::default().selectivity())]
+    selectivity: u32,
+}
+
+pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
+    file::refuse_same(&args.output, &args.tables)?;
+    let params = Params::new(args.block_rows, args.selectivity)?;
+    let start = Instant::now();
+    let (tables, columns) = (&args.tables, args.columns.as_deref());
+    let mut index = with_progress(|progress| {
+        Ok(index_tables(tables, columns, params, &args.output, progress)?)
+    })?;
+    super::save(&mut index, &args.output)?;
+    output::print(&summary(&args.output, &index, start))?;
+    Ok(Outcome::Found)
+}
+
+/// Reads tables while a person watches.
+pub(super) fn with_progress(
+    read: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Index>,
+) -> Result<Index> {
+    let mut progress = Progress::new(None);
+    let index = read(&mut |rows| progress.update_rows(rows));
+    progress.finish();
+    index
+}
+
+/// What was made, how fast, and what it takes.
+fn summary(file: &Path, index: &Index, start: Instant) -> String {
+    let info = index.info();
+    let seconds = start.elapsed().as_secs_f64();
+    format!(
+        "{}: {} rows of {} columns in {seconds:.1} s, {} rows/s\n\n{}",
+        file.display(),
+        number::count(info.rows),
+        info.columns.len(),
+        number::count((info.rows as f64 / seconds) as u64),
+        look::columns(index, false),
+    )
+}

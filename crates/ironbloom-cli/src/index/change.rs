@@ -1,0 +1,111 @@
+//! `ironbloom index append`, `compact` and `drop`: an index follows its tables.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use ironbloom_index::{Index, index_more_tables, source_name};
+
+use super::build::with_progress;
+use crate::failure::Advice;
+use crate::{Outcome, number, output};
+
+/// Add tables to an index, or the new rows of tables that have grown
+///
+/// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was written anew is dropped
+/// first. The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom index append 2024.ibx 2024-12.parquet
+  ironbloom index append log.ibx log.csv                 lines were added to it")]
+pub(crate) struct AppendArgs {
+    /// The index
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+
+    /// The tables to add
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
+}
+
+pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
+    let mut index = Index::open(&args.index)?;
+    let more = with_progress(|progress| {
+        Ok(index_more_tables(&index, &args.tables, &args.index, progress)?)
+    })?;
+    index.append(more)?;
+    super::save(&mut index, &args.index)?;
+    report(&args.index, &index)
+}
+
+/// Merge the segments of each table into one
+///
+/// A lookup takes time for each segment. The tables are not read.
+#[derive(Args)]
+pub(crate) struct CompactArgs {
+    /// The index
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+}
+
+pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
+    let mut index = Index::open(&args.index)?;
+    index.compact()?;
+    super::save(&mut index, &args.index)?;
+    report(&args.index, &index)
+}
+
+/// Take a table out of an index
+///
+/// The table itself is not touched, and need not be there any more.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  ironbloom index drop 2024.ibx 2024-01.parquet")]
+pub(crate) struct DropArgs {
+    /// The index
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+
+    /// The tables, by their paths or as `index info` shows them
+    #[arg(value_name = "TABLE", required = true)]
+    tables: Vec<PathBuf>,
+}
+
+pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
+    let mut index = Index::open(&args.index)?;
+    for table in &args.tables {
+        let name = known_name(&index, table, &args.index)?;
+        index.remove(&name)?;
+    }
+    super::save(&mut index, &args.index)?;
+    report(&args.index, &index)
+}
+
+/// The name of a table in the index: as it is given, or as its path leads to it.
+fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
+    let as_given = table.to_string_lossy().into_owned();
+    let by_path = source_name(table, file).ok();
+    let names = [Some(as_given.clone()), by_path];
+    names.into_iter().flatten().find(|name| index.source(name).is_some()).ok_or_else(|| {
+        let known: Vec<&str> = index.sources().iter().map(|source| source.name()).collect();
+        Advice::error(
+            format!("{}: no table {as_given}", file.display()),
+            format!("it has {}", known.join(", ")),
+        )
+    })
+}
+
+fn report(file: &Path, index: &Index) -> Result<Outcome> {
+    let info = index.info();
+    output::print(&format!(
+        "{}: {} rows of {} tables in {} segments, {}\n",
+        file.display(),
+        number::count(info.rows),
+        index.sources().len(),
+        info.segments,
+        number::bytes(info.bytes),
+    ))?;
+    Ok(Outcome::Found)
+}

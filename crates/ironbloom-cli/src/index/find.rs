@@ -1,0 +1,142 @@
+//! `ironbloom index find`: the rows that match.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use ironbloom_index::arrow::datatypes::Schema;
+use ironbloom_index::{Condition, Explanation, Indexed, Predicate};
+
+use super::show::{self, Show};
+use crate::{Outcome, number, output};
+
+/// Show the rows that match
+///
+/// A condition compares a column with a literal: i3 = 306047, name = 'O''Hara', a in (1, 2), b is null, b is not null; also
+/// <, <=, >, >=, !=, between, and, or, not and parentheses. Equality, in, is null, and, or use the index; the others
+/// are compared on every row that the rest leaves over. Text and dates stand in quotes; a column with an unusual name in
+/// double quotes.
+///
+/// Status 0 if there are such rows, 1 if not.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom index find t.ibx 'i3 = 306047' 'i8 = 571233'
+  ironbloom index find t.ibx \"city = 'Bergen'\" \"city = 'Oslo'\" --or --select name,city
+  ironbloom index find t.ibx \"day = '2024-02-29' and amount > 100\" --format csv > days.csv
+  ironbloom index find t.ibx 'id = 7' --count --explain")]
+pub(crate) struct FindArgs {
+    /// The index
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+
+    /// What rows must satisfy: all of the conditions
+    #[arg(value_name = "CONDITION", required = true)]
+    conditions: Vec<String>,
+
+    /// One of the conditions is enough
+    #[arg(long)]
+    or: bool,
+
+    /// Columns to show [default: all]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    select: Option<Vec<String>>,
+
+    /// Show only how many there are
+    #[arg(long, conflicts_with_all = ["select", "format"])]
+    count: bool,
+
+    /// How rows are shown
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Say on standard error what was read, and how long it took
+    #[arg(long)]
+    explain: bool,
+}
+
+/// How rows are shown.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Aligned, for people
+    Table,
+    /// With a line of names
+    Csv,
+    /// An object a line
+    Json,
+}
+
+pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
+    let start = Instant::now();
+    let indexed = Indexed::open(&args.index)?;
+    let Some(table) = indexed.tables().first() else {
+        anyhow::bail!("{}: there is no table in it", args.index.display());
+    };
+    let schema = table.schema().clone();
+    let predicate = predicate(args, &schema)?;
+    let opened = start.elapsed();
+    let names = selected(args, &schema);
+    let mut search = indexed.find(&predicate, &names)?;
+    let mut show: Box<dyn Show> = match args.format {
+        _ if args.count => Box::new(show::Count::default()),
+        Format::Table => Box::new(show::Aligned::new(&names)),
+        Format::Csv => Box::new(show::Csv::new(&names)),
+        Format::Json => Box::new(show::JsonLines::new(&names)),
+    };
+    let mut rows = 0;
+    for found in &mut search {
+        let (_, found) = found?;
+        rows += found.rows.len();
+        show.batch(&found.batch)?;
+    }
+    show.finish()?;
+    if args.explain {
+        output::note(&explanation(search.explanation(), opened, start.elapsed()));
+    }
+    Ok(if rows > 0 { Outcome::Found } else { Outcome::NotFound })
+}
+
+fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
+    let typed = |text: &String| {
+        let condition = Condition::parse(text)?;
+        condition.typed(schema).with_context(|| format!("in {text:?}"))
+    };
+    let parts = args.conditions.iter().map(typed).collect::<Result<Vec<_>>>()?;
+    Ok(if args.or { Predicate::Or(parts) } else { Predicate::And(parts) })
+}
+
+fn selected<'a>(args: &'a FindArgs, schema: &'a Schema) -> Vec<&'a str> {
+    match &args.select {
+        _ if args.count => Vec::new(),
+        Some(names) => names.iter().map(String::as_str).collect(),
+        None => schema.fields().iter().map(|field| field.name().as_str()).collect(),
+    }
+}
+
+/// What was done, a line each.
+fn explanation(did: &Explanation, opened: Duration, all: Duration) -> String {
+    let tables = &did.tables;
+    let (mut reads, time) = (tables.verify_reads, number::time);
+    reads.add(tables.select_reads);
+    let share = 100.0 * did.candidates as f64 / did.considered.max(1) as f64;
+    format!(
+        "blocks   {} considered, {} candidates ({share:.3} %)\n\
+         pages    {} read, {} from the cache, {}\n\
+         rows     {} compared, {} match\n\
+         time     opening {}, index {}, reading {}, comparing {}, showing {}, all {}",
+        number::count(did.considered),
+        number::count(did.candidates),
+        number::count(reads.pages),
+        number::count(reads.cached_pages),
+        number::bytes(reads.bytes),
+        number::count(tables.rows_verified),
+        number::count(tables.rows_matched),
+        time(opened),
+        time(did.index_time),
+        time(tables.read_time),
+        time(tables.compare_time),
+        time(tables.select_time),
+        time(all),
+    )
+}

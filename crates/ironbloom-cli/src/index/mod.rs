@@ -1,0 +1,63 @@
+//! `ironbloom index`: rows of big tables by any of their columns. One file a command.
+
+mod build;
+mod change;
+mod find;
+mod look;
+mod show;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use ironbloom_index::Index;
+
+use crate::{Outcome, interrupt};
+
+/// Find rows of Parquet and CSV tables by any of their columns
+///
+/// An index of some ten bits a cell tells which blocks of rows may hold the values asked for. Only these are read, and
+/// compared, so that answers are exact.
+#[derive(Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  ironbloom index build events.parquet -o events.ibx
+  ironbloom index find events.ibx 'user_id = 306047' \"country = 'SE'\" --select time,url
+  ironbloom index find events.ibx 'user_id in (1, 2, 3)' --count --explain
+  ironbloom index append events.ibx events-2.parquet"
+)]
+pub(crate) struct IndexArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::BuildArgs),
+    Find(find::FindArgs),
+    Append(change::AppendArgs),
+    Compact(change::CompactArgs),
+    Drop(change::DropArgs),
+    Info(look::InfoArgs),
+    Verify(look::VerifyArgs),
+}
+
+pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
+    match &args.command {
+        Command::Build(args) => build::run(args),
+        Command::Find(args) => find::run(args),
+        Command::Append(args) => change::append(args),
+        Command::Compact(args) => change::compact(args),
+        Command::Drop(args) => change::drop(args),
+        Command::Info(args) => look::info(args),
+        Command::Verify(args) => look::verify(args),
+    }
+}
+
+/// Saves an index; Ctrl-C meanwhile leaves no temporary file.
+fn save(index: &mut Index, file: &Path) -> Result<()> {
+    interrupt::while_writing(file, || index.save(file))?;
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Rows of several attributes: columns of CSV, and what the commands do with them.
+//!
+//! A filter of rows remembers the names of its attributes. They are the columns that are read, unless `--csv` says
+//! otherwise, and the words that `--where` takes.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use ironbloom::RowError;
+use ironbloom::any::AnyFilter;
+use ironbloom::multi::{Attributes, MultiFilter};
+
+use crate::failure::Advice;
+use crate::input::{self, InputArgs, Keys};
+use crate::report::Cell;
+use crate::{file, number};
+
+/// The names in `--csv size,color`: a line of CSV, so that a name with a comma can be quoted.
+pub(crate) fn parse_columns(list: &str) -> Result<Vec<String>> {
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).from_reader(list.trim().as_bytes());
+    let Some(record) = reader.records().next() else { return Ok(Vec::new()) };
+    Ok(record?.iter().map(|name| name.trim().to_owned()).collect())
+}
+
+/// The columns in which the values of a filter's attributes stand.
+fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>> {
+    let Some(list) = &input.csv else { return Ok(attributes.names().to_vec()) };
+    let columns = parse_columns(list)?;
+    if columns.len() != attributes.len() {
+        return Err(Advice::error(
+            format!(
+                "--csv names {} columns, where the filter has {}",
+                columns.len(),
+                attributes.len()
+            ),
+            format!("the attributes are, in this order: {}", attributes.names().join(", ")),
+        ));
+    }
+    Ok(columns)
+}
+
+/// Gives all rows of the input to `consume`, in order: the block, and the hashes of its rows one behind the other.
+pub(crate) fn for_each_block(
+    input: &InputArgs,
+    columns: Vec<String>,
+    attributes: &Attributes,
+    threads: usize,
+    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+) -> Result<()> {
+    let input = InputArgs { rows: Some(columns), ..input.clone() };
+    let attributes = attributes.clone();
+    input::for_each_block(
+        &input,
+        threads,
+        move |keys| {
+            let mut hashes = Vec::with_capacity(keys.len() * attributes.len());
+            for row in keys.iter() {
+                hashes.extend(attributes.hash_row(&input::fields(row))?);
+            }
+            Ok(hashes)
+        },
+        consume,
+    )
+}
+
+/// The same for a filter that is there, whose file is named in errors: from the columns that its attributes are called.
+pub(crate) fn for_each_block_of(
+    input: &InputArgs,
+    path: &Path,
+    attributes: &Attributes,
+    threads: usize,
+    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+) -> Result<()> {
+    // Says no before any input is read.
+    attributes.hash(0, "").map_err(|error| file::named(path, error))?;
+    for_each_block(input, columns_for(input, attributes)?, attributes, threads, consume)
+}
+
+/// Distinct rows, by their hashes one behind the other.
+pub(crate) fn distinct(hashes: &[u64], attributes: usize) -> Vec<&[u64]> {
+    let mut rows: Vec<&[u64]> = hashes.chunks_exact(attributes).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+/// What `--where` asks for: a value for each attribute that is named, none for the others.
+pub(crate) fn query(attributes: &Attributes, clauses: &[String]) -> Result<Vec<Option<String>>> {
+    let mut query = vec![None; attributes.len()];
+    for clause in clauses {
+        let (i, value) = resolve(attributes, clause)?;
+        if query[i].replace(value.to_owned()).is_some() {
+            let name = &attributes.names()[i];
+            return Err(Advice::error(
+                format!("attribute {name:?} is asked for twice"),
+                "a row has one value of each attribute; ask once for each row that you mean",
+            ));
+        }
+    }
+    Ok(query)
+}
+
+/// The attribute and the value of a clause. Names may hold a `=` too, so the longest name that fits is taken.
+fn resolve<'a>(attributes: &Attributes, clause: &'a str) -> Result<(usize, &'a str)> {
+    let names = attributes.names().iter().enumerate();
+    let fitting = names.filter_map(|(i, name)| {
+        let value = clause.strip_prefix(name.as_str())?.strip_prefix('=')?;
+        Some((i, value))
+    });
+    if let Some(found) = fitting.min_by_key(|(_, value)| value.len()) {
+        return Ok(found);
+    }
+    let names = attributes.names().join(", ");
+    Err(match clause.split_once('=') {
+        Some((name, _)) => {
+            Advice::error(format!("no attribute {name:?}"), format!("the attributes are: {names}"))
+        }
+        None => Advice::error(
+            format!("--where {clause:?} has no ="),
+            format!("write --where NAME=VALUE; the attributes are: {names}"),
+        ),
+    })
+}
+
+/// Might there be such a row? A filter that was not built for it says how to build one that is.
+pub(crate) fn contains(
+    path: &Path,
+    filter: &dyn MultiFilter,
+    query: &[Option<String>],
+) -> Result<bool> {
+    let attributes = filter.attributes();
+    let answer = attributes.hash_query(query).and_then(|query| filter.contains_hashed(&query));
+    answer.map_err(|error| match error {
+        RowError::NotPartial { .. } => {
+            let names = attributes.names();
+            let missing = names.iter().zip(query).filter(|(_, value)| value.is_none());
+            let missing: Vec<_> = missing.map(|(name, _)| name.as_str()).collect();
+            Advice::error(
+                format!("{}: {error}", path.display()),
+                format!(
+                    "give --where for {} too, or build it again for such queries:\n      \
+                     ironbloom build --kind joint --partial --csv {} -o {} …",
+                    missing.join(", "),
+                    names.join(","),
+                    path.display()
+                ),
+            )
+        }
+        other => file::named(path, other),
+    })
+}
+
+/// An error for a filter that has no attributes.
+pub(crate) fn refuse_keys(path: &Path, filter: &AnyFilter) -> anyhow::Error {
+    Advice::error(
+        format!(
+            "{}: a {} filter holds keys, which have no attributes",
+            path.display(),
+            filter.kind()
+        ),
+        "--where is for filters built with --kind joint; give keys as lines of a file or of standard input",
+    )
+}
+
+/// Counts a row in, once more if it is there.
+pub(crate) fn insert(path: &Path, filter: &mut dyn MultiFilter, row: &[u64]) -> Result<()> {
+    filter.insert_hashed(row).map_err(|error| file::named(path, error))
+}
+
+/// A number for each attribute: `size 3, color 17`.
+pub(crate) fn by_attribute(attributes: &Attributes, counts: impl Iterator<Item = u64>) -> Cell {
+    let names = attributes.names().iter();
+    let texts = names.zip(counts).map(|(name, count)| format!("{name} {}", number::count(count)));
+    Cell::text(texts.collect::<Vec<_>>().join(", "))
+}
+
+/// The columns of a filter that is to be built.
+pub(crate) fn columns_of_build(input: &InputArgs) -> Result<Vec<String>> {
+    let Some(list) = &input.csv else {
+        return Err(Advice::error(
+            "--kind joint needs the columns that make a row",
+            "name them: --csv size,color",
+        ));
+    };
+    let columns = parse_columns(list)?;
+    match columns.iter().position(String::is_empty) {
+        _ if columns.is_empty() => Err(anyhow!("--csv {list:?} names no column")),
+        Some(i) => Err(anyhow!("--csv {list:?}: column {} has no name", i + 1)),
+        None => Ok(columns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironbloom::HashFn;
+
+    fn attributes(names: &[&str]) -> Attributes {
+        Attributes::new(names.iter().copied(), HashFn::default()).unwrap()
+    }
+
+    #[test]
+    fn columns_are_a_line_of_csv() {
+        let columns = |list: &str| parse_columns(list).unwrap();
+        assert_eq!(columns("size,color"), ["size", "color"]);
+        assert_eq!(columns("size, color"), ["size", "color"]);
+        assert_eq!(columns("\"last, first\",b"), ["last, first", "b"]);
+        assert_eq!(columns("a,,b"), ["a", "", "b"]);
+        assert!(columns("").is_empty());
+    }
+
+    #[test]
+    fn a_clause_is_split_where_a_name_ends() {
+        let of = |names: &[&str], clause: &str| {
+            resolve(&attributes(names), clause).map(|(i, value)| (i, value.to_owned()))
+        };
+        assert_eq!(of(&["size", "color"], "color=red").unwrap(), (1, "red".to_owned()));
+        assert_eq!(of(&["size"], "size==x=").unwrap(), (0, "=x=".to_owned()));
+        assert_eq!(of(&["size"], "size=").unwrap(), (0, String::new()));
+        assert_eq!(of(&["a", "a=b"], "a=b=c").unwrap(), (1, "c".to_owned()));
+        assert_eq!(of(&["a", "a=b"], "a=c").unwrap(), (0, "c".to_owned()));
+        assert_eq!(of(&["size"], "siz=x").unwrap_err().to_string(), "no attribute \"siz\"");
+        assert_eq!(of(&["size"], "size").unwrap_err().to_string(), "--where \"size\" has no =");
+    }
+
+    #[test]
+    fn distinct_rows_are_whole_rows() {
+        let rows = [1, 2, 2, 1, 1, 2, 1, 1];
+        assert_eq!(distinct(&rows, 2), [&[1, 1][..], &[1, 2], &[2, 1]]);
+    }
+}

@@ -1,0 +1,305 @@
+//! `ironbloom index`: rows by any of their columns, and what happens when tables, indexes or questions are wrong.
+
+mod program;
+
+use std::fmt::Write as _;
+
+use program::Scratch;
+
+/// 5,000 rows: a number of 100 values, a city of three or none, a day, a comment with quotes and line ends.
+fn table() -> String {
+    let mut text = String::from("id,kind,city,day,comment\n");
+    for id in 0..5000 {
+        let city = ["Oslo", "Bergen", "O'Hara", ""][id % 4];
+        let day = format!("2024-0{}-15", 1 + id % 9);
+        let _ = writeln!(text, "{id},{},{city},{day},\"row \"\"{id}\"\"\nends\"", id * 7 % 100);
+    }
+    text
+}
+
+fn indexed() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("t.csv", table());
+    scratch.run(["index", "build", "t.csv", "-o", "t.ibx"]).succeeds();
+    scratch
+}
+
+/// How many rows match.
+fn count<const N: usize>(scratch: &Scratch, conditions: [&str; N]) -> u64 {
+    let args = ["index", "find", "t.ibx", "--count"].into_iter().chain(conditions);
+    let output = scratch.command(args).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let count = text.trim().parse().unwrap_or_else(|_| {
+        panic!("{conditions:?}: {text}{}", String::from_utf8_lossy(&output.stderr))
+    });
+    assert_eq!(output.status.code(), Some(i32::from(count == 0)), "{conditions:?}");
+    count
+}
+
+/// That a run fails with a message that has these words, and changes no file here.
+#[track_caller]
+fn refuses<const N: usize>(scratch: &Scratch, args: [&str; N], words: &str) {
+    let run = scratch.refuses(args, "", "");
+    assert!(run.stderr.contains(words), "{words:?} in {}", run.stderr);
+}
+
+// ------------------------------------------------------------------------------------------------------------- answers
+
+#[test]
+fn conditions_find_the_rows_that_a_look_at_all_rows_finds() {
+    let scratch = indexed();
+    let naive = |keep: &dyn Fn(u64) -> bool| (0..5000).filter(|&id| keep(id)).count() as u64;
+    let kind = |id: u64| id * 7 % 100;
+    assert_eq!(count(&scratch, ["id = 4711"]), 1);
+    assert_eq!(count(&scratch, ["id = 5000"]), 0);
+    assert_eq!(count(&scratch, ["kind = 63"]), naive(&|id| kind(id) == 63));
+    assert_eq!(
+        count(&scratch, ["kind = 63", "city = 'Oslo'"]),
+        naive(&|id| kind(id) == 63 && id % 4 == 0)
+    );
+    assert_eq!(
+        count(&scratch, ["kind = 3", "id = 9", "--or"]),
+        naive(&|id| kind(id) == 3 || id == 9)
+    );
+    assert_eq!(
+        count(&scratch, ["city = 'O''Hara' and kind in (1, 2, 700)"]),
+        naive(&|id| id % 4 == 2 && (1..=2).contains(&kind(id)))
+    );
+    assert_eq!(count(&scratch, ["city is null", "id < 100"]), 25);
+    assert_eq!(count(&scratch, ["city is not null", "id < 100"]), 75);
+    assert_eq!(count(&scratch, ["city != 'Oslo'", "id < 100"]), 50);
+    assert_eq!(count(&scratch, ["not (city = 'Oslo' or id >= 100)"]), 50);
+    assert_eq!(count(&scratch, ["day = '2024-03-15'", "id between 0 and 17"]), 2);
+    assert_eq!(count(&scratch, ["\"comment\" = 'row \"7\"\nends'"]), 1);
+}
+
+#[test]
+fn rows_are_shown_as_a_table_as_csv_and_as_json() {
+    let scratch = indexed();
+    let show = |format: &str| {
+        scratch.run([
+            "index",
+            "find",
+            "t.ibx",
+            "id in (6, 7)",
+            "--select",
+            "city,id,comment",
+            "--format",
+            format,
+        ])
+    };
+    let table = show("table").succeeds().text();
+    assert_eq!(
+        table,
+        "city    id  comment\nO'Hara   6  row \"6\"\\nends\n–        7  row \"7\"\\nends\n\n2 rows\n"
+    );
+    let csv = show("csv").succeeds().text();
+    assert_eq!(
+        csv,
+        "city,id,comment\nO'Hara,6,\"row \"\"6\"\"\nends\"\n,7,\"row \"\"7\"\"\nends\"\n"
+    );
+    let json = show("json").succeeds().text();
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        lines[0],
+        serde_json::json!({"city": "O'Hara", "id": 6, "comment": "row \"6\"\nends"})
+    );
+    assert_eq!(lines[1]["city"], serde_json::Value::Null);
+    // Nothing found: an empty table with its head, and status 1.
+    let none = scratch.run(["index", "find", "t.ibx", "id = 77777", "--format", "csv"]);
+    assert_eq!(none.ends_with(1).text(), "id,kind,city,day,comment\n");
+}
+
+#[test]
+fn explain_tells_what_was_read() {
+    let scratch = indexed();
+    let run =
+        scratch.run(["index", "find", "t.ibx", "id = 4711", "--count", "--explain"]).succeeds();
+    for words in ["10 considered", "1 candidates", "1 match", "opening"] {
+        assert!(run.stderr.contains(words), "{words} in {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_column_that_is_not_indexed_is_compared_all_the_same() {
+    let scratch = Scratch::new();
+    scratch.write("t.csv", table());
+    scratch.run(["index", "build", "t.csv", "-o", "t.ibx", "--columns", "kind,city"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 4711"]), 1);
+    assert_eq!(count(&scratch, ["id = 4711", "kind = 77"]), 1);
+    assert_eq!(count(&scratch, ["id = 4711", "kind = 78"]), 0);
+    assert_eq!(count(&scratch, ["id = 4711", "kind = 78", "--or"]), 51);
+}
+
+// ----------------------------------------------------------------------------------------------------- several tables
+
+#[test]
+fn tables_come_and_go() {
+    let scratch = indexed();
+    std::fs::create_dir(scratch.path("more")).unwrap();
+    scratch.write("more/u.csv", table().replace("Bergen", "Tromsø"));
+    scratch.run(["index", "append", "t.ibx", "more/u.csv"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 4711"]), 2);
+    assert_eq!(count(&scratch, ["city = 'Tromsø'", "id < 8"]), 2);
+    scratch.run(["index", "compact", "t.ibx"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 4711"]), 2);
+    let info = scratch.run(["index", "info", "t.ibx", "--json"]).succeeds().json();
+    assert_eq!(info["rows"], 10_000);
+    assert_eq!(info["tables"][1]["table"], "more/u.csv");
+    assert_eq!(info["columns"].as_array().unwrap().len(), 5);
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "is in the index already");
+    scratch.run(["index", "drop", "t.ibx", "t.csv"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 4711"]), 1);
+    assert_eq!(count(&scratch, ["city = 'Bergen'"]), 0);
+    refuses(&scratch, ["index", "drop", "t.ibx", "t.csv"], "t.ibx: no table t.csv");
+    scratch.run(["index", "verify", "t.ibx"]).succeeds();
+}
+
+#[test]
+fn a_table_that_has_grown_is_followed_and_a_changed_one_is_not() {
+    let scratch = indexed();
+    let more = "5000,1,Oslo,2024-01-15,x\n5001,2,,2024-01-16,y\n";
+    scratch.write("t.csv", table() + more);
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 5001"], "rebuild");
+    scratch.run(["index", "append", "t.ibx", "t.csv"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 5001"]), 1);
+    assert_eq!(count(&scratch, ["id = 4711"]), 1);
+    assert_eq!(count(&scratch, ["kind = 1"]), 51);
+    scratch.run(["index", "compact", "t.ibx"]).succeeds();
+    assert_eq!(count(&scratch, ["kind = 1"]), 51);
+    assert_eq!(count(&scratch, ["city is null", "id > 4996"]), 2);
+    // Nothing new, something else, another type, a line that went on.
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "t.csv");
+    for changed in [
+        table().replacen("4711,", "4712,", 1) + more + "5002,3,,2024-01-15,z\n",
+        table() + more + "five thousand,3,,2024-01-15,z\n",
+    ] {
+        scratch.write("t.csv", changed);
+        refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "t.csv");
+    }
+    scratch.write("u.csv", "a,b\n1,2\n3,4");
+    scratch.run(["index", "build", "u.csv", "-o", "u.ibx"]).succeeds();
+    scratch.write("u.csv", "a,b\n1,2\n3,45\n6,7\n");
+    refuses(&scratch, ["index", "append", "u.ibx", "u.csv"], "u.csv");
+}
+
+#[test]
+fn a_folder_with_table_and_index_can_be_moved() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.path("a")).unwrap();
+    scratch.write("a/t.csv", table());
+    scratch.run(["index", "build", "a/t.csv", "-o", "a/t.ibx"]).succeeds();
+    std::fs::rename(scratch.path("a"), scratch.path("b")).unwrap();
+    let found = scratch.run(["index", "find", "b/t.ibx", "id = 4711", "--count"]);
+    assert_eq!(found.succeeds().text(), "1\n");
+}
+
+// ----------------------------------------------------------------------------------------------------------- bad input
+
+#[test]
+fn wrong_questions_get_a_clear_answer() {
+    let scratch = indexed();
+    let refused = |condition: &str, words: &[&str]| {
+        let run = scratch.run(["index", "find", "t.ibx", condition]).ends_with(2);
+        for word in words {
+            assert!(run.stderr.contains(word), "{word} in {}", run.stderr);
+        }
+        assert_eq!(run.text(), "");
+    };
+    refused("idd = 5", &["idd", "id"]);
+    refused("id = 'abc'", &["id", "Int64", "abc"]);
+    refused("id = ", &["id ="]);
+    refused("id", &["id"]);
+    refused("day = '2024-13-01'", &["day", "2024-13-01"]);
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 1", "--select", "nix"], "");
+    refuses(&scratch, ["index", "find", "none.ibx", "id = 1"], "none.ibx");
+    refuses(&scratch, ["index", "find", "t.csv", "id = 1"], "t.csv");
+}
+
+#[test]
+fn wrong_tables_are_refused_by_name() {
+    let scratch = indexed();
+    scratch.write("empty.csv", "");
+    scratch.write("head.csv", "a,b\n");
+    scratch.write("ragged.csv", "a,b\n1,2\n3\n");
+    scratch.write("t.txt", "hello");
+    scratch.write("bad.parquet", "PAR1 and then nothing");
+    for (table, words) in [
+        ("none.csv", "none.csv"),
+        ("empty.csv", "empty.csv"),
+        ("ragged.csv", "ragged.csv: line 3"),
+        ("t.txt", "t.txt"),
+        ("bad.parquet", "bad.parquet"),
+        (".", "."),
+    ] {
+        refuses(&scratch, ["index", "build", table, "-o", "new.ibx"], words);
+        assert!(!scratch.exists("new.ibx"));
+    }
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "new.ibx", "--columns", "nix"], "t.csv");
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "new.ibx", "--block-rows", "500"], "");
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "t.csv"], "t.csv");
+    // A table without rows is a table.
+    scratch.run(["index", "build", "head.csv", "-o", "head.ibx"]).succeeds();
+    scratch.run(["index", "find", "head.ibx", "a is null"]).ends_with(1);
+}
+
+#[test]
+fn a_changed_table_is_refused_and_not_answered_wrongly() {
+    let scratch = indexed();
+    for changed in [table() + "5000,1,Oslo,2024-01-15,x\n", table().replacen("4711,", "4712,", 1)] {
+        scratch.write("t.csv", changed);
+        let run = scratch.run(["index", "find", "t.ibx", "id = 99999"]).ends_with(2);
+        assert!(run.stderr.contains("rebuild: ") && run.stderr.contains("t.csv"), "{}", run.stderr);
+    }
+    std::fs::remove_file(scratch.path("t.csv")).unwrap();
+    refuses(&scratch, ["index", "find", "t.ibx", "id = 1"], "t.csv");
+}
+
+#[test]
+fn a_damaged_index_is_refused_by_the_name_of_its_part() {
+    let scratch = indexed();
+    let whole = scratch.read("t.ibx");
+    for at in (0..whole.len()).step_by(whole.len() / 50) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x20;
+        scratch.write("t.ibx", &bytes);
+        let verify = scratch.run(["index", "verify", "t.ibx"]);
+        assert!(
+            verify.status == 2 && verify.stderr.contains("t.ibx"),
+            "byte {at}: {}",
+            verify.stderr
+        );
+        // An answer, if there is one, is right.
+        let find = scratch.run(["index", "find", "t.ibx", "id = 4711", "--count"]);
+        assert!(find.status == 2 || find.text() == "1\n", "byte {at}: {}", find.text());
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------- killing
+
+/// Killed at any moment, an index is the old one or the new one.
+#[cfg(unix)]
+#[test]
+fn a_killed_change_leaves_the_old_index_or_the_new_one() {
+    let scratch = indexed();
+    scratch.write("u.csv", table());
+    let old = scratch.read("t.ibx");
+    let mut finished = 0;
+    for round in 0..40u64 {
+        scratch.write("t.ibx", &old);
+        let mut child = scratch.command(["index", "append", "t.ibx", "u.csv"]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(500 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        match count(&scratch, ["id = 4711"]) {
+            1 => assert_eq!(scratch.read("t.ibx"), old),
+            2 => finished += 1,
+            other => panic!("{other} rows after a kill"),
+        }
+    }
+    // A child that nobody kills finishes: the test can tell the two apart.
+    scratch.write("t.ibx", &old);
+    scratch.run(["index", "append", "t.ibx", "u.csv"]).succeeds();
+    assert_eq!(count(&scratch, ["id = 4711"]), 2, "{finished} finished before they were killed");
+}

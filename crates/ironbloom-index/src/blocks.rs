@@ -1,0 +1,166 @@
+//! Sets of block numbers: sorted, and combined from the shortest on.
+
+use crate::postings::List;
+
+/// Calls with the number of every one in these words.
+pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
+    for (i, &word) in words.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            call(64 * i as u32 + rest.trailing_zeros());
+            rest &= rest - 1;
+        }
+    }
+}
+
+/// Some blocks of a segment, or any of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Nothing is known: each block may match.
+    All,
+    /// These, ascending, each once.
+    Some(Vec<u32>),
+}
+
+impl Blocks {
+    pub(crate) const NONE: Self = Self::Some(Vec::new());
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Some(blocks) if blocks.is_empty())
+    }
+
+    /// The blocks of a list.
+    pub(crate) fn from_list(list: List<'_>) -> Self {
+        match list {
+            List::Empty => Self::NONE,
+            List::Run(run) => {
+                let mut blocks = Vec::with_capacity(32);
+                blocks.extend(run);
+                Self::Some(blocks)
+            }
+            List::Blocks(blocks) => Self::Some(blocks),
+            List::Bitmap(words) => {
+                let mut blocks = Vec::new();
+                each_bit(words, |block| blocks.push(block));
+                Self::Some(blocks)
+            }
+        }
+    }
+
+    /// What is also in the list. The list is read only as far as these blocks need.
+    pub(crate) fn and_list(self, list: List<'_>) -> Self {
+        let Self::Some(mut blocks) = self else { return Self::from_list(list) };
+        match list {
+            List::Empty => return Self::NONE,
+            List::Blocks(other) => return Self::Some(blocks).and(Self::Some(other)),
+            List::Bitmap(words) => {
+                blocks.retain(|&block| words[(block / 64) as usize] >> (block % 64) & 1 == 1);
+            }
+            List::Run(mut run) => {
+                let mut next = None;
+                blocks.retain(|&block| {
+                    if next.is_none_or(|next| next < block) {
+                        run.seek(block);
+                        next = Some(run.next().unwrap_or(u32::MAX));
+                    }
+                    next == Some(block)
+                });
+            }
+        }
+        Self::Some(blocks)
+    }
+
+    /// What is in both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let (Self::Some(left), Self::Some(right)) = (&self, &other) else {
+            return if self == Self::All { other } else { self };
+        };
+        let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
+        let mut rest = &long[..];
+        let mut both = short.clone();
+        both.retain(|&block| {
+            rest = &rest[gallop(rest, block)..];
+            rest.first() == Some(&block)
+        });
+        Self::Some(both)
+    }
+
+    /// What is in one of these.
+    pub(crate) fn any_of(sets: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Vec::new();
+        let mut several = false;
+        for set in sets {
+            let Self::Some(mut blocks) = set else { return Self::All };
+            if all.is_empty() {
+                all = blocks;
+            } else {
+                several |= !blocks.is_empty();
+                all.append(&mut blocks);
+            }
+        }
+        if several {
+            all.sort_unstable();
+            all.dedup();
+        }
+        Self::Some(all)
+    }
+}
+
+/// How many of these, which ascend, are less than `block`: doubling steps, then halving ones.
+fn gallop(blocks: &[u32], block: u32) -> usize {
+    let mut step = 1;
+    while step < blocks.len() && blocks[step] < block {
+        step *= 2;
+    }
+    let (low, high) = (step / 2, (step + 1).min(blocks.len()));
+    low + blocks[low..high].partition_point(|&other| other < block)
+}
+
+/// About how many blocks a list has, of so many.
+pub(crate) fn estimate(list: &List<'_>, blocks: u32) -> u64 {
+    match list {
+        List::Empty => 0,
+        List::Run(run) => run.estimate,
+        List::Bitmap(_) => u64::from(blocks) / 2,
+        List::Blocks(list) => list.len() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn set() -> impl Strategy<Value = BTreeSet<u32>> {
+        prop::collection::btree_set(0u32..300, 0..60)
+    }
+
+    fn blocks(set: &BTreeSet<u32>) -> Blocks {
+        Blocks::Some(set.iter().copied().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_combine_as_sets_do(a in set(), b in set(), c in set()) {
+            let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
+            prop_assert_eq!(blocks(&a).and(blocks(&b)), blocks(&both));
+            prop_assert_eq!(blocks(&a).and(Blocks::All), blocks(&a));
+            prop_assert_eq!(Blocks::All.and(blocks(&a)), blocks(&a));
+            let any: BTreeSet<u32> = a.iter().chain(&b).chain(&c).copied().collect();
+            prop_assert_eq!(Blocks::any_of([&a, &b, &c].map(blocks)), blocks(&any));
+            prop_assert_eq!(Blocks::any_of([blocks(&a), Blocks::All]), Blocks::All);
+        }
+
+        #[test]
+        fn a_bitmap_filters_as_its_set_does(a in set(), b in set()) {
+            let mut words = [0u64; 5];
+            for &block in &b {
+                words[(block / 64) as usize] |= 1 << (block % 64);
+            }
+            let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
+            prop_assert_eq!(blocks(&a).and_list(List::Bitmap(&words)), blocks(&both));
+            prop_assert_eq!(Blocks::from_list(List::Bitmap(&words)), blocks(&b));
+        }
+    }
+}

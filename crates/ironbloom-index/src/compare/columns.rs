@@ -1,0 +1,162 @@
+//! A table in memory: columns of numbers, seen as Arrow batches without a copy.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use ironbloom::hash::{fastrange, mix64};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use crate::{Block, Error, Index, IndexBuilder, Params, columns_of};
+
+/// Numbers that look random and are the same in every run (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    /// Another sequence for each seed.
+    pub fn new(seed: u64) -> Self {
+        Self(mix64(seed))
+    }
+
+    /// The next number of 64 bits.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix64(self.0)
+    }
+
+    /// The next number, below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        fastrange(self.number(), n)
+    }
+}
+
+/// Columns of numbers, called i1, i2, …
+pub struct Columns {
+    names: Vec<String>,
+    columns: Vec<ScalarBuffer<u32>>,
+}
+
+impl Columns {
+    /// So many columns of numbers below `values`, each as likely as another.
+    pub fn random(rows: usize, columns: usize, values: u64) -> Self {
+        let column = |i| {
+            let mut random = Random::new(i as u64);
+            (0..rows).map(|_| random.below(values) as u32).collect()
+        };
+        Self::new((0..columns).map(column).collect())
+    }
+
+    /// These columns, of one length.
+    pub fn new(columns: Vec<Vec<u32>>) -> Self {
+        let names = (1..=columns.len()).map(|i| format!("i{i}")).collect();
+        let columns = columns.into_iter().map(|column| Buffer::from_vec(column).into()).collect();
+        Self { names, columns }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    /// Names of the columns.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[ScalarBuffer<u32>] {
+        &self.columns
+    }
+
+    /// Names and types.
+    pub fn schema(&self) -> SchemaRef {
+        let field = |name: &String| Field::new(name, DataType::UInt32, false);
+        Arc::new(Schema::new(self.names.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// As a reader of Parquet would hand them out.
+    pub fn batches(&self) -> impl Iterator<Item = RecordBatch> {
+        const ROWS: usize = 8192;
+        let schema = self.schema();
+        (0..self.rows()).step_by(ROWS).map(move |start| {
+            let rows = ROWS.min(self.rows() - start);
+            let array = |column: &ScalarBuffer<u32>| {
+                Arc::new(UInt32Array::new(column.slice(start, rows), None)) as ArrayRef
+            };
+            let arrays = self.columns.iter().map(array).collect();
+            RecordBatch::try_new(schema.clone(), arrays).expect("columns of one length")
+        })
+    }
+
+    /// An index on all columns.
+    pub fn index(&self, params: Params) -> Result<Index, Error> {
+        let mut builder = IndexBuilder::new(columns_of(&self.schema())?, params)?;
+        for batch in self.batches() {
+            builder.push(&batch)?;
+        }
+        builder.finish()
+    }
+
+    /// Writes a Parquet file, as others do by default: pages of up to 20,000 rows and 1 MiB, Snappy, no dictionaries (for random
+    /// numbers writers give them up).
+    pub fn write_parquet(&self, path: &Path) -> Result<(), ParquetError> {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_dictionary_enabled(false)
+            .build();
+        let file = File::create(path)?;
+        let mut writer = ArrowWriter::try_new(file, self.schema(), Some(properties))?;
+        for batch in self.batches() {
+            writer.write(&batch)?;
+        }
+        writer.close()?;
+        Ok(())
+    }
+
+    /// How many rows match, after a look at all of them.
+    pub fn scan(&self, query: &[(usize, u32)]) -> u64 {
+        self.count(query, 0..self.rows() as u64)
+    }
+
+    /// How many rows of these blocks match. Reading the first number of each block before comparing any lets the processor
+    /// fetch all of them at once.
+    pub fn verify(&self, query: &[(usize, u32)], blocks: &[Block]) -> u64 {
+        let column = &self.columns[query[0].0];
+        std::hint::black_box(
+            blocks.iter().fold(0, |sum, block| sum ^ column[block.first_row as usize]),
+        );
+        blocks.iter().map(|block| self.count(query, block.range())).sum()
+    }
+
+    /// How many of these rows match. The first column is compared row by row without a branch; the others only where it
+    /// matches, which is rare.
+    fn count(&self, query: &[(usize, u32)], rows: Range<u64>) -> u64 {
+        const STEP: usize = 64;
+        let rows = rows.start as usize..rows.end as usize;
+        let (first, value) = query[0];
+        let (whole, rest) = self.columns[first][rows.clone()].as_chunks::<STEP>();
+        let mut count = 0;
+        let mut look = |from: usize, to: usize| {
+            count += (from..to).filter(|&row| self.is_match(query, row)).count();
+        };
+        for (i, chunk) in whole.iter().enumerate() {
+            if chunk.iter().map(|&other| u32::from(other == value)).sum::<u32>() > 0 {
+                look(rows.start + i * STEP, rows.start + (i + 1) * STEP);
+            }
+        }
+        look(rows.end - rest.len(), rows.end);
+        count as u64
+    }
+
+    /// Has a row all these values?
+    pub fn is_match(&self, query: &[(usize, u32)], row: usize) -> bool {
+        query.iter().all(|&(column, value)| self.columns[column][row] == value)
+    }
+}

@@ -1,0 +1,45 @@
+//! What an index is compared with (feature `compare`): a signature file as PostgreSQL's `bloom` has it, and sorted columns
+//! in the place of B-trees, all on the same columns in memory.
+//!
+//! Here because the program's demo, the measurements and the tests all need it. None of it is meant for use.
+
+mod columns;
+mod signatures;
+mod sorted;
+
+pub use columns::{Columns, Random};
+pub use signatures::Signatures;
+pub use sorted::SortedColumns;
+
+use crate::{Predicate, Value};
+
+/// Which columns must have which values.
+pub type Query = Vec<(usize, u32)>;
+
+/// `count` queries on so many columns that differ: the values of a row that is there, or any values below `values`.
+pub fn queries(table: &Columns, columns: usize, count: usize, values: Option<u64>) -> Vec<Query> {
+    let all = table.columns().len();
+    let mut random = Random::new(columns as u64 * 2 + u64::from(values.is_none()));
+    let mut query = |_| {
+        let row = random.below(table.rows() as u64) as usize;
+        let first = random.below(all as u64) as usize;
+        let column = |i| (first + i * 3) % all;
+        let mut value = |column: usize| match values {
+            None => table.columns()[column][row],
+            Some(values) => random.below(values) as u32,
+        };
+        (0..columns).map(|i| (column(i), value(column(i)))).collect()
+    };
+    (0..count).map(&mut query).collect()
+}
+
+/// The query for an index of these columns.
+pub fn predicate(table: &Columns, query: &Query) -> Predicate {
+    let eq = |&(column, value): &(usize, u32)| {
+        Predicate::Eq(table.names()[column].clone(), Value::Int(value.into()))
+    };
+    match &query[..] {
+        [one] => eq(one),
+        several => Predicate::And(several.iter().map(eq).collect()),
+    }
+}

@@ -1,0 +1,212 @@
+//! One variant for each way to fail. Fields, not sentences: `Display` makes the sentence, and it names the file and the
+//! column.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::schema::Kind;
+
+/// What can go wrong with an index.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its answer.
+        error: io::Error,
+    },
+    /// The first bytes are not those of an index file.
+    NotAnIndex {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Made by a later release.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version of the file.
+        found: u32,
+    },
+    /// The length does not fit what the header says.
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Bytes the header calls for.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// A checksum does not fit, or what stands there cannot be: the bytes were damaged after they were written.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is damaged.
+        part: Part,
+        /// Its first byte in the file.
+        offset: u64,
+        /// Its bytes.
+        len: u64,
+    },
+    /// There is no such column in the index, or in a batch that must have it.
+    NoColumn {
+        /// The column asked for.
+        column: String,
+        /// The columns that are there.
+        known: Vec<String>,
+    },
+    /// The column appears twice.
+    TwoColumns {
+        /// Its name.
+        column: String,
+    },
+    /// There are no columns to index.
+    NoColumns,
+    /// Columns of this type cannot be indexed.
+    Type {
+        /// The column.
+        column: String,
+        /// Its type, as Arrow prints it.
+        found: String,
+    },
+    /// The column means something else than the index, the batch or the value says.
+    Kind {
+        /// The column.
+        column: String,
+        /// What the index holds.
+        expected: Kind,
+        /// What was given.
+        found: String,
+    },
+    /// There is no such source in the index.
+    NoSource {
+        /// The name asked for.
+        source: String,
+    },
+    /// The source is in the index already.
+    TwoSources {
+        /// Its name.
+        source: String,
+    },
+    /// Rows were to be added behind those of a source, but do not start where they end.
+    Gap {
+        /// The source.
+        source: String,
+        /// Rows it has.
+        rows: u64,
+        /// The row the new ones start with.
+        first_row: u64,
+    },
+    /// Two indexes that cannot be joined.
+    Mismatch {
+        /// What differs.
+        what: &'static str,
+        /// What the left one has.
+        left: String,
+        /// What the right one has.
+        right: String,
+    },
+    /// A parameter lies outside its range.
+    Param {
+        /// Its name.
+        what: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
+
+/// A part of an index file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The first bytes.
+    Header,
+    /// The list of columns, sources and segments.
+    Directory,
+    /// What the index holds of a column in the rows of a source.
+    Column {
+        /// The column.
+        column: String,
+        /// The source.
+        source: String,
+        /// The number of the segment.
+        segment: usize,
+    },
+    /// What the table's reader keeps about a source.
+    Blob {
+        /// The source.
+        source: String,
+    },
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header => f.write_str("header"),
+            Self::Directory => f.write_str("directory"),
+            Self::Column { column, source, segment } => {
+                write!(f, "column {column} of {source} (segment {segment})")
+            }
+            Self::Blob { source } => write!(f, "page table of {source}"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::NotAnIndex { path } => write!(f, "{}: not an Ironbloom index", path.display()),
+            Self::Version { path, found } => write!(
+                f,
+                "{}: format version {found} is newer than this program understands",
+                path.display()
+            ),
+            Self::Length { path, expected, found } => {
+                write!(f, "{}: {found} bytes instead of {expected}", path.display())
+            }
+            Self::Damaged { path, part, offset, len } => write!(
+                f,
+                "{}: {part} is damaged, in bytes {offset}..{}",
+                path.display(),
+                offset.saturating_add(*len)
+            ),
+            Self::NoColumn { column, known } => {
+                write!(f, "no column {column}; there are {}", known.join(", "))
+            }
+            Self::TwoColumns { column } => write!(f, "column {column} is given twice"),
+            Self::NoColumns => f.write_str("no columns to index"),
+            Self::Type { column, found } => {
+                write!(f, "column {column}: type {found} cannot be indexed")
+            }
+            Self::Kind { column, expected, found } => {
+                write!(f, "column {column} holds {expected}, not {found}")
+            }
+            Self::NoSource { source } => write!(f, "{source} is not in the index"),
+            Self::TwoSources { source } => write!(f, "{source} is in the index already"),
+            Self::Gap { source, rows, first_row } => {
+                write!(
+                    f,
+                    "{source} has {rows} rows in the index, new ones start at row {first_row}"
+                )
+            }
+            Self::Mismatch { what, left, right } => write!(f, "{what} differs: {left} and {right}"),
+            Self::Param { what, value, allowed } => {
+                write!(f, "{what} must be {allowed}, got {value}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

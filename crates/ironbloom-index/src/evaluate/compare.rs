@@ -1,0 +1,266 @@
+//! One column compared with values: the loops.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use arrow::array::types::*;
+use arrow::array::{
+    Array, ArrayAccessor, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::take;
+use arrow::datatypes::{ArrowNativeTypeOp, DataType, TimeUnit, i256};
+
+use super::interval::{Interval, intervals};
+use crate::Value;
+
+/// What a cell is asked.
+pub(super) enum Test<'a> {
+    OneOf(&'a [Value]),
+    Between(Bound<&'a Value>, Bound<&'a Value>),
+}
+
+/// Why a column cannot be asked.
+#[derive(Debug)]
+pub(super) enum Misfit {
+    /// This value is of another kind.
+    Value(Value),
+    /// Nothing can be compared with the column.
+    Column,
+}
+
+type Compared = Result<BooleanArray, Misfit>;
+
+/// Asks every cell; null where the cell is.
+pub(super) fn compare(array: &dyn Array, test: &Test<'_>) -> Compared {
+    use DataType as D;
+    match array.data_type() {
+        D::Null => Ok(BooleanArray::new_null(array.len())),
+        D::Boolean => booleans(array, test),
+        D::Int8 => integers::<Int8Type>(array, test),
+        D::Int16 => integers::<Int16Type>(array, test),
+        D::Int32 => integers::<Int32Type>(array, test),
+        D::Int64 => integers::<Int64Type>(array, test),
+        D::UInt8 => integers::<UInt8Type>(array, test),
+        D::UInt16 => integers::<UInt16Type>(array, test),
+        D::UInt32 => integers::<UInt32Type>(array, test),
+        D::UInt64 => integers::<UInt64Type>(array, test),
+        D::Date32 => integers::<Date32Type>(array, test),
+        D::Date64 => integers::<Date64Type>(array, test),
+        D::Timestamp(TimeUnit::Second, _) => integers::<TimestampSecondType>(array, test),
+        D::Timestamp(TimeUnit::Millisecond, _) => integers::<TimestampMillisecondType>(array, test),
+        D::Timestamp(TimeUnit::Microsecond, _) => integers::<TimestampMicrosecondType>(array, test),
+        D::Timestamp(TimeUnit::Nanosecond, _) => integers::<TimestampNanosecondType>(array, test),
+        D::Decimal32(..) => integers::<Decimal32Type>(array, test),
+        D::Decimal64(..) => integers::<Decimal64Type>(array, test),
+        D::Decimal128(..) => integers::<Decimal128Type>(array, test),
+        D::Decimal256(..) => wide_decimals(array, test),
+        D::Float16 => floats::<Float16Type>(array, test),
+        D::Float32 => floats::<Float32Type>(array, test),
+        D::Float64 => floats::<Float64Type>(array, test),
+        D::Utf8 => texts(array.as_string::<i32>(), test),
+        D::LargeUtf8 => texts(array.as_string::<i64>(), test),
+        D::Utf8View => texts(array.as_string_view(), test),
+        D::Binary => byte_strings(array.as_binary::<i32>(), test),
+        D::LargeBinary => byte_strings(array.as_binary::<i64>(), test),
+        D::BinaryView => byte_strings(array.as_binary_view(), test),
+        D::FixedSizeBinary(_) => byte_strings(array.as_fixed_size_binary(), test),
+        D::Dictionary(..) => dictionary(array, test),
+        _ => Err(Misfit::Column),
+    }
+}
+
+/// The entries are asked, and each row gets the answer of its entry.
+fn dictionary(array: &dyn Array, test: &Test<'_>) -> Compared {
+    let dictionary = array.as_any_dictionary();
+    let answers = compare(dictionary.values(), test)?;
+    if answers.is_empty() {
+        return Ok(BooleanArray::new_null(array.len()));
+    }
+    let rows = take(&answers, dictionary.keys(), None).expect("keys are entries");
+    Ok(rows.as_boolean().clone())
+}
+
+fn booleans(array: &dyn Array, test: &Test<'_>) -> Compared {
+    let wanted = Wanted::new(test, |value| match value {
+        Value::Bool(value) => Some(value),
+        _ => None,
+    })?;
+    let passes = [false, true].map(|value| wanted.accepts(|other| value.cmp(other)));
+    let array = array.as_boolean();
+    let values = match passes {
+        [true, true] => BooleanBuffer::new_set(array.len()),
+        [false, false] => BooleanBuffer::new_unset(array.len()),
+        [true, false] => !array.values(),
+        [false, true] => array.values().clone(),
+    };
+    Ok(BooleanArray::new(values, array.nulls().cloned()))
+}
+
+/// Everything that is stored as an integer of up to 128 bits. The common case, so it has no branches: a processor compares
+/// many cells at once.
+fn integers<T: ArrowPrimitiveType>(array: &dyn Array, test: &Test<'_>) -> Compared
+where
+    T::Native: Into<i128> + TryFrom<i128> + Ord,
+{
+    let intervals = intervals(array.data_type(), test)?;
+    let intervals: Vec<_> = intervals.into_iter().filter_map(narrow::<T::Native>).collect();
+    let array: &PrimitiveArray<T> = array.as_primitive();
+    let values = array.values();
+    let passed = match intervals.as_slice() {
+        [] => BooleanBuffer::new_unset(values.len()),
+        &[(low, high)] if low == high => {
+            BooleanBuffer::collect_bool(values.len(), |row| values[row] == low)
+        }
+        &[(low, high)] => BooleanBuffer::collect_bool(values.len(), |row| {
+            low <= values[row] && values[row] <= high
+        }),
+        many => {
+            let set = IntervalSet::new(many.to_vec());
+            BooleanBuffer::collect_bool(values.len(), |row| set.contains(values[row]))
+        }
+    };
+    Ok(BooleanArray::new(passed, array.nulls().cloned()))
+}
+
+/// The part of an interval that a column of this width can hold, if any.
+fn narrow<N: ArrowNativeTypeOp + Into<i128> + TryFrom<i128>>(interval: Interval) -> Option<(N, N)> {
+    let (least, greatest) = (N::MIN_TOTAL_ORDER.into(), N::MAX_TOTAL_ORDER.into());
+    let low = interval.low.max(i256::from_i128(least)).to_i128()?;
+    let high = interval.high.min(i256::from_i128(greatest)).to_i128()?;
+    if low > high {
+        return None;
+    }
+    Some((N::try_from(low).ok()?, N::try_from(high).ok()?))
+}
+
+/// Many intervals, found by halving.
+struct IntervalSet<N>(Vec<(N, N)>);
+
+impl<N: Ord + Copy> IntervalSet<N> {
+    fn new(mut intervals: Vec<(N, N)>) -> Self {
+        // Values of a list are points, or days: they overlap only if they are equal.
+        intervals.sort_unstable();
+        Self(intervals)
+    }
+
+    fn contains(&self, value: N) -> bool {
+        let after = self.0.partition_point(|&(low, _)| low <= value);
+        after > 0 && value <= self.0[after - 1].1
+    }
+}
+
+fn wide_decimals(array: &dyn Array, test: &Test<'_>) -> Compared {
+    let intervals = intervals(array.data_type(), test)?;
+    let intervals = intervals.into_iter().filter(|interval| interval.low <= interval.high);
+    let set = IntervalSet::new(intervals.map(|interval| (interval.low, interval.high)).collect());
+    let array: &PrimitiveArray<Decimal256Type> = array.as_primitive();
+    let values = array.values();
+    let passed = BooleanBuffer::collect_bool(values.len(), |row| set.contains(values[row]));
+    Ok(BooleanArray::new(passed, array.nulls().cloned()))
+}
+
+fn floats<T: ArrowPrimitiveType>(array: &dyn Array, test: &Test<'_>) -> Compared
+where
+    T::Native: Into<f64>,
+{
+    let wanted = Wanted::new(test, |value| match value {
+        Value::Float(value) => Some(*value),
+        _ => None,
+    })?;
+    let array: &PrimitiveArray<T> = array.as_primitive();
+    let values = array.values();
+    let passed = match wanted {
+        Wanted::OneOf(ref values_wanted) if matches!(values_wanted[..], [value] if !value.is_nan()) =>
+        {
+            let wanted = values_wanted[0];
+            // The equality of floats is ours, but for NaN: 0.0 equals -0.0.
+            BooleanBuffer::collect_bool(values.len(), |row| values[row].into() == wanted)
+        }
+        wanted => BooleanBuffer::collect_bool(values.len(), |row| {
+            let value: f64 = values[row].into();
+            wanted.accepts(|other| order(value, *other))
+        }),
+    };
+    Ok(BooleanArray::new(passed, array.nulls().cloned()))
+}
+
+/// NaN is equal to itself and above everything, 0.0 is equal to -0.0.
+fn order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+fn texts<'a>(array: impl ArrayAccessor<Item = &'a str>, test: &Test<'_>) -> Compared {
+    let wanted = Wanted::new(test, |value| match value {
+        Value::Text(text) => Some(text.as_str()),
+        _ => None,
+    })?;
+    Ok(strings(array, |text| wanted.accepts(|other| text.cmp(other))))
+}
+
+fn byte_strings<'a>(array: impl ArrayAccessor<Item = &'a [u8]>, test: &Test<'_>) -> Compared {
+    let wanted = Wanted::new(test, |value| match value {
+        Value::Bytes(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    })?;
+    Ok(strings(array, |bytes| wanted.accepts(|other| bytes.cmp(*other))))
+}
+
+fn strings<A: ArrayAccessor>(array: A, passes: impl Fn(A::Item) -> bool) -> BooleanArray {
+    let passed = BooleanBuffer::collect_bool(array.len(), |row| passes(array.value(row)));
+    BooleanArray::new(passed, array.nulls().cloned())
+}
+
+/// A test in the terms of the column.
+enum Wanted<V> {
+    OneOf(Vec<V>),
+    Between(Bound<V>, Bound<V>),
+    Nothing,
+}
+
+impl<V> Wanted<V> {
+    /// `take` gives what is compared out of a value of the right kind.
+    fn new<'a>(test: &Test<'a>, take: impl Fn(&'a Value) -> Option<V>) -> Result<Self, Misfit> {
+        let required = |value: &'a Value| take(value).ok_or_else(|| Misfit::Value(value.clone()));
+        let bound = |bound: Bound<&'a Value>| {
+            Ok(match bound {
+                Bound::Included(value) => Bound::Included(required(value)?),
+                Bound::Excluded(value) => Bound::Excluded(required(value)?),
+                Bound::Unbounded => Bound::Unbounded,
+            })
+        };
+        let is_null = |bound: &Bound<&Value>| {
+            matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null))
+        };
+        match test {
+            Test::OneOf(values) => {
+                let known = values.iter().filter(|value| **value != Value::Null);
+                Ok(Self::OneOf(known.map(required).collect::<Result<_, _>>()?))
+            }
+            Test::Between(low, high) if is_null(low) || is_null(high) => Ok(Self::Nothing),
+            Test::Between(low, high) => Ok(Self::Between(bound(*low)?, bound(*high)?)),
+        }
+    }
+
+    /// Whether a cell passes, of which `order` says how it compares with a value.
+    #[inline]
+    fn accepts(&self, order: impl Fn(&V) -> Ordering) -> bool {
+        match self {
+            Self::OneOf(values) => values.iter().any(|value| order(value).is_eq()),
+            Self::Between(low, high) => {
+                let above = match low {
+                    Bound::Included(value) => order(value).is_ge(),
+                    Bound::Excluded(value) => order(value).is_gt(),
+                    Bound::Unbounded => true,
+                };
+                above
+                    && match high {
+                        Bound::Included(value) => order(value).is_le(),
+                        Bound::Excluded(value) => order(value).is_lt(),
+                        Bound::Unbounded => true,
+                    }
+            }
+            Self::Nothing => false,
+        }
+    }
+}

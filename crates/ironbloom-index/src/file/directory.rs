@@ -1,0 +1,85 @@
+//! The directory as bytes: written field by field, read with every length checked first.
+
+/// Where a chunk is, and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+    pub(super) checksum: u64,
+}
+
+/// Appends fields.
+#[derive(Default)]
+pub(super) struct Fields(pub(super) Vec<u8>);
+
+impl Fields {
+    pub(super) fn put_u8(&mut self, number: u8) {
+        self.0.push(number);
+    }
+
+    pub(super) fn put_u32(&mut self, number: u32) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn put_u64(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// A count or a length, of things that are in memory.
+    ///
+    /// # Panics
+    ///
+    /// If there are 2^32 of them: names, columns, sources and segments are never so many.
+    pub(super) fn put_len(&mut self, len: usize) {
+        self.put_u32(u32::try_from(len).expect("fewer than 2^32"));
+    }
+
+    pub(super) fn put_name(&mut self, name: &str) {
+        self.put_len(name.len());
+        self.0.extend_from_slice(name.as_bytes());
+    }
+
+    pub(super) fn put_place(&mut self, place: Place) {
+        self.put_u64(place.start);
+        self.put_u64(place.bytes);
+        self.put_u64(place.checksum);
+    }
+}
+
+/// What is left of the fields. `None` wherever there are not enough bytes, or not such ones.
+pub(super) struct Rest<'a>(pub(super) &'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// A count of things that take at least so many bytes each: if they are not there, nothing is allocated for them.
+    pub(super) fn count(&mut self, least_bytes: usize) -> Option<usize> {
+        let count = usize::try_from(self.u32()?).ok()?;
+        (count.checked_mul(least_bytes)? <= self.0.len()).then_some(count)
+    }
+
+    pub(super) fn name(&mut self) -> Option<String> {
+        let len = self.count(1)?;
+        String::from_utf8(self.take(len)?.to_vec()).ok()
+    }
+
+    pub(super) fn place(&mut self) -> Option<Place> {
+        Some(Place { start: self.u64()?, bytes: self.u64()?, checksum: self.u64()? })
+    }
+}

@@ -1,0 +1,183 @@
+//! Writing: a new file beside the old one, synced, then renamed.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ironbloom::format::native::temporary_path;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::directory::{Fields, Place};
+use super::*;
+use crate::error::Error;
+use crate::index::Index;
+use crate::segment::{Chunk, Segment};
+use crate::source::Blob;
+
+/// Writes an index whose segments are sealed.
+pub(crate) fn save(index: &Index, path: &Path) -> Result<(), Error> {
+    replace(path, |file| write_index(index, file))
+        .map_err(|error| Error::Io { path: path.to_owned(), error })
+}
+
+fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let existing = fs::metadata(path).ok();
+    if existing.as_ref().is_some_and(|found| !found.is_file()) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "not a file"));
+    }
+    // Behind a symbolic link it is the file that changes, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (temporary, file) = create_temporary(&target)?;
+    // Before the first byte: what only its owner may read is never there for others.
+    let protected = existing.map_or(Ok(()), |found| file.set_permissions(found.permissions()));
+    let written = protected
+        .and_then(|()| write(&file))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, &target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    sync_directory(&target);
+    Ok(())
+}
+
+/// A file that nobody else writes to: not another thread that saves under the same name.
+fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
+    const TRIES: u32 = 1000;
+    let first = temporary_path(target);
+    for number in 0..TRIES {
+        let path =
+            if number == 0 { first.clone() } else { first.with_extension(format!("{number}.tmp")) };
+        match File::create_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (path, file)),
+        }
+    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} exists", first.display())))
+}
+
+/// Makes the rename itself survive a power cut. A file system that cannot sync a directory is not an error.
+fn sync_directory(path: &Path) {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(directory) = File::open(parent) {
+        let _ = directory.sync_all();
+    }
+}
+
+/// Writes chunks one after the other, each from a multiple of 64 bytes on.
+struct Chunks<W> {
+    out: W,
+    at: u64,
+}
+
+impl<W: Write> Chunks<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    fn align(&mut self) -> io::Result<u64> {
+        let padding = self.at.next_multiple_of(LINE_BYTES as u64) - self.at;
+        self.write(&[0; LINE_BYTES][..padding as usize])?;
+        Ok(self.at)
+    }
+
+    fn chunk(&mut self, bytes: &[u8], checksum: u64) -> io::Result<Place> {
+        let start = self.align()?;
+        self.write(bytes)?;
+        Ok(Place { start, bytes: bytes.len() as u64, checksum })
+    }
+
+    /// What is stored already goes over as it is, with its checksum: damage, if there is any, stays visible.
+    fn column(&mut self, chunk: &Chunk) -> io::Result<Place> {
+        match chunk {
+            Chunk::Stored(stored) => {
+                self.chunk(&stored.map.bytes()[stored.bytes.clone()], stored.checksum)
+            }
+            Chunk::Sealed(postings) => {
+                let bytes = little_endian(postings.words());
+                self.chunk(&bytes, xxh3_64(&bytes))
+            }
+            Chunk::Growing(_) => unreachable!("sealed before"),
+        }
+    }
+
+    fn blob(&mut self, blob: &Blob) -> io::Result<Place> {
+        match blob {
+            Blob::Owned(bytes) => self.chunk(bytes, xxh3_64(bytes)),
+            Blob::Stored { map, bytes, checksum } => {
+                self.chunk(&map.bytes()[bytes.clone()], *checksum)
+            }
+        }
+    }
+}
+
+fn little_endian(words: &[u64]) -> std::borrow::Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        bytemuck::cast_slice(words).into()
+    } else {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()
+    }
+}
+
+fn write_index(index: &Index, file: &File) -> io::Result<()> {
+    let mut chunks = Chunks { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
+    chunks.write(&[0; HEADER_BYTES])?;
+    let mut fields = Fields::default();
+    fields.put_u32(index.params().block_rows());
+    fields.put_u32(index.params().selectivity());
+    fields.put_len(index.columns().len());
+    for column in index.columns() {
+        fields.put_name(&column.name);
+        fields.put_u8(column.kind as u8);
+    }
+    fields.put_len(index.sources.len());
+    for source in &index.sources {
+        fields.put_name(&source.name);
+        fields.put_u64(source.bytes);
+        fields.put_u64(source.fingerprint);
+        fields.put_u64(source.rows);
+        fields.put_place(chunks.blob(&source.blob)?);
+    }
+    fields.put_len(index.segments.len());
+    for segment in &index.segments {
+        write_segment(segment, &mut chunks, &mut fields)?;
+    }
+    let start = chunks.align()?;
+    chunks.write(&fields.0)?;
+    chunks.out.flush()?;
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&header(chunks.at, start, xxh3_64(&fields.0)))
+}
+
+fn write_segment(
+    segment: &Segment,
+    chunks: &mut Chunks<impl Write>,
+    fields: &mut Fields,
+) -> io::Result<()> {
+    fields.put_len(segment.source);
+    fields.put_len(segment.runs.len());
+    for run in &segment.runs {
+        fields.put_u64(run.first_row);
+        fields.put_u64(run.rows);
+    }
+    for chunk in &segment.chunks {
+        fields.put_place(chunks.column(chunk)?);
+    }
+    Ok(())
+}
+
+fn header(length: u64, directory: u64, checksum: u64) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+    put(0, &MAGIC);
+    put(VERSION_AT, &VERSION.to_le_bytes());
+    put(LENGTH_AT, &length.to_le_bytes());
+    put(DIRECTORY_AT, &directory.to_le_bytes());
+    put(CHECKSUM_AT, &checksum.to_le_bytes());
+    let seal = xxh3_64(&bytes[..SEAL_AT]);
+    bytes[SEAL_AT..].copy_from_slice(&seal.to_le_bytes());
+    bytes
+}

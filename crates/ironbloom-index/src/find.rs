@@ -1,0 +1,407 @@
+//! From candidate blocks to rows: only what may match is read, and what is returned does.
+//!
+//! ```text
+//!  candidates        3, 17, 18, 40              blocks, from the index
+//!     │ read column a of them, compare          17, 40 have no such a: gone, their b is never read
+//!     │ read column b of the rest, compare      3, 18
+//!     ▼
+//!  matching rows     1540, 9300
+//!     │ read the selected columns around them
+//!     ▼
+//!  Match { rows, batch }
+//! ```
+//!
+//! The parts of an AND are asked one after the other, because each page that is not read saves more than all comparisons of
+//! a block cost. Everything else is evaluated at once. The search goes through the candidates in steps of bounded size, so that a
+//! condition that everything satisfies does not have to fit into memory.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::{Schema, SchemaRef};
+
+use crate::evaluate::evaluate;
+use crate::table::{Reads, Table, TableError};
+use crate::{EvaluateError, Predicate};
+
+/// Rows that are read at most before what was found is given out.
+const STEP_ROWS: u64 = 1 << 16;
+
+/// Matching rows that are at most so far apart are read together: starting anew costs more than decoding a few more.
+const GAP: u64 = 32;
+
+/// Rows that satisfy a predicate.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Match {
+    /// Their numbers in the table, counted from 0, rising.
+    pub rows: Vec<u64>,
+    /// Their selected columns; as many rows, and none of the columns if none was selected.
+    pub batch: RecordBatch,
+}
+
+/// What a search did, for people who ask why it took so long.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Blocks of this table that the index did not rule out.
+    pub candidates: u64,
+    /// Rows of these, whose values were compared at least once.
+    pub rows_verified: u64,
+    /// Rows that match.
+    pub rows_matched: u64,
+    /// What comparing read.
+    pub verify_reads: Reads,
+    /// What showing the selected columns read.
+    pub select_reads: Reads,
+    /// Time for reading and decoding what is compared.
+    pub read_time: Duration,
+    /// Time for comparing.
+    pub compare_time: Duration,
+    /// Time for reading the selected columns of what matches.
+    pub select_time: Duration,
+}
+
+impl Report {
+    /// Adds what another search did.
+    pub fn add(&mut self, other: &Self) {
+        self.candidates += other.candidates;
+        self.rows_verified += other.rows_verified;
+        self.rows_matched += other.rows_matched;
+        self.verify_reads.add(other.verify_reads);
+        self.select_reads.add(other.select_reads);
+        self.read_time += other.read_time;
+        self.compare_time += other.compare_time;
+        self.select_time += other.select_time;
+    }
+}
+
+/// A search through the candidates of one table: an iterator over what matches, in the order of rows.
+pub struct Find<'a> {
+    table: &'a Table,
+    stages: Vec<Stage>,
+    select: Vec<usize>,
+    select_schema: SchemaRef,
+    /// Rows of candidates that have not been looked at, the last one first.
+    left: Vec<Range<u64>>,
+    report: Report,
+}
+
+/// One part of the conjunction, and the columns it needs.
+struct Stage {
+    predicate: Predicate,
+    columns: Vec<usize>,
+}
+
+impl<'a> Find<'a> {
+    /// Starts a search in the blocks that may hold matching rows, as the index says: ranges of rows that rise and do not
+    /// overlap. Rows beyond the table are none. `select` are the columns wanted of the rows that match; with none, only
+    /// their numbers are found.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if a column is not there, a value does not fit its column, or the file has changed since it was opened.
+    ///
+    /// # Panics
+    ///
+    /// If the candidates do not rise.
+    pub fn new(
+        table: &'a Table,
+        predicate: &Predicate,
+        candidates: impl IntoIterator<Item = Range<u64>>,
+        select: &[&str],
+    ) -> Result<Self, TableError> {
+        table.check_unchanged()?;
+        let stages = stages(table, predicate)?;
+        let select = select.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields: Vec<_> =
+            select.iter().map(|&column| table.schema().fields()[column].clone()).collect();
+        let (left, candidates) = join(candidates, table.rows());
+        let report = Report { candidates, ..Report::default() };
+        let select_schema = std::sync::Arc::new(Schema::new(fields));
+        Ok(Self { table, stages, select, select_schema, left, report })
+    }
+
+    /// What has been done so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// All that matches in one piece, and what it cost.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if the file is damaged or was changed.
+    pub fn collect_all(mut self) -> Result<(Match, Report), TableError> {
+        let mut rows = Vec::new();
+        let mut batches = Vec::new();
+        while let Some(found) = self.step()? {
+            rows.extend(found.rows);
+            batches.push(found.batch);
+        }
+        let batch = self.joined(&batches, rows.len())?;
+        Ok((Match { rows, batch }, self.report))
+    }
+
+    /// The matches of the next step that has any.
+    fn step(&mut self) -> Result<Option<Match>, TableError> {
+        while !self.left.is_empty() {
+            let ranges = self.next_ranges();
+            let rows = self.verify(ranges)?;
+            if !rows.is_empty() {
+                self.report.rows_matched += rows.len() as u64;
+                let batch = self.fetch(&rows)?;
+                return Ok(Some(Match { rows, batch }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes up to [`STEP_ROWS`] rows of candidates.
+    fn next_ranges(&mut self) -> Vec<Range<u64>> {
+        let mut room = STEP_ROWS;
+        let mut ranges = Vec::new();
+        while room > 0
+            && let Some(next) = self.left.pop()
+        {
+            let length = (next.end - next.start).min(room);
+            let cut = next.start + length;
+            if cut < next.end {
+                self.left.push(cut..next.end);
+            }
+            ranges.push(next.start..cut);
+            room -= length;
+        }
+        ranges
+    }
+
+    /// The rows of these ranges that pass all stages.
+    fn verify(&mut self, mut ranges: Vec<Range<u64>>) -> Result<Vec<u64>, TableError> {
+        self.report.rows_verified +=
+            ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        let mut passed: Option<Vec<bool>> = None;
+        for stage in 0..self.stages.len() {
+            let mask = self.ask(stage, &ranges)?;
+            let mut both = mask;
+            if let Some(before) = passed {
+                both.iter_mut().zip(before).for_each(|(now, before)| *now &= before);
+            }
+            passed = Some(keep_live(&mut ranges, &both));
+            if ranges.is_empty() {
+                return Ok(Vec::new());
+            }
+        }
+        let rows = ranges.into_iter().flatten();
+        Ok(match passed {
+            Some(passed) => {
+                rows.zip(passed).filter_map(|(row, passed)| passed.then_some(row)).collect()
+            }
+            // No stages: an AND of nothing, which is true.
+            None => rows.collect(),
+        })
+    }
+
+    /// Which rows of these ranges pass one stage.
+    fn ask(&mut self, stage: usize, ranges: &[Range<u64>]) -> Result<Vec<bool>, TableError> {
+        let Stage { predicate, columns } = &self.stages[stage];
+        let start = Instant::now();
+        let batches = self.read(ranges, columns)?;
+        let read = Instant::now();
+        let mut mask = Vec::new();
+        for batch in &batches.batches {
+            let passed = evaluate(predicate, batch).map_err(|error| misfit(self.table, error))?;
+            mask.extend(passed.iter());
+        }
+        self.report.read_time += read - start;
+        self.report.compare_time += read.elapsed();
+        self.report.verify_reads.add(batches.reads);
+        Ok(mask)
+    }
+
+    fn read(&self, ranges: &[Range<u64>], columns: &[usize]) -> Result<Batches, TableError> {
+        let mut reads = Reads::default();
+        let batches = if columns.is_empty() {
+            // A constant such as `not ()`, which needs rows but no columns.
+            let rows = ranges.iter().map(|range| (range.end - range.start) as usize).sum();
+            vec![empty_batch(&Schema::empty().into(), rows)]
+        } else {
+            self.table.read_rows(ranges, columns, &mut reads)?
+        };
+        Ok(Batches { batches, reads })
+    }
+
+    /// The selected columns of these rows.
+    fn fetch(&mut self, rows: &[u64]) -> Result<RecordBatch, TableError> {
+        if self.select.is_empty() {
+            return Ok(empty_batch(&self.select_schema, rows.len()));
+        }
+        let start = Instant::now();
+        let ranges = runs(rows);
+        let Batches { batches, reads } = self.read(&ranges, &self.select)?;
+        let around = self.joined(&batches, 0)?;
+        let mut wanted = rows.iter().peekable();
+        let mask: BooleanArray = ranges
+            .into_iter()
+            .flatten()
+            .map(|row| Some(wanted.next_if(|&&wanted| wanted == row).is_some()))
+            .collect();
+        let batch = if around.num_rows() == rows.len() {
+            around
+        } else {
+            filter_record_batch(&around, &mask).map_err(|error| damaged(self.table, &error))?
+        };
+        self.report.select_time += start.elapsed();
+        self.report.select_reads.add(reads);
+        Ok(batch)
+    }
+
+    /// Batches of selected columns as one; of `rows` rows if there are no columns.
+    fn joined(&self, batches: &[RecordBatch], rows: usize) -> Result<RecordBatch, TableError> {
+        match batches {
+            _ if self.select.is_empty() => Ok(empty_batch(&self.select_schema, rows)),
+            [] => Ok(RecordBatch::new_empty(self.select_schema.clone())),
+            [only] => Ok(only.clone()),
+            many => {
+                concat_batches(&many[0].schema(), many).map_err(|error| damaged(self.table, &error))
+            }
+        }
+    }
+}
+
+impl Iterator for Find<'_> {
+    type Item = Result<Match, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.left.clear();
+        }
+        step.transpose()
+    }
+}
+
+struct Batches {
+    batches: Vec<RecordBatch>,
+    reads: Reads,
+}
+
+/// The parts that all must hold, each with its columns. Parts on the same columns are asked together.
+fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError> {
+    let mut parts = Vec::new();
+    flatten(predicate, &mut parts);
+    let mut stages: Vec<Stage> = Vec::new();
+    for part in parts {
+        let mut names = Vec::new();
+        column_names(part, &mut names);
+        let mut columns =
+            names.into_iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
+        columns.sort_unstable();
+        columns.dedup();
+        check_types(table, part, &columns)?;
+        match stages.iter_mut().find(|stage| stage.columns == columns) {
+            Some(stage) => {
+                let before = std::mem::replace(&mut stage.predicate, Predicate::And(Vec::new()));
+                stage.predicate = Predicate::And(vec![before, part.clone()]);
+            }
+            None => stages.push(Stage { predicate: part.clone(), columns }),
+        }
+    }
+    Ok(stages)
+}
+
+/// Says that a value does not fit before anything is read, and also if there is nothing to read.
+fn check_types(table: &Table, part: &Predicate, columns: &[usize]) -> Result<(), TableError> {
+    let schema = table.schema().project(columns).map_err(|error| damaged(table, &error))?;
+    let nothing = empty_batch(&schema.into(), 0);
+    evaluate(part, &nothing).map(|_| ()).map_err(|error| misfit(table, error))
+}
+
+fn flatten<'a>(predicate: &'a Predicate, parts: &mut Vec<&'a Predicate>) {
+    match predicate {
+        Predicate::And(inner) => inner.iter().for_each(|part| flatten(part, parts)),
+        other => parts.push(other),
+    }
+}
+
+fn column_names<'a>(predicate: &'a Predicate, names: &mut Vec<&'a str>) {
+    match predicate {
+        Predicate::Eq(name, _) | Predicate::In(name, _) | Predicate::IsNull(name) => {
+            names.push(name);
+        }
+        Predicate::Range { column, .. } => names.push(column),
+        Predicate::And(parts) | Predicate::Or(parts) => {
+            parts.iter().for_each(|part| column_names(part, names));
+        }
+        Predicate::Not(part) => column_names(part, names),
+    }
+}
+
+/// The rows of the candidates, neighbours joined, the last ones first; and how many candidates there were.
+fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Range<u64>>, u64) {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    let (mut count, mut free) = (0, 0);
+    for range in candidates {
+        assert!(range.start >= free, "candidates must rise");
+        (count, free) = (count + 1, range.end);
+        let (start, end) = (range.start.min(rows), range.end.min(rows));
+        match ranges.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ if start < end => ranges.push(start..end),
+            _ => {}
+        }
+    }
+    ranges.reverse();
+    (ranges, count)
+}
+
+/// Drops pieces of the ranges in which nothing passed, and gives the mask of what is left.
+fn keep_live(ranges: &mut Vec<Range<u64>>, passed: &[bool]) -> Vec<bool> {
+    /// Pieces are about as large as a block: smaller ones would not save a page.
+    const PIECE: u64 = 512;
+    let mut live: Vec<Range<u64>> = Vec::new();
+    let mut mask = Vec::new();
+    let mut at = 0;
+    for range in ranges.iter() {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + PIECE);
+            let piece = &passed[at..at + (end - start) as usize];
+            if piece.contains(&true) {
+                match live.last_mut() {
+                    Some(last) if last.end == start => last.end = end,
+                    _ => live.push(start..end),
+                }
+                mask.extend_from_slice(piece);
+            }
+            at += piece.len();
+            start = end;
+        }
+    }
+    *ranges = live;
+    mask
+}
+
+/// Ranges that hold all of these rows and few others.
+fn runs(rows: &[u64]) -> Vec<Range<u64>> {
+    let near = rows.chunk_by(|a, b| b - a <= GAP);
+    near.map(|run| run[0]..run[run.len() - 1] + 1).collect()
+}
+
+fn empty_batch(schema: &SchemaRef, rows: usize) -> RecordBatch {
+    if !schema.fields().is_empty() {
+        return RecordBatch::new_empty(schema.clone());
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), Vec::new(), &options)
+        .expect("no columns have any number of rows")
+}
+
+fn misfit(table: &Table, error: EvaluateError) -> TableError {
+    TableError::Condition { path: table.path().into(), error }
+}
+
+fn damaged(table: &Table, error: &arrow::error::ArrowError) -> TableError {
+    TableError::damaged(table.path(), error)
+}

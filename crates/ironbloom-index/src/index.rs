@@ -1,0 +1,519 @@
+//! [`Index`]: sources cut into segments, and the answer to "which blocks?".
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+
+use crate::blocks::Blocks;
+use crate::builder::{Buffer, arrays_of};
+use crate::encode::{NULL, append_fingerprints};
+use crate::error::{Error, Part};
+use crate::params::Params;
+use crate::postings::{self, Postings};
+use crate::predicate::Predicate;
+use crate::query::Plan;
+use crate::schema::{Column, Kind};
+use crate::segment::{Chunk, MOST_ROWS, Reader, Run, Segment};
+use crate::slices::Slices;
+use crate::source::{Blob, Source, SourceMeta};
+
+/// An index on columns of one or several tables, in memory or mapped from a file.
+///
+/// Changes ([`append`](Self::append), [`compact`](Self::compact), [`remove`](Self::remove), [`push`](Self::push)) are made
+/// in memory; [`save`](Self::save) writes them, to a new file that then takes the place of the old one.
+#[derive(Debug)]
+pub struct Index {
+    params: Params,
+    columns: Vec<Column>,
+    pub(crate) sources: Vec<Source>,
+    /// Ordered by source, then by row.
+    pub(crate) segments: Vec<Segment>,
+    growing: Option<Growing>,
+    path: Option<PathBuf>,
+}
+
+/// Rows that were added one batch after the other and can be looked up already.
+struct Growing {
+    /// Its chunks are slices.
+    segment: Segment,
+    /// What they will be sealed from.
+    buffer: Buffer,
+}
+
+impl std::fmt::Debug for Growing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Growing({} rows)", self.buffer.rows)
+    }
+}
+
+/// Growing rows are sealed when there are so many.
+const GROWING_ROWS: u64 = 1 << 18;
+
+/// Consecutive rows that may match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block {
+    /// The place of the table in [`Index::sources`].
+    pub source: usize,
+    /// The first row, counted from 0 in the table.
+    pub first_row: u64,
+    /// How many rows.
+    pub rows: u32,
+}
+
+impl Block {
+    /// The rows, counted from 0 in the table.
+    pub fn range(&self) -> Range<u64> {
+        self.first_row..self.first_row + u64::from(self.rows)
+    }
+}
+
+/// Where rows may be that match. They are nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// The blocks, by source, then by row.
+    pub blocks: Vec<Block>,
+    /// All blocks of the index.
+    pub considered: u64,
+}
+
+/// What an index holds and what it takes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Info {
+    /// Rows of all sources.
+    pub rows: u64,
+    /// Blocks of all segments.
+    pub blocks: u64,
+    /// Segments.
+    pub segments: usize,
+    /// Bytes of all columns, without what belongs to the sources.
+    pub bytes: u64,
+    /// Bytes the readers of the tables keep.
+    pub blob_bytes: u64,
+    /// The columns.
+    pub columns: Vec<ColumnInfo>,
+}
+
+/// What an index holds of a column.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ColumnInfo {
+    /// Its name.
+    pub name: String,
+    /// What its values are.
+    pub kind: Kind,
+    /// Bytes it takes.
+    pub bytes: u64,
+    /// Bits for each row, null or not.
+    pub bits_per_cell: f64,
+}
+
+impl Index {
+    pub(crate) fn empty(columns: Vec<Column>, params: Params) -> Self {
+        Self {
+            params,
+            columns,
+            sources: Vec::new(),
+            segments: Vec::new(),
+            growing: None,
+            path: None,
+        }
+    }
+
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// Rows a block and selectivity.
+    pub fn params(&self) -> Params {
+        self.params
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The tables.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The place of the table of this name.
+    pub fn source(&self, name: &str) -> Option<usize> {
+        self.sources.iter().position(|source| source.name == name)
+    }
+
+    /// What the reader of this table gave to keep ([`SourceMeta::blob`]).
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many sources.
+    pub fn blob(&self, source: usize) -> Result<&[u8], Error> {
+        let source = &self.sources[source];
+        source.blob.bytes().ok_or_else(|| {
+            let Blob::Stored { bytes, .. } = &source.blob else { unreachable!("ours are whole") };
+            self.damaged(Part::Blob { source: source.name.clone() }, bytes)
+        })
+    }
+
+    /// The blocks in which a row may match; in no other block does one.
+    ///
+    /// Fails if a column is not in the index, if a value is not of its column's kind, or if the file is damaged where it
+    /// was read for this.
+    pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, Error> {
+        let plan = Plan::new(predicate, &self.columns)?;
+        let block_rows = self.params.block_rows();
+        let mut found = Candidates { blocks: Vec::new(), considered: 0 };
+        for (number, segment) in self.all_segments() {
+            let blocks = segment.blocks(block_rows);
+            found.considered += u64::from(blocks);
+            let reader = |column| self.reader(number, segment, column);
+            let mut add = |block| {
+                let (first_row, rows) = segment.block(block, block_rows);
+                found.blocks.push(Block { source: segment.source, first_row, rows });
+            };
+            match plan.blocks(blocks, &reader)? {
+                Blocks::All => (0..blocks.into()).for_each(&mut add),
+                Blocks::Some(some) => some.into_iter().map(u64::from).for_each(&mut add),
+            }
+        }
+        if self.growing.is_some() {
+            found.blocks.sort_unstable();
+        }
+        Ok(found)
+    }
+
+    fn all_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
+        let growing = self.growing.as_ref().map(|growing| &growing.segment);
+        self.segments.iter().chain(growing).enumerate()
+    }
+
+    #[inline]
+    fn reader<'a>(
+        &self,
+        number: usize,
+        segment: &'a Segment,
+        column: usize,
+    ) -> Result<Reader<'a>, Error> {
+        segment.chunks[column].reader().ok_or_else(|| self.damaged_chunk(number, segment, column))
+    }
+
+    fn damaged_chunk(&self, number: usize, segment: &Segment, column: usize) -> Error {
+        let Chunk::Stored(stored) = &segment.chunks[column] else { unreachable!("ours are whole") };
+        let part = Part::Column {
+            column: self.columns[column].name.clone(),
+            source: self.sources[segment.source].name.clone(),
+            segment: number,
+        };
+        self.damaged(part, &stored.bytes)
+    }
+
+    fn damaged(&self, part: Part, bytes: &Range<usize>) -> Error {
+        let path = self.path.clone().unwrap_or_default();
+        Error::Damaged { path, part, offset: bytes.start as u64, len: bytes.len() as u64 }
+    }
+
+    /// Adds the sources of another index with the same columns and parameters, usually one that was built
+    /// [like](crate::IndexBuilder::like) this one. A source that is in both grows: the rows of the other must start where those here end
+    /// ([`IndexBuilder::start_at`](crate::IndexBuilder::start_at)), and its length, fingerprint and blob replace those here.
+    ///
+    /// If it is refused, nothing has changed.
+    pub fn append(&mut self, other: Index) -> Result<(), Error> {
+        self.check_joinable(&other)?;
+        let mut other = other;
+        self.seal();
+        other.seal();
+        let mut places = Vec::new();
+        for source in other.sources {
+            if let Some(place) = self.source(&source.name) {
+                self.sources[place] = source;
+                places.push(place);
+            } else {
+                places.push(self.sources.len());
+                self.sources.push(source);
+            }
+        }
+        self.segments.extend(
+            other.segments.into_iter().map(|part| Segment { source: places[part.source], ..part }),
+        );
+        self.order_segments();
+        Ok(())
+    }
+
+    fn check_joinable(&self, other: &Self) -> Result<(), Error> {
+        if self.params != other.params {
+            let (left, right) = (format!("{:?}", self.params), format!("{:?}", other.params));
+            return Err(Error::Mismatch { what: "blocks or selectivity", left, right });
+        }
+        if self.columns != other.columns {
+            let names = |index: &Self| {
+                let column = |column: &Column| format!("{} ({})", column.name, column.kind);
+                index.columns.iter().map(column).collect::<Vec<_>>().join(", ")
+            };
+            return Err(Error::Mismatch {
+                what: "columns",
+                left: names(self),
+                right: names(other),
+            });
+        }
+        for (place, source) in other.sources.iter().enumerate() {
+            let first = other.first_row(place);
+            let rows = self.source(&source.name).map(|place| self.sources[place].rows);
+            match (rows, first) {
+                (None, 0) => {}
+                (Some(_), 0) => return Err(Error::TwoSources { source: source.name.clone() }),
+                (Some(rows), first) if rows == first => {}
+                (rows, first_row) => {
+                    let source = source.name.clone();
+                    return Err(Error::Gap { source, rows: rows.unwrap_or(0), first_row });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of a source that this index has; that behind its last if it has none.
+    fn first_row(&self, source: usize) -> u64 {
+        let own = self.all_segments().filter(|(_, segment)| segment.source == source);
+        own.map(|(_, segment)| segment.runs[0].first_row).min().unwrap_or(self.sources[source].rows)
+    }
+
+    fn order_segments(&mut self) {
+        self.segments.sort_by_key(|segment| (segment.source, segment.runs[0].first_row));
+    }
+
+    /// Adds the next rows of a source, which can be looked up at once. Many rows are added faster by
+    /// [`IndexBuilder`](crate::IndexBuilder) and [`append`](Self::append). A batch that is refused adds nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many sources.
+    pub fn push(&mut self, source: usize, batch: &RecordBatch) -> Result<(), Error> {
+        let arrays = arrays_of(batch, &self.columns)?;
+        let first_row = self.sources[source].rows;
+        if self.growing.as_ref().is_some_and(|growing| growing.segment.source != source) {
+            self.seal();
+        }
+        let (columns, params) = (self.columns.len(), self.params);
+        let growing =
+            self.growing.get_or_insert_with(|| Growing::new(source, first_row, columns, params));
+        let block_bits = params.block_rows().trailing_zeros();
+        for (chunk, array) in growing.segment.chunks.iter_mut().zip(&arrays) {
+            let Chunk::Growing(slices) = chunk else { unreachable!("growing chunks are slices") };
+            let mut prints = Vec::with_capacity(batch.num_rows());
+            append_fingerprints(array, &mut prints);
+            for (row, print) in (growing.buffer.rows..).zip(prints) {
+                match (print, (row >> block_bits) as u32) {
+                    (NULL, block) => slices.insert_null(block),
+                    (print, block) => slices.insert(print, block),
+                }
+            }
+        }
+        growing.buffer.push(&arrays, batch.num_rows());
+        growing.segment.runs[0].rows = growing.buffer.rows;
+        self.sources[source].rows += batch.num_rows() as u64;
+        if growing.buffer.rows >= GROWING_ROWS {
+            self.seal();
+        }
+        Ok(())
+    }
+
+    /// Tells what a source looks like now that rows were [pushed](Self::push).
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many sources.
+    pub fn set_meta(&mut self, source: usize, meta: SourceMeta) {
+        let source = &mut self.sources[source];
+        (source.bytes, source.fingerprint) = (meta.bytes, meta.fingerprint);
+        source.blob = Blob::Owned(meta.blob);
+    }
+
+    /// Seals the rows that were [pushed](Self::push): smaller, and faster to look up.
+    pub fn seal(&mut self) {
+        if let Some(growing) = self.growing.take()
+            && growing.buffer.rows > 0
+        {
+            let chunks = growing.buffer.seal(self.params);
+            self.segments.push(Segment { chunks, ..growing.segment });
+            self.order_segments();
+        }
+    }
+
+    /// Merges the segments of each source into one (of at most 2^30 rows), without a look at the tables. Lookups take time
+    /// for each segment.
+    ///
+    /// If it fails, because the file is damaged, nothing has changed.
+    pub fn compact(&mut self) -> Result<(), Error> {
+        self.seal();
+        let groups = self.mergeable();
+        let mut merged = Vec::new();
+        for group in groups.iter().filter(|group| group.len() > 1) {
+            merged.push(self.merge(group.clone())?);
+        }
+        let mut old: Vec<Option<Segment>> =
+            std::mem::take(&mut self.segments).into_iter().map(Some).collect();
+        let mut merged = merged.into_iter();
+        for group in groups {
+            let segment = if group.len() > 1 { merged.next() } else { old[group.start].take() };
+            self.segments.extend(segment);
+        }
+        Ok(())
+    }
+
+    /// Ranges of segments that can become one: of one source, and not too many rows.
+    fn mergeable(&self) -> Vec<Range<usize>> {
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        let mut rows = 0;
+        for (i, segment) in self.segments.iter().enumerate() {
+            rows += segment.rows();
+            match groups.last_mut() {
+                Some(group)
+                    if self.segments[group.start].source == segment.source && rows <= MOST_ROWS =>
+                {
+                    group.end = i + 1;
+                }
+                _ => {
+                    groups.push(i..i + 1);
+                    rows = segment.rows();
+                }
+            }
+        }
+        groups
+    }
+
+    fn merge(&self, group: Range<usize>) -> Result<Segment, Error> {
+        let block_rows = self.params.block_rows();
+        let parts = &self.segments[group.clone()];
+        let blocks = parts.iter().map(|part| part.blocks(block_rows)).sum();
+        let mut chunks = Vec::new();
+        for column in 0..self.columns.len() {
+            let mut first_block = 0;
+            let mut sealed = Vec::new();
+            for (number, segment) in group.clone().zip(parts) {
+                let postings = self.postings(number, segment, column)?;
+                sealed.push(postings::Part { postings, first_block });
+                first_block += segment.blocks(block_rows);
+            }
+            chunks.push(Chunk::Sealed(postings::merge(&sealed, blocks, self.params)));
+        }
+        let runs = join_runs(parts.iter().flat_map(|part| &part.runs), block_rows);
+        Ok(Segment { source: parts[0].source, runs, chunks })
+    }
+
+    fn postings<'a>(
+        &self,
+        number: usize,
+        segment: &'a Segment,
+        column: usize,
+    ) -> Result<&'a Postings, Error> {
+        match self.reader(number, segment, column)? {
+            Reader::Postings(postings) => Ok(postings),
+            Reader::Slices(_) => unreachable!("segments in the list are sealed"),
+        }
+    }
+
+    /// Takes a source out of the index.
+    pub fn remove(&mut self, name: &str) -> Result<(), Error> {
+        let place = self.source(name).ok_or_else(|| Error::NoSource { source: name.to_owned() })?;
+        self.seal();
+        self.sources.remove(place);
+        self.segments.retain(|segment| segment.source != place);
+        for segment in &mut self.segments {
+            segment.source -= usize::from(segment.source > place);
+        }
+        Ok(())
+    }
+
+    /// Reads everything and compares all checksums. One error for each damaged part; none if all is well.
+    pub fn verify(&self) -> Vec<Error> {
+        let mut errors = Vec::new();
+        for (number, segment) in self.all_segments() {
+            for (column, chunk) in segment.chunks.iter().enumerate() {
+                // What was read before is read again: it may have been damaged since.
+                let whole = !matches!(chunk, Chunk::Stored(stored) if !stored.is_whole());
+                if !whole || chunk.reader().is_none() {
+                    errors.push(self.damaged_chunk(number, segment, column));
+                }
+            }
+        }
+        errors.extend((0..self.sources.len()).filter_map(|source| self.blob(source).err()));
+        errors
+    }
+
+    /// What it holds and what it takes. Reads nothing but the directory.
+    pub fn info(&self) -> Info {
+        let rows = self.sources.iter().map(|source| source.rows).sum();
+        let block_rows = self.params.block_rows();
+        let columns: Vec<ColumnInfo> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| {
+                let bytes =
+                    self.all_segments().map(|(_, part)| part.chunks[i].size_in_bytes()).sum();
+                let bits_per_cell = if rows == 0 { 0.0 } else { 8.0 * bytes as f64 / rows as f64 };
+                ColumnInfo { name: column.name.clone(), kind: column.kind, bytes, bits_per_cell }
+            })
+            .collect();
+        Info {
+            rows,
+            blocks: self.all_segments().map(|(_, part)| u64::from(part.blocks(block_rows))).sum(),
+            segments: self.all_segments().count(),
+            bytes: columns.iter().map(|column| column.bytes).sum(),
+            blob_bytes: self.sources.iter().map(|source| source.blob.len()).sum(),
+            columns,
+        }
+    }
+
+    /// Writes the index to a file: to a temporary name beside it, synced, then renamed, so that the file under the real
+    /// name is the old one or the new one and never half of either.
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        self.seal();
+        for (place, source) in self.sources.iter().enumerate() {
+            let first_row = self.first_row(place);
+            if first_row != 0 && source.rows != 0 {
+                return Err(Error::Gap { source: source.name.clone(), rows: 0, first_row });
+            }
+        }
+        crate::file::save(self, path.as_ref())
+    }
+
+    /// Maps an index file. Only its directory is read; a column is read, and its checksum compared, when it is first asked
+    /// for. Nobody may change the file meanwhile ([`save`](Self::save) never does: it puts a new file in its place).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        crate::file::open(path.as_ref())
+    }
+}
+
+impl Growing {
+    fn new(source: usize, first_row: u64, columns: usize, params: Params) -> Self {
+        let slices = || Chunk::Growing(Slices::new(params.block_rows()));
+        let segment = Segment {
+            source,
+            runs: vec![Run { first_row, rows: 0 }],
+            chunks: std::iter::repeat_with(slices).take(columns).collect(),
+        };
+        Self { segment, buffer: Buffer::new(columns, params) }
+    }
+}
+
+/// Joins runs where the one before ends with a full block.
+fn join_runs<'a>(runs: impl Iterator<Item = &'a Run>, block_rows: u32) -> Vec<Run> {
+    let mut joined: Vec<Run> = Vec::new();
+    for run in runs {
+        match joined.last_mut() {
+            Some(last)
+                if last.first_row + last.rows == run.first_row
+                    && last.rows.is_multiple_of(block_rows.into()) =>
+            {
+                last.rows += run.rows;
+            }
+            _ => joined.push(*run),
+        }
+    }
+    joined
+}

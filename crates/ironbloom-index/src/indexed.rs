@@ -1,0 +1,369 @@
+//! An index and its tables together: files in, rows out.
+//!
+//! ```text
+//!  build     tables ──► Index ──► t.ibx
+//!  open      t.ibx ──► Index, and every table it was made from, compared with what it was then
+//!  find      predicate ──► candidates (index) ──► rows (tables)
+//! ```
+//!
+//! Tables are remembered by their path relative to the folder of the index if they are in it, and by their full path if
+//! not: a folder with both can be moved.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::find::{Find, Match, Report};
+use crate::index::Index;
+use crate::params::Params;
+use crate::predicate::Predicate;
+use crate::schema::{Column, columns_named, columns_of};
+use crate::source::SourceMeta;
+use crate::table::{Identity, Table, TableError};
+use crate::{Block, Candidates, IndexBuilder};
+
+/// Rows that are read at once while an index is built.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// What can go wrong with an index and its tables.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum IndexedError {
+    /// With the index.
+    Index(Error),
+    /// With a table; the error names it.
+    Table(TableError),
+    /// With the index, because of this table.
+    Indexing {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: Error,
+    },
+    /// The path of a table that an index cannot keep: it is not UTF-8, or has no folder.
+    Path {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No table was given.
+    NoTables,
+}
+
+impl fmt::Display for IndexedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(error) => error.fmt(f),
+            Self::Table(error) => error.fmt(f),
+            Self::Indexing { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Path { path } => {
+                write!(f, "{}: an index keeps only paths that are UTF-8", path.display())
+            }
+            Self::NoTables => f.write_str("an index needs a table"),
+        }
+    }
+}
+
+impl std::error::Error for IndexedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Index(error) | Self::Indexing { error, .. } => error.source(),
+            Self::Table(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for IndexedError {
+    fn from(error: Error) -> Self {
+        Self::Index(error)
+    }
+}
+
+impl From<TableError> for IndexedError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+/// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is told the rows read so far. The
+/// index will be saved as `file`.
+pub fn index_tables(
+    tables: &[PathBuf],
+    columns: Option<&[String]>,
+    params: Params,
+    file: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Index, IndexedError> {
+    let first = Table::open(tables.first().ok_or(IndexedError::NoTables)?)?;
+    let columns = match columns {
+        Some(names) => columns_named(first.schema(), names),
+        None => columns_of(first.schema()),
+    };
+    let columns = columns.map_err(|error| about(&first, error))?;
+    let mut builder = IndexBuilder::new(columns.clone(), params)?;
+    drop(first);
+    let mut rows = 0;
+    for path in tables {
+        rows += add_table(&mut builder, &columns, path, file, &mut |more| progress(rows + more))?;
+    }
+    Ok(builder.finish()?)
+}
+
+/// Indexes more tables, or the new rows of tables that have grown, to be [appended](Index::append) to an index that is saved
+/// as `file`.
+pub fn index_more_tables(
+    index: &Index,
+    tables: &[PathBuf],
+    file: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Index, IndexedError> {
+    let mut builder = IndexBuilder::like(index)?;
+    let columns = index.columns().to_vec();
+    let mut rows = 0;
+    for path in tables {
+        let progress = &mut |more| progress(rows + more);
+        rows += match index.source(&source_name(path, file)?) {
+            None => add_table(&mut builder, &columns, path, file, progress)?,
+            Some(source) => add_rows(&mut builder, index, source, path, progress)?,
+        };
+    }
+    Ok(builder.finish()?)
+}
+
+/// Adds all rows of a table, and returns how many those are.
+fn add_table(
+    builder: &mut IndexBuilder,
+    columns: &[Column],
+    path: &Path,
+    file: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, IndexedError> {
+    let table = Table::open(path)?;
+    builder.start(source_name(path, file)?).map_err(|error| about(&table, error))?;
+    read(builder, columns, &table, 0, progress)
+}
+
+/// Adds the rows that have come to a table of the index since, and returns how many those are.
+fn add_rows(
+    builder: &mut IndexBuilder,
+    index: &Index,
+    number: usize,
+    path: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, IndexedError> {
+    let source = &index.sources()[number];
+    let known = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
+    let table = Table::open(path)?;
+    if table.identity() == known {
+        return Err(about(&table, Error::TwoSources { source: source.name().to_owned() }));
+    }
+    let first_row = table.rows_before(index.blob(number)?)?;
+    builder.start_at(source.name(), first_row).map_err(|error| about(&table, error))?;
+    read(builder, index.columns(), &table, first_row, progress)
+}
+
+/// Reads a table from this row on, and ends its source.
+fn read(
+    builder: &mut IndexBuilder,
+    columns: &[Column],
+    table: &Table,
+    first_row: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<u64, IndexedError> {
+    let numbers: Vec<usize> =
+        columns.iter().map(|column| table.column(&column.name)).collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for batch in table.scan_from(first_row, &numbers, BATCH_ROWS)? {
+        let batch = batch?;
+        builder.push(&batch).map_err(|error| about(table, error))?;
+        rows += batch.num_rows() as u64;
+        progress(rows);
+    }
+    let Identity { length, fingerprint } = table.identity();
+    let blob = table.notes(&numbers)?;
+    table.check_unchanged()?;
+    builder.end(SourceMeta { bytes: length, fingerprint, blob })?;
+    Ok(rows)
+}
+
+fn about(table: &Table, error: Error) -> IndexedError {
+    IndexedError::Indexing { path: table.path().into(), error }
+}
+
+/// The name under which an index saved as `file` keeps a table.
+pub fn source_name(table: &Path, file: &Path) -> Result<String, IndexedError> {
+    let unknown = || IndexedError::Path { path: table.into() };
+    let full = std::fs::canonicalize(table)
+        .map_err(|error| TableError::Io { path: table.into(), error })?;
+    let name = match folder_of(file).canonicalize() {
+        Ok(folder) => full.strip_prefix(folder).unwrap_or(&full),
+        Err(_) => &full,
+    };
+    Ok(name.to_str().ok_or_else(unknown)?.to_owned())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// An index with its tables, ready to be asked. See the module header.
+pub struct Indexed {
+    index: Index,
+    tables: Vec<Table>,
+}
+
+impl Indexed {
+    /// Opens an index and all its tables. One that has changed is refused: it must be indexed again.
+    pub fn open(file: impl AsRef<Path>) -> Result<Self, IndexedError> {
+        let file = file.as_ref();
+        let index = Index::open(file)?;
+        let mut tables = Vec::new();
+        for (number, source) in index.sources().iter().enumerate() {
+            let identity = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
+            let path = folder_of(file).join(source.name());
+            tables.push(Table::open_known(path, identity, index.blob(number)?)?);
+        }
+        Ok(Self { index, tables })
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The tables, in the order of [`Index::sources`].
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The rows that match, table by table in the order of rows, with these columns. Columns that are not indexed may be in the
+    /// predicate, too: they are compared, but exclude no blocks.
+    pub fn find<'a>(
+        &'a self,
+        predicate: &Predicate,
+        select: &[&str],
+    ) -> Result<Search<'a>, IndexedError> {
+        for table in &self.tables {
+            table.check_unchanged()?;
+        }
+        let start = Instant::now();
+        let known = |column: &str| self.index.columns().iter().any(|known| known.name == column);
+        let Candidates { blocks, considered } =
+            self.index.candidates(&relaxed(predicate, &known))?;
+        let explanation = Explanation {
+            considered,
+            candidates: blocks.len() as u64,
+            index_time: start.elapsed(),
+            tables: Report::default(),
+        };
+        let (predicate, select) = (predicate.clone(), select.iter().map(|&s| s.into()).collect());
+        let left = by_source(&blocks);
+        let mut search =
+            Search { tables: &self.tables, predicate, select, left, current: None, explanation };
+        // A value or column that does not fit is an error even if there is nothing to look at.
+        if let (None, Some(table)) = (search.left.front(), self.tables.first()) {
+            search.start(table, 0, Vec::new())?;
+        }
+        Ok(search)
+    }
+}
+
+/// The same predicate with "true" for what the index does not know: it may match more, and never less. (Below a `Not` the
+/// index is not asked at all.)
+fn relaxed(predicate: &Predicate, known: &dyn Fn(&str) -> bool) -> Predicate {
+    let all = |parts: &[Predicate]| parts.iter().map(|part| relaxed(part, known)).collect();
+    match predicate {
+        Predicate::And(parts) => Predicate::And(all(parts)),
+        Predicate::Or(parts) => Predicate::Or(all(parts)),
+        Predicate::Eq(column, _)
+        | Predicate::In(column, _)
+        | Predicate::IsNull(column)
+        | Predicate::Range { column, .. }
+            if !known(column) =>
+        {
+            Predicate::And(Vec::new())
+        }
+        Predicate::Not(_) => Predicate::And(Vec::new()),
+        known => known.clone(),
+    }
+}
+
+fn by_source(blocks: &[Block]) -> VecDeque<(usize, Vec<Range<u64>>)> {
+    let groups = blocks.chunk_by(|a, b| a.source == b.source);
+    groups.map(|group| (group[0].source, group.iter().map(Block::range).collect())).collect()
+}
+
+/// What a search did.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// Blocks of all tables.
+    pub considered: u64,
+    /// Blocks that the index did not rule out.
+    pub candidates: u64,
+    /// Time the index took.
+    pub index_time: Duration,
+    /// What was done with the tables.
+    pub tables: Report,
+}
+
+/// A search under way: an iterator over the matches, each with the number of its table.
+pub struct Search<'a> {
+    tables: &'a [Table],
+    predicate: Predicate,
+    select: Vec<String>,
+    left: VecDeque<(usize, Vec<Range<u64>>)>,
+    current: Option<(usize, Find<'a>)>,
+    explanation: Explanation,
+}
+
+impl<'a> Search<'a> {
+    /// What has been done so far. Tables are counted when they are done.
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    fn start(
+        &mut self,
+        table: &'a Table,
+        number: usize,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<(), IndexedError> {
+        let select: Vec<&str> = self.select.iter().map(String::as_str).collect();
+        self.current = Some((number, Find::new(table, &self.predicate, ranges, &select)?));
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
+        loop {
+            if let Some((number, find)) = &mut self.current {
+                if let Some(found) = find.next().transpose()? {
+                    return Ok(Some((*number, found)));
+                }
+                self.explanation.tables.add(find.report());
+                self.current = None;
+            }
+            let Some((number, ranges)) = self.left.pop_front() else { return Ok(None) };
+            let table = &self.tables[number];
+            self.start(table, number, ranges)?;
+        }
+    }
+}
+
+impl Iterator for Search<'_> {
+    type Item = Result<(usize, Match), IndexedError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            (self.left, self.current) = (VecDeque::new(), None);
+        }
+        step.transpose()
+    }
+}

@@ -1,0 +1,55 @@
+//! A block index over tables: which blocks of rows may hold these values?
+//!
+//! ```text
+//!  table (Parquet, CSV)                      index (.ibx)
+//!  rows 0 .. 511      block 0     a, b, c ──► column a: value ──► blocks
+//!  rows 512 .. 1023   block 1             ──► column b: value ──► blocks
+//!  …                                          …
+//!
+//!  find(a = 7 and c = "x"):   blocks of a = 7  ∩  blocks of c = "x"  ──►  only these are read and compared
+//! ```
+//!
+//! What the index says is "these blocks, and no others, may hold such a row". It is never wrong about the others. What is
+//! found is then compared on the table itself, so answers are exact.
+
+mod blocks;
+mod builder;
+#[cfg(any(feature = "compare", test))]
+pub mod compare;
+mod encode;
+mod error;
+mod evaluate;
+mod file;
+mod find;
+mod index;
+mod indexed;
+mod params;
+mod parse;
+mod postings;
+mod predicate;
+mod query;
+mod schema;
+mod segment;
+mod slices;
+mod source;
+mod table;
+mod value;
+mod words;
+
+pub use arrow;
+pub use builder::IndexBuilder;
+pub use encode::hash_value;
+pub use error::{Error, Part};
+pub use evaluate::{EvaluateError, evaluate};
+pub use find::{Find, Match, Report};
+pub use index::{Block, Candidates, ColumnInfo, Index, Info};
+pub use indexed::{
+    Explanation, Indexed, IndexedError, Search, index_more_tables, index_tables, source_name,
+};
+pub use params::Params;
+pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
+pub use predicate::Predicate;
+pub use schema::{Column, Kind, columns_named, columns_of};
+pub use source::{Source, SourceMeta};
+pub use table::{Identity, Reads, Scan, Table, TableError};
+pub use value::Value;

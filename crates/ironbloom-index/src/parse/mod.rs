@@ -1,0 +1,459 @@
+//! Conditions as people type them: `i3 = 306047 and name in ('O''Hara', 'Li')`.
+//!
+//! ```text
+//!  text ──► words ──► Condition, which knows no types ──► Predicate, typed by the columns of a table
+//!           words.rs  mod.rs                               typed.rs, moment.rs (dates), number.rs (exact decimals)
+//! ```
+//!
+//! The grammar is the part of SQL's `WHERE` that compares one column with literals:
+//!
+//! ```text
+//!  any        = all { "or" all }
+//!  all        = one { "and" one }
+//!  one        = "not" one | "(" any ")" | comparison
+//!  comparison = column ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+//!             | column "is" [ "not" ] "null"
+//!             | column [ "not" ] "in" "(" literal { "," literal } ")"
+//!             | column [ "not" ] "between" literal "and" literal
+//!  literal    = 12 | -1.5e3 | 'text' | x'00ff' | true | false
+//!  column     = name | "quoted name"
+//! ```
+
+mod moment;
+mod number;
+mod typed;
+mod words;
+
+use std::fmt;
+
+use arrow::datatypes::{DataType, Schema};
+
+use self::words::{Word, Words};
+use crate::Predicate;
+use crate::table::write_near;
+
+/// A condition whose literals have no types yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// A column compared with a literal.
+    Compare(String, Comparison, Literal),
+    /// The column has one of these values.
+    In(String, Vec<Literal>),
+    /// The value of the column lies between these, or is one of them.
+    Between(String, Literal, Literal),
+    /// The column has no value.
+    IsNull(String),
+    /// All of these hold.
+    And(Vec<Condition>),
+    /// One of these holds.
+    Or(Vec<Condition>),
+    /// This does not hold.
+    Not(Box<Condition>),
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=`, `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// A value as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Literal {
+    /// A number, in the digits given: whether it is an integer, a float or a decimal is for the column to say.
+    Number(String),
+    /// `'text'`
+    Text(String),
+    /// `x'00ff'`
+    Bytes(Vec<u8>),
+    /// `true` or `false`
+    Bool(bool),
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(digits) => f.write_str(digits),
+            Self::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Self::Bytes(bytes) => {
+                f.write_str("x'")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("'")
+            }
+            Self::Bool(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// A condition that cannot be understood, or does not fit the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConditionError {
+    /// The text is no condition.
+    Syntax {
+        /// All of it.
+        text: String,
+        /// The byte where it stops making sense.
+        at: usize,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// There is no such column.
+    UnknownColumn {
+        /// What was asked for.
+        column: String,
+        /// Columns with a similar name.
+        near: Vec<String>,
+    },
+    /// The literal is no value of the column's type.
+    Type {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+        /// What was typed.
+        literal: Literal,
+    },
+    /// Values of this type cannot be compared with literals.
+    Incomparable {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax { text, at, expected } => match text[*at..].trim() {
+                "" => write!(f, "in `{text}`: expected {expected} at the end"),
+                rest => write!(f, "in `{text}`: expected {expected} at `{rest}`"),
+            },
+            Self::UnknownColumn { column, near } => {
+                write!(f, "no column {column}")?;
+                write_near(f, near)
+            }
+            Self::Type { column, data_type, literal } => {
+                write!(f, "column {column} is {data_type}, which {literal} is not")
+            }
+            Self::Incomparable { column, data_type } => {
+                write!(f, "column {column} is {data_type}, which can only be compared with null")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConditionError {}
+
+impl Condition {
+    /// The condition that this text says.
+    ///
+    /// # Errors
+    ///
+    /// [`ConditionError::Syntax`], with the place.
+    pub fn parse(text: &str) -> Result<Self, ConditionError> {
+        let mut parser = Parser { words: Words::new(text), depth: 0 };
+        let condition = parser.any()?;
+        match parser.words.peek()? {
+            None => Ok(condition),
+            Some(_) => Err(parser.words.expected("`and`, `or` or the end")),
+        }
+    }
+
+    /// The condition on a table with this schema.
+    ///
+    /// # Errors
+    ///
+    /// [`ConditionError`] if a column is not there or a literal does not fit its type. An integer that the type
+    /// cannot hold fits: no row has it.
+    pub fn typed(&self, schema: &Schema) -> Result<Predicate, ConditionError> {
+        typed::typed(self, schema)
+    }
+}
+
+/// Parses and types a condition at once.
+///
+/// # Errors
+///
+/// As [`Condition::parse`] and [`Condition::typed`].
+pub fn parse(text: &str, schema: &Schema) -> Result<Predicate, ConditionError> {
+    Condition::parse(text)?.typed(schema)
+}
+
+/// Names like this one, the most similar first.
+pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Vec<String> {
+    const MOST: usize = 3;
+    let lower = name.to_lowercase();
+    let mut near: Vec<_> = known
+        .map(|known| (distance(&lower, &known.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 2 && *distance < known.chars().count())
+        .collect();
+    near.sort();
+    near.into_iter().take(MOST).map(|(_, known)| known.clone()).collect()
+}
+
+/// How many characters must be inserted, removed or replaced to make one of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// Deeper than anybody types; keeps forged conditions off the stack, here and where they are evaluated.
+const MAX_DEPTH: u32 = 64;
+
+struct Parser<'a> {
+    words: Words<'a>,
+    depth: u32,
+}
+
+type Parsed<T> = Result<T, ConditionError>;
+
+impl Parser<'_> {
+    fn any(&mut self) -> Parsed<Condition> {
+        let first = self.all()?;
+        let mut parts = vec![first];
+        while self.words.take_keyword("or")? {
+            parts.push(self.all()?);
+        }
+        Ok(only_or(parts, Condition::Or))
+    }
+
+    fn all(&mut self) -> Parsed<Condition> {
+        let first = self.one()?;
+        let mut parts = vec![first];
+        while self.words.take_keyword("and")? {
+            parts.push(self.one()?);
+        }
+        Ok(only_or(parts, Condition::And))
+    }
+
+    fn one(&mut self) -> Parsed<Condition> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.words.expected("less nesting"));
+        }
+        self.depth += 1;
+        let condition = if self.words.take_keyword("not")? {
+            Condition::Not(Box::new(self.one()?))
+        } else if self.words.take(&Word::Open)? {
+            let inner = self.any()?;
+            self.require(Word::Close, "`)`")?;
+            inner
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(condition)
+    }
+
+    fn comparison(&mut self) -> Parsed<Condition> {
+        let column = self.column()?;
+        if let Some(Word::Comparison(comparison)) = self.words.peek()? {
+            self.words.next()?;
+            return Ok(Condition::Compare(column, comparison, self.literal()?));
+        }
+        if self.words.take_keyword("is")? {
+            let not = self.words.take_keyword("not")?;
+            if !self.words.take_keyword("null")? {
+                return Err(self.words.expected("`null`"));
+            }
+            return Ok(negated_if(not, Condition::IsNull(column)));
+        }
+        let not = self.words.take_keyword("not")?;
+        let condition = if self.words.take_keyword("in")? {
+            Condition::In(column, self.list()?)
+        } else if self.words.take_keyword("between")? {
+            let low = self.literal()?;
+            if !self.words.take_keyword("and")? {
+                return Err(self.words.expected("`and`"));
+            }
+            Condition::Between(column, low, self.literal()?)
+        } else {
+            return Err(self.words.expected("a comparison such as `=`, `in` or `is null`"));
+        };
+        Ok(negated_if(not, condition))
+    }
+
+    fn column(&mut self) -> Parsed<String> {
+        const KEYWORDS: [&str; 7] = ["and", "or", "not", "in", "is", "between", "null"];
+        match self.words.peek()? {
+            Some(Word::Quoted(name)) => {
+                self.words.next()?;
+                Ok(name)
+            }
+            Some(Word::Name(name))
+                if !KEYWORDS.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
+            {
+                self.words.next()?;
+                Ok(name)
+            }
+            _ => Err(self.words.expected("a column")),
+        }
+    }
+
+    fn list(&mut self) -> Parsed<Vec<Literal>> {
+        self.require(Word::Open, "`(`")?;
+        let mut list = vec![self.literal()?];
+        while self.words.take(&Word::Comma)? {
+            list.push(self.literal()?);
+        }
+        self.require(Word::Close, "`,` or `)`")?;
+        Ok(list)
+    }
+
+    fn literal(&mut self) -> Parsed<Literal> {
+        let literal = match self.words.peek()? {
+            Some(Word::Literal(literal)) => literal,
+            Some(Word::Name(name)) if name.eq_ignore_ascii_case("true") => Literal::Bool(true),
+            Some(Word::Name(name)) if name.eq_ignore_ascii_case("false") => Literal::Bool(false),
+            Some(Word::Name(name)) if name.eq_ignore_ascii_case("null") => {
+                return Err(self.words.expected("a value (nulls are found by `is null`)"));
+            }
+            Some(Word::Name(_) | Word::Quoted(_)) => {
+                return Err(self.words.expected("a value (text in single quotes: 'text')"));
+            }
+            _ => return Err(self.words.expected("a value")),
+        };
+        self.words.next()?;
+        Ok(literal)
+    }
+
+    fn require(&mut self, word: Word, name: &'static str) -> Parsed<()> {
+        if self.words.take(&word)? { Ok(()) } else { Err(self.words.expected(name)) }
+    }
+}
+
+fn only_or(mut parts: Vec<Condition>, many: fn(Vec<Condition>) -> Condition) -> Condition {
+    if parts.len() == 1 { parts.swap_remove(0) } else { many(parts) }
+}
+
+fn negated_if(not: bool, condition: Condition) -> Condition {
+    if not { Condition::Not(Box::new(condition)) } else { condition }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(digits: &str) -> Literal {
+        Literal::Number(digits.into())
+    }
+
+    fn equal(column: &str, literal: Literal) -> Condition {
+        Condition::Compare(column.into(), Comparison::Equal, literal)
+    }
+
+    #[test]
+    fn and_binds_tighter_than_or() {
+        let (a, b, c) = (equal("a", number("1")), equal("b", number("2")), equal("c", number("3")));
+        let parsed = Condition::parse("a = 1 or b=2 and c =3").unwrap();
+        assert_eq!(
+            parsed,
+            Condition::Or(vec![a.clone(), Condition::And(vec![b.clone(), c.clone()])])
+        );
+        let parsed = Condition::parse("(a = 1 OR b = 2) AND c = 3").unwrap();
+        assert_eq!(parsed, Condition::And(vec![Condition::Or(vec![a, b]), c]));
+    }
+
+    #[test]
+    fn quotes_are_doubled_to_stand_for_themselves() {
+        assert_eq!(
+            Condition::parse(r#""od""d" = 'O''Hara'"#).unwrap(),
+            equal("od\"d", Literal::Text("O'Hara".into()))
+        );
+    }
+
+    #[test]
+    fn every_form_is_understood() {
+        let not = |condition| Condition::Not(Box::new(condition));
+        let cases = [
+            ("b is null", Condition::IsNull("b".into())),
+            ("b IS NOT NULL", not(Condition::IsNull("b".into()))),
+            ("not b is null", not(Condition::IsNull("b".into()))),
+            (
+                "a in (1, -2,+3)",
+                Condition::In("a".into(), vec![number("1"), number("-2"), number("+3")]),
+            ),
+            ("a not in ('x')", not(Condition::In("a".into(), vec![Literal::Text("x".into())]))),
+            ("x between 1 and 2", Condition::Between("x".into(), number("1"), number("2"))),
+            ("x != 5", Condition::Compare("x".into(), Comparison::NotEqual, number("5"))),
+            ("x<>5", Condition::Compare("x".into(), Comparison::NotEqual, number("5"))),
+            ("x<-.5e-3", Condition::Compare("x".into(), Comparison::Less, number("-.5e-3"))),
+            ("x >= 5", Condition::Compare("x".into(), Comparison::GreaterOrEqual, number("5"))),
+            ("x == x'00fF'", equal("x", Literal::Bytes(vec![0, 255]))),
+            ("größe.cm = True", equal("größe.cm", Literal::Bool(true))),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(Condition::parse(text).as_ref(), Ok(&wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused_with_the_place() {
+        let cases = [
+            ("", "in ``: expected a column at the end"),
+            ("i3 = ", "in `i3 = `: expected a value at the end"),
+            (
+                "i3 306",
+                "in `i3 306`: expected a comparison such as `=`, `in` or `is null` at `306`",
+            ),
+            ("a = 1 b = 2", "in `a = 1 b = 2`: expected `and`, `or` or the end at `b = 2`"),
+            ("a = bob", "in `a = bob`: expected a value (text in single quotes: 'text') at `bob`"),
+            (
+                "a = null",
+                "in `a = null`: expected a value (nulls are found by `is null`) at `null`",
+            ),
+            ("a = 'x", "in `a = 'x`: expected a closing quote at the end"),
+            ("a in ()", "in `a in ()`: expected a value at `)`"),
+            ("a in (1", "in `a in (1`: expected `,` or `)` at the end"),
+            ("(a = 1", "in `(a = 1`: expected `)` at the end"),
+            ("a between 1 or 2", "in `a between 1 or 2`: expected `and` at `or 2`"),
+            ("a = x'0g'", "in `a = x'0g'`: expected pairs of hexadecimal digits at `x'0g'`"),
+            ("a = 1x", "in `a = 1x`: expected a number at `1x`"),
+            ("a ? 1", "in `a ? 1`: expected a column, a comparison or a value at `? 1`"),
+        ];
+        for (text, message) in cases {
+            assert_eq!(Condition::parse(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_and_not_a_crash() {
+        for nested in ["(".repeat(100_000), "not ".repeat(100_000)] {
+            assert!(matches!(Condition::parse(&nested), Err(ConditionError::Syntax { .. })));
+        }
+    }
+
+    #[test]
+    fn similar_names_are_found() {
+        let known = ["i3", "I30", "name", "Größe", "x"].map(String::from);
+        assert_eq!(near("i4", known.iter()), ["i3", "I30"]);
+        assert_eq!(near("grösse", known.iter()), ["Größe"]);
+        assert_eq!(near("NAME", known.iter()), ["name"]);
+        assert!(near("zzzzzz", known.iter()).is_empty());
+    }
+}

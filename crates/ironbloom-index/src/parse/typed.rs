@@ -1,0 +1,297 @@
+//! Literals become values of the type of their column.
+
+use std::ops::Bound;
+
+use arrow::array::ArrowPrimitiveType;
+use arrow::datatypes::{DataType, Float16Type, Schema};
+
+use super::number::{self, Parsed};
+use super::{Comparison, Condition, ConditionError, Literal, moment, near};
+use crate::{Predicate, Value};
+
+type Typed<T> = Result<T, ConditionError>;
+
+pub(super) fn typed(condition: &Condition, schema: &Schema) -> Typed<Predicate> {
+    let all = |parts: &[Condition]| -> Typed<Vec<_>> {
+        parts.iter().map(|part| typed(part, schema)).collect()
+    };
+    Ok(match condition {
+        Condition::And(parts) => Predicate::And(all(parts)?),
+        Condition::Or(parts) => Predicate::Or(all(parts)?),
+        Condition::Not(part) => Predicate::Not(Box::new(typed(part, schema)?)),
+        Condition::IsNull(name) => Predicate::IsNull(Column::find(name, schema)?.name.into()),
+        Condition::In(name, literals) => {
+            let column = Column::find(name, schema)?;
+            let values = literals.iter().map(|literal| column.value(literal));
+            Predicate::In(name.clone(), values.collect::<Typed<_>>()?)
+        }
+        Condition::Between(name, low, high) => {
+            let column = Column::find(name, schema)?;
+            Predicate::Range {
+                column: name.clone(),
+                low: column.low(low, Bound::Included)?,
+                high: column.high(high, Bound::Included)?,
+            }
+        }
+        Condition::Compare(name, comparison, literal) => {
+            compare(Column::find(name, schema)?, *comparison, literal)?
+        }
+    })
+}
+
+fn compare(column: Column<'_>, comparison: Comparison, literal: &Literal) -> Typed<Predicate> {
+    let name = column.name.to_owned();
+    let (low, high) = match comparison {
+        Comparison::Equal => return Ok(Predicate::Eq(name, column.value(literal)?)),
+        Comparison::NotEqual => {
+            let equal = Predicate::Eq(name, column.value(literal)?);
+            return Ok(Predicate::Not(Box::new(equal)));
+        }
+        Comparison::Less => (Bound::Unbounded, column.high(literal, Bound::Excluded)?),
+        Comparison::LessOrEqual => (Bound::Unbounded, column.high(literal, Bound::Included)?),
+        Comparison::Greater => (column.low(literal, Bound::Excluded)?, Bound::Unbounded),
+        Comparison::GreaterOrEqual => (column.low(literal, Bound::Included)?, Bound::Unbounded),
+    };
+    Ok(Predicate::Range { column: name, low, high })
+}
+
+/// A column and what its values mean: of a dictionary, the values in it.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    name: &'a str,
+    data_type: &'a DataType,
+}
+
+impl<'a> Column<'a> {
+    fn find(name: &'a str, schema: &'a Schema) -> Typed<Self> {
+        let Ok(field) = schema.field_with_name(name) else {
+            let near = near(name, schema.fields().iter().map(|field| field.name()));
+            return Err(ConditionError::UnknownColumn { column: name.into(), near });
+        };
+        let data_type = match field.data_type() {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            other => other,
+        };
+        Ok(Self { name, data_type })
+    }
+
+    fn value(self, literal: &Literal) -> Typed<Value> {
+        if !is_comparable(self.data_type) {
+            let (column, data_type) = (self.name.into(), self.data_type.clone());
+            return Err(ConditionError::Incomparable { column, data_type });
+        }
+        value(self.data_type, literal).ok_or_else(|| ConditionError::Type {
+            column: self.name.into(),
+            data_type: self.data_type.clone(),
+            literal: literal.clone(),
+        })
+    }
+
+    /// A lower bound. Above 1.5 begins, in a column of integers, above 1.
+    fn low(self, literal: &Literal, bound: fn(Value) -> Bound<Value>) -> Typed<Bound<Value>> {
+        match self.fraction(literal) {
+            Some(floor) => Ok(Bound::Excluded(Value::Int(floor))),
+            None => self.value(literal).map(bound),
+        }
+    }
+
+    /// An upper bound. Below 1.5 ends, in a column of integers, with 1.
+    fn high(self, literal: &Literal, bound: fn(Value) -> Bound<Value>) -> Typed<Bound<Value>> {
+        match self.fraction(literal) {
+            Some(floor) => Ok(Bound::Included(Value::Int(floor))),
+            None => self.value(literal).map(bound),
+        }
+    }
+
+    /// The integer below, if the literal lies between two and the column has only integers.
+    fn fraction(self, literal: &Literal) -> Option<i128> {
+        let Literal::Number(digits) = literal else { return None };
+        match number::parse(digits) {
+            Parsed::Exact(exact) if self.data_type.is_integer() && !exact.is_integer() => {
+                Some(exact.floor())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_comparable(data_type: &DataType) -> bool {
+    use DataType as D;
+    data_type.is_integer()
+        || data_type.is_floating()
+        || data_type.is_decimal()
+        || matches!(
+            data_type,
+            D::Null
+                | D::Boolean
+                | D::Utf8
+                | D::LargeUtf8
+                | D::Utf8View
+                | D::Binary
+                | D::LargeBinary
+                | D::BinaryView
+                | D::FixedSizeBinary(_)
+                | D::Date32
+                | D::Date64
+                | D::Timestamp(..)
+        )
+}
+
+/// The value that a literal is in a column of this type; `None` if it is none. What is typed in quotes may be any type that
+/// it can be read as; a number without quotes is never taken for text.
+fn value(data_type: &DataType, literal: &Literal) -> Option<Value> {
+    use DataType as D;
+    match (data_type, literal) {
+        (D::Boolean, Literal::Bool(value)) => Some(Value::Bool(*value)),
+        (D::Boolean, Literal::Text(text)) => text.to_lowercase().parse().ok().map(Value::Bool),
+        (D::Utf8 | D::LargeUtf8 | D::Utf8View, Literal::Text(text)) => {
+            Some(Value::Text(text.clone()))
+        }
+        (D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_), literal) => {
+            match literal {
+                Literal::Bytes(bytes) => Some(Value::Bytes(bytes.clone())),
+                // Writers that do not say that bytes are text are common.
+                Literal::Text(text) => Some(Value::Bytes(text.clone().into_bytes())),
+                _ => None,
+            }
+        }
+        (D::Date32 | D::Date64, Literal::Text(text)) => moment::days(text).map(Value::Date),
+        (D::Timestamp(..), Literal::Text(text)) => moment::nanoseconds(text).map(Value::Timestamp),
+        // All values are null, and none of them is equal to anything.
+        (D::Null, _) => Some(Value::Null),
+        (of, Literal::Number(text) | Literal::Text(text)) if of.is_integer() => integer(text),
+        (of, Literal::Number(text) | Literal::Text(text)) if of.is_floating() => float(of, text),
+        (of, Literal::Number(text) | Literal::Text(text)) if of.is_decimal() => decimal(text),
+        _ => None,
+    }
+}
+
+fn integer(text: &str) -> Option<Value> {
+    match number::parse(text) {
+        Parsed::Exact(exact) => exact.is_integer().then(|| Value::Int(exact.floor())),
+        // Beyond every type, like the ends of 128 bits.
+        Parsed::TooLong { negative: true } => Some(Value::Int(i128::MIN)),
+        Parsed::TooLong { negative: false } => Some(Value::Int(i128::MAX)),
+        Parsed::NotANumber => None,
+    }
+}
+
+/// Rounded as the column's values were: 0.1 in a column of `Float32` is what a `Float32` makes of 0.1.
+fn float(data_type: &DataType, text: &str) -> Option<Value> {
+    type Half = <Float16Type as ArrowPrimitiveType>::Native;
+    let value = match data_type {
+        DataType::Float16 => Half::from_f64(text.parse().ok()?).to_f64(),
+        DataType::Float32 => f64::from(text.parse::<f32>().ok()?),
+        _ => text.parse().ok()?,
+    };
+    Some(Value::Float(value))
+}
+
+fn decimal(text: &str) -> Option<Value> {
+    match number::parse(text) {
+        Parsed::Exact(exact) => {
+            Some(Value::Decimal { digits: exact.digits, scale: i8::try_from(exact.scale).ok()? })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use arrow::datatypes::{Field, TimeUnit};
+
+    fn schema() -> Schema {
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        let list = DataType::List(Field::new("item", DataType::Int32, true).into());
+        Schema::new(vec![
+            Field::new("i3", DataType::Int64, true),
+            Field::new("u", DataType::UInt8, true),
+            Field::new("f", DataType::Float32, true),
+            Field::new("h", DataType::Float16, true),
+            Field::new("name", DataType::LargeUtf8, true),
+            Field::new("tag", dictionary, true),
+            Field::new("raw", DataType::FixedSizeBinary(2), true),
+            Field::new("ok", DataType::Boolean, true),
+            Field::new("day", DataType::Date32, true),
+            Field::new("at", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), true),
+            Field::new("price", DataType::Decimal128(10, 2), true),
+            Field::new("list", list, true),
+        ])
+    }
+
+    fn value_of(text: &str) -> Value {
+        match parse(text, &schema()) {
+            Ok(Predicate::Eq(_, value)) => value,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn literals_take_the_type_of_their_column() {
+        let cases = [
+            ("i3 = 306047", Value::Int(306_047)),
+            ("i3 = -1e3", Value::Int(-1000)),
+            ("i3 = 2.0", Value::Int(2)),
+            ("i3 = '7'", Value::Int(7)),
+            ("u = 300", Value::Int(300)),
+            ("u = 1e99", Value::Int(i128::MAX)),
+            ("f = 0.1", Value::Float(f64::from(0.1f32))),
+            ("h = 0.5", Value::Float(0.5)),
+            ("f = 'NaN'", Value::Float(f64::NAN)),
+            ("name = '7'", Value::Text("7".into())),
+            ("tag = 'x'", Value::Text("x".into())),
+            ("raw = x'00ff'", Value::Bytes(vec![0, 255])),
+            ("raw = 'ab'", Value::Bytes(b"ab".to_vec())),
+            ("ok = true", Value::Bool(true)),
+            ("day = '1970-01-02'", Value::Date(1)),
+            ("at = '1970-01-01T00:00:01+00:00'", Value::Timestamp(1_000_000_000)),
+            ("price = 1.50", Value::Decimal { digits: 15, scale: 1 }),
+            ("price = 100", Value::Decimal { digits: 1, scale: -2 }),
+        ];
+        for (text, wanted) in cases {
+            let found = value_of(text);
+            let both_nan = matches!((&found, &wanted), (Value::Float(a), Value::Float(b)) if a.is_nan() && b.is_nan());
+            assert!(both_nan || found == wanted, "{text}: {found:?}, not {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_column_type_and_literal() {
+        let cases = [
+            ("i3 = 'abc'", "column i3 is Int64, which 'abc' is not"),
+            ("i3 = 1.5", "column i3 is Int64, which 1.5 is not"),
+            ("name = 5", "column name is LargeUtf8, which 5 is not"),
+            ("ok = 1", "column ok is Boolean, which 1 is not"),
+            ("day = '2024-02-30'", "column day is Date32, which '2024-02-30' is not"),
+            ("price = 'x'", "column price is Decimal128(10, 2), which 'x' is not"),
+            ("tag in ('a', x'00')", "column tag is Utf8, which x'00' is not"),
+            ("i4 = 1", "no column i4; did you mean i3?"),
+            ("whatever is null", "no column whatever"),
+        ];
+        for (text, message) in cases {
+            assert_eq!(parse(text, &schema()).unwrap_err().to_string(), message);
+        }
+        let error = parse("list = 1", &schema()).unwrap_err();
+        assert!(matches!(error, ConditionError::Incomparable { .. }), "{error}");
+        assert!(parse("list is null", &schema()).is_ok());
+    }
+
+    #[test]
+    fn bounds_of_integers_may_be_fractions() {
+        let range = |text| match parse(text, &schema()) {
+            Ok(Predicate::Range { low, high, .. }) => (low, high),
+            other => panic!("{other:?}"),
+        };
+        let int = Value::Int;
+        assert_eq!(range("i3 < 1.5"), (Bound::Unbounded, Bound::Included(int(1))));
+        assert_eq!(range("i3 <= -1.5"), (Bound::Unbounded, Bound::Included(int(-2))));
+        assert_eq!(range("i3 > 1.5"), (Bound::Excluded(int(1)), Bound::Unbounded));
+        assert_eq!(range("i3 >= 1"), (Bound::Included(int(1)), Bound::Unbounded));
+        assert_eq!(
+            range("i3 between 0.5 and 2"),
+            (Bound::Excluded(int(0)), Bound::Included(int(2)))
+        );
+    }
+}

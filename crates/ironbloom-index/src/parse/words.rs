@@ -1,0 +1,178 @@
+//! A condition cut into words.
+
+use super::{Comparison, ConditionError, Literal};
+
+/// One word of a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Word {
+    /// A bare word: a keyword or a column.
+    Name(String),
+    /// A name in double quotes: always a column.
+    Quoted(String),
+    Literal(Literal),
+    Comparison(Comparison),
+    Open,
+    Close,
+    Comma,
+}
+
+/// The words of a text, with one to look at before it is taken.
+pub(super) struct Words<'a> {
+    text: &'a str,
+    /// Everything before this byte has been taken.
+    at: usize,
+    /// The word at `at`, and the byte behind it.
+    peeked: Option<(Word, usize)>,
+}
+
+type Found<T> = Result<T, ConditionError>;
+
+impl<'a> Words<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: text.len() - text.trim_start().len(), peeked: None }
+    }
+
+    /// The next word, left where it is; `None` at the end.
+    pub(super) fn peek(&mut self) -> Found<Option<Word>> {
+        if self.peeked.is_none() {
+            self.peeked = self.read()?;
+        }
+        Ok(self.peeked.as_ref().map(|(word, _)| word.clone()))
+    }
+
+    pub(super) fn next(&mut self) -> Found<Option<Word>> {
+        let word = self.peek()?;
+        if let Some((_, end)) = self.peeked.take() {
+            let rest = &self.text[end..];
+            self.at = self.text.len() - rest.trim_start().len();
+        }
+        Ok(word)
+    }
+
+    /// Takes the next word if it is this one.
+    pub(super) fn take(&mut self, wanted: &Word) -> Found<bool> {
+        let found = self.peek()?.as_ref() == Some(wanted);
+        if found {
+            self.next()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes the next word if it is this keyword, in capitals or not.
+    pub(super) fn take_keyword(&mut self, keyword: &str) -> Found<bool> {
+        let found =
+            matches!(self.peek()?, Some(Word::Name(name)) if name.eq_ignore_ascii_case(keyword));
+        if found {
+            self.next()?;
+        }
+        Ok(found)
+    }
+
+    /// The error that something else should be here.
+    pub(super) fn expected(&self, expected: &'static str) -> ConditionError {
+        self.expected_at(self.at, expected)
+    }
+
+    fn expected_at(&self, at: usize, expected: &'static str) -> ConditionError {
+        ConditionError::Syntax { text: self.text.into(), at, expected }
+    }
+
+    /// The word at `at` and where it ends.
+    fn read(&self) -> Found<Option<(Word, usize)>> {
+        let rest = &self.text[self.at..];
+        let Some(first) = rest.chars().next() else { return Ok(None) };
+        let (word, length) = match first {
+            '(' => (Word::Open, 1),
+            ')' => (Word::Close, 1),
+            ',' => (Word::Comma, 1),
+            '\'' => {
+                self.quoted(rest, '\'').map(|(text, n)| (Word::Literal(Literal::Text(text)), n))?
+            }
+            '"' => self.quoted(rest, '"').map(|(name, n)| (Word::Quoted(name), n))?,
+            'x' | 'X' if rest[1..].starts_with('\'') => self.bytes(rest)?,
+            '0'..='9' | '.' | '+' | '-' => self.number(rest)?,
+            '=' | '!' | '<' | '>' => self.comparison(rest)?,
+            _ if is_name(first) => {
+                let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+                (Word::Name(rest[..length].into()), length)
+            }
+            _ => return Err(self.expected("a column, a comparison or a value")),
+        };
+        Ok(Some((word, self.at + length)))
+    }
+
+    /// What stands between quotes, in which a doubled quote is one, and the bytes of it all.
+    fn quoted(&self, rest: &str, quote: char) -> Found<(String, usize)> {
+        let mut text = String::new();
+        let mut characters = rest.char_indices().skip(1).peekable();
+        while let Some((at, character)) = characters.next() {
+            if character != quote {
+                text.push(character);
+            } else if characters.next_if(|&(_, next)| next == quote).is_some() {
+                text.push(quote);
+            } else {
+                return Ok((text, at + 1));
+            }
+        }
+        Err(self.expected_at(self.text.len(), "a closing quote"))
+    }
+
+    fn bytes(&self, rest: &str) -> Found<(Word, usize)> {
+        let (digits, length) = self.quoted(&rest[1..], '\'')?;
+        let pairs = digits.as_bytes().chunks(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+            // Not `from_str_radix` alone: it accepts a sign.
+            pair.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
+            u8::from_str_radix(pair, 16).ok()
+        });
+        match pairs.collect() {
+            Some(bytes) => Ok((Word::Literal(Literal::Bytes(bytes)), length + 1)),
+            None => Err(self.expected("pairs of hexadecimal digits")),
+        }
+    }
+
+    fn number(&self, rest: &str) -> Found<(Word, usize)> {
+        let mut length = 0;
+        let mut last = ' ';
+        for character in rest.chars() {
+            let sign = matches!(character, '+' | '-') && (length == 0 || matches!(last, 'e' | 'E'));
+            if !sign && !is_name(character) {
+                break;
+            }
+            length += character.len_utf8();
+            last = character;
+        }
+        let digits = &rest[..length];
+        let body = digits.trim_start_matches(['+', '-']);
+        // Rust's floats have the syntax we want, but also names such as inf.
+        if body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && digits.parse::<f64>().is_ok()
+        {
+            Ok((Word::Literal(Literal::Number(digits.into())), length))
+        } else {
+            Err(self.expected("a number"))
+        }
+    }
+
+    fn comparison(&self, rest: &str) -> Found<(Word, usize)> {
+        // The longer ones first: `<` is the beginning of `<=`.
+        const ALL: [(&str, Comparison); 8] = [
+            ("==", Comparison::Equal),
+            ("!=", Comparison::NotEqual),
+            ("<>", Comparison::NotEqual),
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("=", Comparison::Equal),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        match ALL.iter().find(|(sign, _)| rest.starts_with(sign)) {
+            Some((sign, comparison)) => Ok((Word::Comparison(*comparison), sign.len())),
+            None => Err(self.expected("a comparison such as `=`")),
+        }
+    }
+}
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '.' | '$')
+}

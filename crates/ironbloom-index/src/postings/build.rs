@@ -1,0 +1,168 @@
+//! From sorted cells to a chunk.
+
+use super::cells::{Bucket, Sealed, append};
+use super::elias_fano::Writer;
+use super::{Head, Nulls, Postings, put_key};
+use crate::params::Params;
+use crate::words::Words;
+
+/// Seals a column of `blocks` blocks. `room` is memory that was used before, and can be again.
+pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, room: &mut Vec<u64>) -> Postings {
+    let heavy = params.heavy(cells.len());
+    let mut lists = Lists::new(blocks, params.bucket_bits(), std::mem::take(room));
+    let mut shared = std::mem::take(&mut lists.shared);
+    shared.reserve(cells.len() as usize);
+    cells.numbers(params.bucket_bits(), blocks, heavy, &mut shared, |bucket, shared| {
+        split_bucket(bucket, heavy, &mut lists, shared);
+    });
+    lists.shared = shared;
+    let postings = lists.write_all(cells.null_blocks(), cells.len(), cells.nulls());
+    *room = lists.shared;
+    room.clear();
+    postings
+}
+
+/// A bucket with many cells: values that have more than `heavy` of them get private lists.
+fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists, shared: &mut Vec<u64>) {
+    let keys = heavy_keys(bucket, heavy);
+    let others = bucket.entries.iter().filter(|&&entry| !keys.contains(&bucket.print(entry)));
+    let first = bucket.number * u64::from(lists.blocks);
+    append(first, others.map(|entry| entry.block()), shared);
+    for &key in &keys {
+        let own = bucket.entries.iter().filter(|&&entry| bucket.print(entry) == key);
+        lists.add_private(key, own.map(|entry| entry.block()));
+    }
+}
+
+/// The fingerprints of more than `heavy` cells, ascending: at most so many as fit.
+fn heavy_keys(bucket: &Bucket<'_>, heavy: u64) -> Vec<u32> {
+    let mut prints: Vec<u32> = bucket.entries.iter().map(|&entry| bucket.print(entry)).collect();
+    prints.sort_unstable();
+    let runs = prints.chunk_by(|a, b| a == b);
+    runs.filter(|run| run.len() as u64 > heavy).map(|run| run[0]).collect()
+}
+
+/// Lists of blocks on their way into a chunk.
+pub(super) struct Lists {
+    blocks: u32,
+    bucket_bits: u32,
+    /// Entries of the buckets, as they will stand in the sequence.
+    shared: Vec<u64>,
+    /// Keys of private lists, ascending, and where each list ends.
+    keys: Vec<(u32, usize)>,
+    private: Vec<u32>,
+}
+
+impl Lists {
+    pub(super) fn new(blocks: u32, bucket_bits: u32, room: Vec<u64>) -> Self {
+        Self { blocks, bucket_bits, shared: room, keys: Vec::new(), private: Vec::new() }
+    }
+
+    /// Adds the blocks of a bucket, ascending, perhaps repeated. Buckets must come in order.
+    pub(super) fn add(&mut self, bucket: u64, blocks: impl Iterator<Item = u32>) {
+        append(bucket * u64::from(self.blocks), blocks, &mut self.shared);
+    }
+
+    /// Adds the blocks of one fingerprint, ascending, perhaps repeated. Keys must ascend.
+    pub(super) fn add_private(&mut self, key: u32, blocks: impl Iterator<Item = u32>) {
+        let mut last = None;
+        self.private.extend(blocks.filter(|&block| last.replace(block) != Some(block)));
+        self.keys.push((key, self.private.len()));
+    }
+
+    fn private_lists(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
+        self.keys.iter().zip(starts).map(|(&(key, end), start)| (key, &self.private[start..end]))
+    }
+
+    /// `null_blocks` ascend, each once.
+    pub(super) fn write_all(&self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
+        let plan = Plan::new(self, null_blocks);
+        let mut head = Head {
+            blocks: self.blocks,
+            bucket_bits: (!self.shared.is_empty()).then_some(self.bucket_bits),
+            entries: self.shared.len() as u64,
+            private: 0,
+            dense: 0,
+            nulls: plan.nulls(null_blocks),
+            cells,
+            null_cells,
+        };
+        for (_, list) in self.private_lists() {
+            if plan.is_dense(list) {
+                head.dense += 1;
+            } else {
+                head.private += 1;
+                head.entries += list.len() as u64;
+            }
+        }
+        if head.nulls == Nulls::List {
+            head.entries += null_blocks.len() as u64;
+        }
+        let mut words = Words::zeroed(head.words());
+        self.write(head, &plan, null_blocks, words.to_mut());
+        Postings::new(head, words)
+    }
+
+    fn write(&self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {
+        head.write(words);
+        let (mut sparse, mut dense) = (0, 0);
+        for (key, list) in self.private_lists() {
+            if plan.is_dense(list) {
+                put_key(&mut words[head.dense_words()], dense, key);
+                set_bits(&mut words[head.bitmap(dense)], list);
+                dense += 1;
+            } else {
+                put_key(&mut words[head.private_words()], sparse, key);
+                sparse += 1;
+            }
+        }
+        if head.nulls == Nulls::Bitmap {
+            set_bits(&mut words[head.bitmap(dense)], null_blocks);
+        }
+        let mut writer = Writer::new(head.shape(), &mut words[head.sequence()]);
+        writer.extend(self.shared.iter().copied());
+        let lists = self.private_lists().map(|(_, list)| list).filter(|list| !plan.is_dense(list));
+        let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
+        for (list, number) in lists.chain(nulls).zip(head.buckets()..) {
+            let first = number * u64::from(head.blocks);
+            writer.extend(list.iter().map(|&block| first + u64::from(block)));
+        }
+        writer.finish();
+    }
+}
+
+fn set_bits(bitmap: &mut [u64], blocks: &[u32]) {
+    for &block in blocks {
+        bitmap[(block / 64) as usize] |= 1 << (block % 64);
+    }
+}
+
+/// Which lists are better kept as bitmaps.
+struct Plan {
+    blocks: u64,
+    /// Bits of an entry in the sequence, if everything were there.
+    entry_bits: u64,
+}
+
+impl Plan {
+    fn new(lists: &Lists, null_blocks: &[u32]) -> Self {
+        let buckets = if lists.shared.is_empty() { 0 } else { 1u64 << lists.bucket_bits };
+        let entries = lists.shared.len() + lists.private.len() + null_blocks.len();
+        let all = buckets + lists.keys.len() as u64 + u64::from(!null_blocks.is_empty());
+        let shape = super::Shape::new(entries as u64, all * u64::from(lists.blocks));
+        Self { blocks: lists.blocks.into(), entry_bits: u64::from(shape.low_bits()) + 2 }
+    }
+
+    fn is_dense(&self, list: &[u32]) -> bool {
+        list.len() as u64 * self.entry_bits > self.blocks
+    }
+
+    fn nulls(&self, null_blocks: &[u32]) -> Nulls {
+        match null_blocks {
+            [] => Nulls::None,
+            list if self.is_dense(list) => Nulls::Bitmap,
+            _ => Nulls::List,
+        }
+    }
+}

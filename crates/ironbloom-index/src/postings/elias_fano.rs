@@ -1,0 +1,440 @@
+//! Elias–Fano: an ascending sequence of numbers in 2 + log2(range / count) bits each, with a door to any place of it.
+//!
+//! ```text
+//! numbers < u, n of them, l = floor(log2(u / n))         here n = 5, u = 40, l = 3
+//!
+//!   2   3  17  18  33
+//!   2   3   1   2   1     low:   the l low bits, side by side
+//!   0   0   2   2   4     high:  the rest, in unary: for each number a 1, and a 0 wherever the high part grows by one
+//!
+//!   1 1 0 0 1 1 0 0 1 0 0        the bit of number i is at (high part) + i; zero number h ends high part h
+//! ```
+//!
+//! All numbers with high part h stand behind zero number h - 1, so "where do the numbers from x on start?" is one
+//! `select0(x >> l - 1)`. The position of every 256th zero is kept: a select is one of these and a few words.
+
+use std::ops::Range;
+
+/// Zeros a sample.
+const STEP: u64 = 256;
+
+/// Where the arrays of a sequence are, in words from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// How many numbers.
+    pub(crate) len: u64,
+    /// All numbers are less than this.
+    pub(crate) universe: u64,
+    /// Low bits of a number.
+    low_bits: u32,
+}
+
+impl Shape {
+    pub(crate) fn new(len: u64, universe: u64) -> Self {
+        let low_bits = universe.checked_div(len).map_or(0, |ratio| ratio.max(1).ilog2());
+        Self { len, universe, low_bits }
+    }
+
+    /// Bits of the shared part of each number: what a list in this sequence costs beyond two bits an entry.
+    pub(crate) fn low_bits(self) -> u32 {
+        self.low_bits
+    }
+
+    fn zeros(self) -> u64 {
+        if self.len == 0 { 0 } else { (self.universe >> self.low_bits) + 1 }
+    }
+
+    /// Samples are 32 bits wide, two a word. Bits of the high part beyond 2^32 would not fit; [`Shape::fits`] says.
+    fn samples(self) -> u64 {
+        self.zeros().div_ceil(STEP)
+    }
+
+    fn high_bits(self) -> u64 {
+        self.len + self.zeros()
+    }
+
+    /// Is every position within 32 bits?
+    pub(crate) fn fits(self) -> bool {
+        self.high_bits() <= u64::from(u32::MAX)
+    }
+
+    fn sample_words(self) -> usize {
+        self.samples().div_ceil(2) as usize
+    }
+
+    fn high_words(self) -> usize {
+        self.high_bits().div_ceil(64) as usize
+    }
+
+    /// One more than needed, so that two words can be read wherever a number starts.
+    fn low_words(self) -> usize {
+        let bits = self.len * u64::from(self.low_bits);
+        if self.len == 0 { 0 } else { bits.div_ceil(64).max(1) as usize + 1 }
+    }
+
+    /// Words of the whole sequence.
+    pub(crate) fn words(self) -> usize {
+        self.sample_words() + self.high_words() + self.low_words()
+    }
+}
+
+/// Writes a sequence into zeroed words.
+pub(crate) struct Writer<'a> {
+    shape: Shape,
+    samples: &'a mut [u64],
+    high: &'a mut [u64],
+    low: &'a mut [u64],
+    pushed: u64,
+    /// Low bits that do not fill a word yet, how many, and the word they will be.
+    pending: u64,
+    filled: u32,
+    word: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// `words` are [`Shape::words`] zeros.
+    pub(crate) fn new(shape: Shape, words: &'a mut [u64]) -> Self {
+        let (samples, rest) = words.split_at_mut(shape.sample_words());
+        let (high, low) = rest.split_at_mut(shape.high_words());
+        Self { shape, samples, high, low, pushed: 0, pending: 0, filled: 0, word: 0 }
+    }
+
+    /// Appends numbers, none less than the one before. What changes is kept in registers meanwhile: the compiler cannot know
+    /// that the arrays are not `self`.
+    #[inline]
+    pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u64>) {
+        let bits = self.shape.low_bits;
+        let mask = (1 << bits) - 1;
+        let (high, low) = (&mut *self.high, &mut *self.low);
+        let (mut pushed, mut pending, mut filled, mut word) =
+            (self.pushed, self.pending, self.filled, self.word);
+        for number in numbers {
+            let position = (number >> bits) + pushed;
+            high[(position / 64) as usize] |= 1 << (position % 64);
+            pushed += 1;
+            let bottom = number & mask;
+            pending |= bottom << filled;
+            filled += bits;
+            if filled >= 64 {
+                low[word] = pending;
+                word += 1;
+                filled -= 64;
+                // What did not fit; nothing if the word ends with the number.
+                pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
+            }
+        }
+        (self.pushed, self.pending, self.filled, self.word) = (pushed, pending, filled, word);
+    }
+
+    /// Writes what is pending, and the samples.
+    ///
+    /// # Panics
+    ///
+    /// If not as many numbers were pushed as planned.
+    pub(crate) fn finish(self) {
+        assert_eq!(self.pushed, self.shape.len, "as many numbers as planned");
+        if self.filled > 0 {
+            self.low[self.word] = self.pending;
+        }
+        each_sample(self.shape, self.high, |i, position| {
+            self.samples[i / 2] |= u64::from(position) << (32 * (i % 2));
+        });
+    }
+}
+
+/// Finds zero number 0, 256, 512, …
+fn each_sample(shape: Shape, high: &[u64], mut found: impl FnMut(usize, u32)) {
+    let (mut seen, mut next) = (0, 0);
+    for (i, &word) in high.iter().enumerate() {
+        let zeros = u64::from(word.count_zeros());
+        while next < seen + zeros && next < shape.zeros() {
+            let bit = select(!word, (next - seen) as u32);
+            found((next / STEP) as usize, (64 * i) as u32 + bit);
+            next += STEP;
+        }
+        seen += zeros;
+    }
+}
+
+/// The place of one number `rank` (from 0) in a word that has more ones than that.
+#[inline]
+fn select(mut word: u64, mut rank: u32) -> u32 {
+    let mut base = 0;
+    for width in [32, 16, 8] {
+        let below = (word & ((1 << width) - 1)).count_ones();
+        if rank >= below {
+            rank -= below;
+            word >>= width;
+            base += width;
+        }
+    }
+    for _ in 0..rank {
+        word &= word - 1;
+    }
+    base + word.trailing_zeros()
+}
+
+/// A sequence to read from.
+#[derive(Clone, Copy)]
+pub(crate) struct EliasFano<'a> {
+    shape: Shape,
+    samples: &'a [u64],
+    high: &'a [u64],
+    low: &'a [u64],
+}
+
+impl<'a> EliasFano<'a> {
+    /// The words are those of a [`Writer`] of the same shape, or of a file, and then [`is_sound`](Self::is_sound) said so.
+    #[inline]
+    pub(crate) fn new(shape: Shape, words: &'a [u64]) -> Self {
+        let (samples, rest) = words.split_at(shape.sample_words());
+        let (high, low) = rest.split_at(shape.high_words());
+        Self { shape, samples, high, low }
+    }
+
+    /// Are there as many ones and zeros as there must be, and are the samples theirs? Then no read can leave the arrays.
+    pub(crate) fn is_sound(self) -> bool {
+        let ones: u64 = self.high.iter().map(|word| u64::from(word.count_ones())).sum();
+        // The last number's bit must lie before the end of the unary part, not in what fills the last word.
+        let used = self.shape.high_bits() % 64;
+        let tail = self.high.last().map_or(0, |last| if used == 0 { 0 } else { last >> used });
+        let mut samples = vec![0; self.samples.len()];
+        each_sample(self.shape, self.high, |i, position| {
+            samples[i / 2] |= u64::from(position) << (32 * (i % 2));
+        });
+        ones == self.shape.len && tail == 0 && samples == self.samples
+    }
+
+    /// The place of the last zero before number `rank`, or at it, that has a sample.
+    #[inline]
+    fn sample(&self, rank: u64) -> u64 {
+        let sample = (rank / STEP) as usize;
+        self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX)
+    }
+
+    /// What a look for this number will wait for first.
+    #[inline]
+    pub(crate) fn touch_sample(&self, number: u64) -> u64 {
+        if self.shape.len == 0 { 0 } else { self.sample(number >> self.shape.low_bits) }
+    }
+
+    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do.
+    #[inline]
+    pub(crate) fn touch_high(&self, number: u64) -> u64 {
+        let rank = number >> self.shape.low_bits;
+        let place = (self.touch_sample(number) + 2 * (rank % STEP)) / 64;
+        self.high.get(place as usize).copied().unwrap_or(0)
+    }
+
+    /// The place of zero number `rank`.
+    #[inline]
+    fn select0(&self, rank: u64) -> u64 {
+        let position = self.sample(rank);
+        let mut left = (rank % STEP) as u32;
+        let mut word = (position / 64) as usize;
+        let mut zeros = !self.high[word] & (u64::MAX << (position % 64));
+        loop {
+            let count = zeros.count_ones();
+            if left < count {
+                return 64 * word as u64 + u64::from(select(zeros, left));
+            }
+            left -= count;
+            word += 1;
+            zeros = !self.high[word];
+        }
+    }
+
+    #[inline]
+    fn low(&self, index: u64) -> u64 {
+        let bits = self.shape.low_bits;
+        let bit = index * u64::from(bits);
+        let (word, shift) = ((bit / 64) as usize, bit % 64);
+        let pair = self.low[word] >> shift | (self.low[word + 1] << 1) << (63 - shift);
+        pair & ((1 << bits) - 1)
+    }
+
+    /// The numbers in this range, in order.
+    #[inline]
+    pub(crate) fn range(self, range: Range<u64>) -> Cursor<'a> {
+        let mut cursor = Cursor {
+            sequence: self,
+            index: 0,
+            word: 0,
+            ones: 0,
+            start: range.start,
+            end: range.end,
+        };
+        if self.shape.len == 0 || range.start >= range.end.min(self.shape.universe) {
+            cursor.end = 0;
+            return cursor;
+        }
+        cursor.jump(range.start);
+        cursor
+    }
+
+    /// All numbers, in order.
+    #[cfg(test)]
+    pub(crate) fn iter(self) -> Cursor<'a> {
+        self.range(0..self.shape.universe)
+    }
+}
+
+/// A place in a sequence. Numbers come out in order, and it can leap ahead.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    sequence: EliasFano<'a>,
+    /// Numbers before the next one.
+    index: u64,
+    /// The word of the high part that is looked at, and its ones that are still to come.
+    word: usize,
+    ones: u64,
+    /// Numbers below are passed over; from `end` on there are none.
+    start: u64,
+    end: u64,
+}
+
+/// A leap costs a select, about as much as reading so many numbers.
+const LEAP: u64 = 16;
+
+impl Cursor<'_> {
+    /// Goes to the first number whose high part is that of `target`.
+    #[inline]
+    fn jump(&mut self, target: u64) {
+        let high = target >> self.sequence.shape.low_bits;
+        let position = if high == 0 { 0 } else { self.sequence.select0(high - 1) + 1 };
+        self.index = position - high;
+        self.word = (position / 64) as usize;
+        // Behind the last zero there is nothing, perhaps not even a word.
+        let word = self.sequence.high.get(self.word).copied().unwrap_or(0);
+        self.ones = word & (u64::MAX << (position % 64));
+    }
+
+    /// Leaps over all numbers less than `target`, if it is ahead.
+    #[inline]
+    pub(crate) fn seek(&mut self, target: u64) {
+        if target <= self.start {
+            return;
+        }
+        self.start = target;
+        let here = (64 * self.word as u64).saturating_sub(self.index);
+        let ahead = (target >> self.sequence.shape.low_bits).saturating_sub(here);
+        if target < self.end.min(self.sequence.shape.universe) && ahead > LEAP {
+            let before = (self.index, self.word, self.ones);
+            self.jump(target);
+            // `here` is where the word starts, so the leap may have gone back within it.
+            if self.index < before.0 {
+                (self.index, self.word, self.ones) = before;
+            }
+        }
+    }
+}
+
+impl Iterator for Cursor<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.end == 0 {
+            return None;
+        }
+        loop {
+            while self.ones == 0 {
+                self.word += 1;
+                match self.sequence.high.get(self.word) {
+                    Some(&ones) => self.ones = ones,
+                    None => {
+                        self.end = 0;
+                        return None;
+                    }
+                }
+            }
+            let position = 64 * self.word as u64 + u64::from(self.ones.trailing_zeros());
+            let bits = self.sequence.shape.low_bits;
+            let number = (position - self.index) << bits | self.sequence.low(self.index);
+            if number >= self.end {
+                self.end = 0;
+                return None;
+            }
+            self.ones &= self.ones - 1;
+            self.index += 1;
+            if number >= self.start {
+                return Some(number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encode(numbers: &[u64], universe: u64) -> (Shape, Vec<u64>) {
+        let shape = Shape::new(numbers.len() as u64, universe);
+        let mut words = vec![0; shape.words()];
+        let mut writer = Writer::new(shape, &mut words);
+        writer.extend(numbers.iter().copied());
+        writer.finish();
+        (shape, words)
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_reads_what_was_written_there(
+            mut numbers in prop::collection::vec(0u64..5_000, 0..600),
+            universe in prop_oneof![Just(5_000u64), Just(1 << 20), Just(1 << 45)],
+            (low, high) in (0u64..6_000, 0u64..6_000),
+            stretch in any::<bool>(),
+        ) {
+            let factor = if stretch { universe / 5_000 } else { 1 };
+            numbers.iter_mut().for_each(|number| *number *= factor);
+            numbers.sort_unstable();
+            let (shape, words) = encode(&numbers, universe);
+            let sequence = EliasFano::new(shape, &words);
+            prop_assert!(sequence.is_sound());
+            prop_assert_eq!(sequence.iter().collect::<Vec<_>>(), numbers.clone());
+            let range = low * factor..high * factor;
+            let expected: Vec<u64> =
+                numbers.iter().copied().filter(|number| range.contains(number)).collect();
+            prop_assert_eq!(sequence.range(range).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn seeking_finds_the_next_number_not_less(
+            mut numbers in prop::collection::vec(0u64..100_000, 1..600),
+            mut targets in prop::collection::vec(0u64..100_000, 1..20),
+        ) {
+            numbers.sort_unstable();
+            targets.sort_unstable();
+            let (shape, words) = encode(&numbers, 100_000);
+            let mut cursor = EliasFano::new(shape, &words).iter();
+            let mut rest = &numbers[..];
+            for target in targets {
+                cursor.seek(target);
+                rest = &rest[rest.partition_point(|&number| number < target)..];
+                prop_assert_eq!(cursor.next(), rest.first().copied());
+                rest = rest.get(1..).unwrap_or(&[]);
+            }
+        }
+    }
+
+    #[test]
+    fn ten_bits_apart_a_number_takes_twelve_and_an_eighth() {
+        let numbers: Vec<u64> = (0..100_000u64).map(|i| i * 1024 + i % 1024).collect();
+        let (shape, words) = encode(&numbers, 100_000 * 1024);
+        let bits = 64.0 * words.len() as f64 / numbers.len() as f64;
+        assert_eq!(shape.low_bits(), 10);
+        assert!((12.12..12.14).contains(&bits), "{bits}");
+    }
+
+    #[test]
+    fn a_wrong_bit_in_the_high_part_or_the_samples_is_seen() {
+        let numbers: Vec<u64> = (0..1000u64).map(|i| i * 37).collect();
+        let (shape, words) = encode(&numbers, 37_000);
+        for bit in 0..64 * (shape.sample_words() + shape.high_words()) {
+            let mut damaged = words.clone();
+            damaged[bit / 64] ^= 1 << (bit % 64);
+            assert!(!EliasFano::new(shape, &damaged).is_sound(), "bit {bit}");
+        }
+    }
+}

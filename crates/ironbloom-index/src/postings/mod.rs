@@ -1,0 +1,453 @@
+//! Sealed postings: for one column of a segment, which blocks hold a value?
+//!
+//! ```text
+//! fingerprint ──► dense keys?    ──► bitmap over the blocks          values in a large part of all blocks
+//!             ──► private keys?  ──► list H + rank of the key        values too frequent to share a bucket
+//!             ──► bucket         ──► list (high bits)                everything else, several values a list
+//!
+//! one Elias–Fano sequence:   list 0 │ list 1 │ … │ list H-1 │ private lists │ nulls      x = list · blocks + block
+//! ```
+//!
+//! No keys are stored for the buckets and no directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by one
+//! select (structures §14.4). Where all values are frequent, there are no buckets (H = 0), all lists are private and the
+//! answer is exact. Nulls have a list of their own, so that they are in nobody's way.
+//!
+//! The words of a chunk, in memory and in the file:
+//!
+//! ```text
+//!  0  1 (this layout)      5  dense keys                 16  private keys, ascending, two a word
+//!  1  blocks               6  nulls: 0 none, 1 list,      …  dense keys, the same
+//!  2  bucket bits, 0 none     2 bitmap                    …  bitmaps of the dense keys, then of the nulls
+//!  3  numbers in the       7  cells that are not null     …  Elias–Fano: samples, high part, low parts
+//!     sequence             8  nulls
+//!  4  private keys         9..16 zero
+//! ```
+
+mod build;
+pub(crate) mod cells;
+mod elias_fano;
+mod merge;
+
+pub(crate) use build::build;
+pub(crate) use merge::{Part, merge};
+
+use std::ops::Range;
+
+use self::elias_fano::{Cursor, EliasFano, Shape};
+use crate::words::Words;
+
+const LAYOUT: u64 = 1;
+const HEADER_WORDS: usize = 16;
+
+/// How the nulls of a column are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    None,
+    List,
+    Bitmap,
+}
+
+/// The numbers at the head of a chunk, from which the place of everything follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    blocks: u32,
+    /// Bits of the number of a bucket; `None` if all values have private lists.
+    bucket_bits: Option<u32>,
+    entries: u64,
+    private: usize,
+    dense: usize,
+    nulls: Nulls,
+    cells: u64,
+    null_cells: u64,
+}
+
+impl Head {
+    fn buckets(&self) -> u64 {
+        self.bucket_bits.map_or(0, |bits| 1 << bits)
+    }
+
+    fn shape(&self) -> Shape {
+        let lists = self.buckets() + self.private as u64 + u64::from(self.nulls == Nulls::List);
+        Shape::new(self.entries, lists * u64::from(self.blocks))
+    }
+
+    fn bitmap_words(&self) -> usize {
+        self.blocks.div_ceil(64) as usize
+    }
+
+    fn private_words(&self) -> Range<usize> {
+        HEADER_WORDS..HEADER_WORDS + self.private.div_ceil(2)
+    }
+
+    fn dense_words(&self) -> Range<usize> {
+        let start = self.private_words().end;
+        start..start + self.dense.div_ceil(2)
+    }
+
+    /// Bitmap number i; that of the nulls stands behind those of the dense keys.
+    fn bitmap(&self, i: usize) -> Range<usize> {
+        let start = self.dense_words().end + i * self.bitmap_words();
+        start..start + self.bitmap_words()
+    }
+
+    fn sequence(&self) -> Range<usize> {
+        let bitmaps = self.dense + usize::from(self.nulls == Nulls::Bitmap);
+        let start = self.bitmap(bitmaps).start;
+        start..start + self.shape().words()
+    }
+
+    /// Words of the whole chunk.
+    fn words(&self) -> usize {
+        self.sequence().end
+    }
+
+    fn write(&self, words: &mut [u64]) {
+        words[0] = LAYOUT;
+        words[1] = self.blocks.into();
+        words[2] = self.bucket_bits.unwrap_or(0).into();
+        words[3] = self.entries;
+        words[4] = self.private as u64;
+        words[5] = self.dense as u64;
+        words[6] = match self.nulls {
+            Nulls::None => 0,
+            Nulls::List => 1,
+            Nulls::Bitmap => 2,
+        };
+        words[7] = self.cells;
+        words[8] = self.null_cells;
+    }
+
+    /// `None` if no chunk has such a head.
+    fn read(words: &[u64]) -> Option<Self> {
+        let head = words.get(..HEADER_WORDS)?;
+        // Nothing that stands in a chunk is longer than it, so sums of these cannot overflow.
+        let most = (words.len() as u64).saturating_mul(64);
+        let within = |value: u64| (value <= most).then_some(value as usize);
+        if head[0] != LAYOUT || head[9..].iter().any(|&word| word != 0) {
+            return None;
+        }
+        let bucket_bits = match head[2] {
+            0 => None,
+            bits @ 9..=30 => Some(bits as u32),
+            _ => return None,
+        };
+        let head = Self {
+            blocks: u32::try_from(head[1]).ok()?,
+            bucket_bits,
+            entries: within(head[3])? as u64,
+            private: within(head[4])?,
+            dense: within(head[5])?,
+            nulls: match head[6] {
+                0 => Nulls::None,
+                1 => Nulls::List,
+                2 => Nulls::Bitmap,
+                _ => return None,
+            },
+            cells: head[7],
+            null_cells: head[8],
+        };
+        // The products that follow from the head stay within 128 bits; compare them there before using them here.
+        let lists = u128::from(head.buckets()) + head.private as u128 + 1;
+        let bitmaps = (head.dense as u128 + 1) * head.bitmap_words() as u128;
+        if lists * u128::from(head.blocks) >= 1 << 62 || bitmaps >= 1 << 58 {
+            return None;
+        }
+        head.shape().fits().then_some(head)
+    }
+}
+
+/// Key number i of an array of 32-bit keys, two a word.
+#[inline]
+fn key(words: &[u64], i: usize) -> u32 {
+    (words[i / 2] >> (32 * (i % 2))) as u32
+}
+
+fn put_key(words: &mut [u64], i: usize, key: u32) {
+    words[i / 2] |= u64::from(key) << (32 * (i % 2));
+}
+
+/// The place of a key among `len` ascending ones. Fingerprints are spread evenly, so the place can nearly be computed: the
+/// search starts there and widens.
+#[inline]
+fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
+    if len == 0 {
+        return None;
+    }
+    let guess = ((u64::from(wanted) * len as u64) >> 32) as usize;
+    let (mut low, mut high, mut step) = (guess, guess + 1, 8);
+    while low > 0 && key(words, low) > wanted {
+        low = low.saturating_sub(step);
+        step *= 2;
+    }
+    step = 8;
+    while high < len && key(words, high) <= wanted {
+        high += step;
+        step *= 2;
+    }
+    high = high.min(len);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if key(words, middle) <= wanted { low = middle } else { high = middle }
+    }
+    (key(words, low) == wanted).then_some(low)
+}
+
+/// The postings of one column in one segment.
+#[derive(Debug)]
+pub(crate) struct Postings {
+    head: Head,
+    /// What follows from the head, computed once: it takes divisions.
+    shape: Shape,
+    sequence: Range<usize>,
+    words: Words,
+}
+
+/// The blocks of one value, not read yet.
+pub(crate) enum List<'a> {
+    /// None at all.
+    Empty,
+    /// One bit a block.
+    Bitmap(&'a [u64]),
+    /// A range of the sequence.
+    Run(Run<'a>),
+    /// These, ascending, each once.
+    Blocks(Vec<u32>),
+}
+
+/// A list in the sequence: blocks ascending, each once.
+pub(crate) struct Run<'a> {
+    cursor: Cursor<'a>,
+    first: u64,
+    /// How many blocks it will about be.
+    pub(crate) estimate: u64,
+}
+
+impl Run<'_> {
+    /// Leaps over the blocks below this one.
+    #[inline]
+    pub(crate) fn seek(&mut self, block: u32) {
+        self.cursor.seek(self.first + u64::from(block));
+    }
+}
+
+impl Iterator for Run<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        self.cursor.next().map(|number| (number - self.first) as u32)
+    }
+}
+
+impl Postings {
+    fn new(head: Head, words: Words) -> Self {
+        Self { head, shape: head.shape(), sequence: head.sequence(), words }
+    }
+
+    /// The chunk in these words of a file, whose checksum was right. `None` if it is not one that was written by us.
+    pub(crate) fn from_words(words: Words, blocks: u32) -> Option<Self> {
+        let head = Head::read(&words)?;
+        if head.blocks != blocks || head.words() != words.len() {
+            return None;
+        }
+        let postings = Self::new(head, words);
+        postings.is_sound().then_some(postings)
+    }
+
+    /// What lookups rely on: keys ascend, bitmaps name no block that is not there, and the sequence can be walked.
+    fn is_sound(&self) -> bool {
+        let ascend = |keys: &[u64], len: usize| (1..len).all(|i| key(keys, i - 1) < key(keys, i));
+        let bitmaps = &self.words[self.head.bitmap(0).start..self.head.sequence().start];
+        let used = self.head.blocks % 64;
+        let beyond = |bitmap: &[u64]| used != 0 && bitmap[bitmap.len() - 1] >> used != 0;
+        ascend(&self.words[self.head.private_words()], self.head.private)
+            && ascend(&self.words[self.head.dense_words()], self.head.dense)
+            && !bitmaps.chunks(self.head.bitmap_words().max(1)).any(beyond)
+            && self.sequence().is_sound()
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Cells that are not null, and cells that are.
+    pub(crate) fn cells(&self) -> (u64, u64) {
+        (self.head.cells, self.head.null_cells)
+    }
+
+    /// Is every value told from every other (of another fingerprint)?
+    pub(crate) fn is_exact(&self) -> bool {
+        self.head.bucket_bits.is_none()
+    }
+
+    #[inline]
+    fn sequence(&self) -> EliasFano<'_> {
+        EliasFano::new(self.shape, &self.words[self.sequence.clone()])
+    }
+
+    /// List number `list` of the sequence.
+    #[inline]
+    fn run(&self, list: u64, estimate: u64) -> List<'_> {
+        let blocks = u64::from(self.head.blocks);
+        let first = list * blocks;
+        List::Run(Run { cursor: self.sequence().range(first..first + blocks), first, estimate })
+    }
+
+    /// The blocks that may hold a value of this fingerprint; no other block does.
+    #[inline]
+    pub(crate) fn list(&self, print: u32) -> List<'_> {
+        self.private_list(print).unwrap_or_else(|| self.bucket(print))
+    }
+
+    /// The list of this fingerprint alone, if it has one.
+    #[inline]
+    fn private_list(&self, print: u32) -> Option<List<'_>> {
+        let head = &self.head;
+        if let Some(i) = find_key(&self.words[head.dense_words()], head.dense, print) {
+            return Some(List::Bitmap(&self.words[head.bitmap(i)]));
+        }
+        let rank = find_key(&self.words[head.private_words()], head.private, print)?;
+        // How long it is would take two selects to say; it is longer than a bucket's, and sparser than a bitmap.
+        let estimate = u64::from(head.blocks) / 16;
+        Some(self.run(head.buckets() + rank as u64, estimate))
+    }
+
+    #[inline]
+    fn bucket(&self, print: u32) -> List<'_> {
+        match self.head.bucket_bits {
+            Some(bits) => self.run(u64::from(print) >> (32 - bits), self.head.entries >> bits),
+            None => List::Empty,
+        }
+    }
+
+    /// Reads what a lookup in the buckets will wait for first; with [`touch_high`](Self::touch_high), what it will wait for
+    /// next. The results mean nothing.
+    #[inline]
+    pub(crate) fn touch_sample(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_sample(number))
+    }
+
+    #[inline]
+    pub(crate) fn touch_high(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_high(number))
+    }
+
+    #[inline]
+    fn bucket_start(&self, print: u32) -> Option<u64> {
+        let bits = self.head.bucket_bits?;
+        Some((u64::from(print) >> (32 - bits)) * u64::from(self.head.blocks))
+    }
+
+    /// The blocks that hold nulls.
+    pub(crate) fn nulls(&self) -> List<'_> {
+        match self.head.nulls {
+            Nulls::None => List::Empty,
+            Nulls::Bitmap => List::Bitmap(&self.words[self.head.bitmap(self.head.dense)]),
+            Nulls::List => {
+                let list = self.head.buckets() + self.head.private as u64;
+                self.run(list, u64::from(self.head.blocks) / 16)
+            }
+        }
+    }
+
+    /// All fingerprints with lists of their own, ascending.
+    fn private_keys(&self) -> Vec<u32> {
+        let keys = |words: Range<usize>, len: usize| {
+            let words = &self.words[words];
+            (0..len).map(move |i| key(words, i))
+        };
+        let mut all: Vec<u32> = keys(self.head.private_words(), self.head.private)
+            .chain(keys(self.head.dense_words(), self.head.dense))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cells::Cells;
+    use super::*;
+    use crate::params::Params;
+    use proptest::prelude::*;
+
+    const BLOCK_ROWS: u32 = 16;
+
+    fn postings(prints: &[u32], selectivity: u32) -> Postings {
+        let mut cells = Cells::new(BLOCK_ROWS.trailing_zeros());
+        cells.push_with(|out| {
+            out.extend_from_slice(prints);
+            true
+        });
+        let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
+        let params = Params::new(BLOCK_ROWS, selectivity).unwrap();
+        build(&cells.seal(), blocks, params, &mut Vec::new())
+    }
+
+    fn blocks(list: List<'_>) -> Vec<u32> {
+        match crate::blocks::Blocks::from_list(list) {
+            crate::blocks::Blocks::Some(blocks) => blocks,
+            crate::blocks::Blocks::All => unreachable!("a list names its blocks"),
+        }
+    }
+
+    /// Fingerprints of which some are frequent, some null, some in one bucket with others.
+    fn prints() -> impl Strategy<Value = Vec<u32>> {
+        let print = prop_oneof![
+            2 => Just(0u32),
+            3 => Just(0x8000_0001),
+            3 => 0x8000_0000u32..0x8000_0010,
+            4 => any::<u32>(),
+        ];
+        prop::collection::vec(print, 0..3000)
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_names_every_block_of_its_value(prints in prints(), selectivity in 1u32..=20) {
+            let postings = postings(&prints, selectivity);
+            for (row, &print) in prints.iter().enumerate() {
+                let list = if print == 0 { postings.nulls() } else { postings.list(print) };
+                let blocks = blocks(list);
+                prop_assert!(blocks.contains(&(row as u32 / BLOCK_ROWS)));
+                prop_assert!(blocks.is_sorted_by(|a, b| a < b));
+            }
+            let nulls: Vec<u32> = (0..).zip(prints.chunks(BLOCK_ROWS as usize))
+                .filter(|(_, block)| block.contains(&0)).map(|(block, _)| block).collect();
+            prop_assert_eq!(blocks(postings.nulls()), nulls);
+        }
+
+        /// A forger can make the checksums right. What he gets is an error or an answer, and no panic.
+        #[test]
+        fn forged_words_never_panic(
+            prints in prints(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), any::<bool>()), 1..4),
+        ) {
+            let whole = postings(&prints, 4);
+            let mut words = whole.words().to_vec();
+            for (at, change, in_head) in changes {
+                let len = if in_head { HEADER_WORDS } else { words.len() };
+                words[at.index(len)] ^= if change & 1 == 0 { 1 << (change >> 58) } else { change };
+            }
+            if let Some(forged) = Postings::from_words(Words::Heap(words), whole.head.blocks) {
+                let asked = prints.iter().copied().chain([0, 1, u32::MAX, 1 << 31]);
+                for print in asked.take(200) {
+                    let named = blocks(forged.list(print));
+                    prop_assert!(named.iter().all(|&block| block < forged.head.blocks));
+                }
+                prop_assert!(blocks(forged.nulls()).iter().all(|&block| block < forged.head.blocks));
+            }
+        }
+    }
+
+    #[test]
+    fn few_values_are_exact_and_absent_ones_are_nowhere() {
+        let prints: Vec<u32> = (0..10_000u32).map(|row| 1000 + row % 20).collect();
+        let postings = postings(&prints, 10);
+        assert!(postings.is_exact());
+        assert!(blocks(postings.list(999)).is_empty());
+        let expected: Vec<u32> =
+            (0..625).filter(|b| (16 * b..16 * b + 16).any(|row| row % 20 == 3)).collect();
+        assert_eq!(blocks(postings.list(1003)), expected);
+    }
+}

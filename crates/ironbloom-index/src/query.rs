@@ -1,0 +1,163 @@
+//! From a predicate to blocks.
+//!
+//! A predicate becomes a plan of fingerprints once, and the plan is asked of each segment. What the index cannot tell (a
+//! negation, a range) is "any block": under an AND the other columns still narrow it, and no row is lost.
+
+use crate::blocks::{Blocks, estimate};
+use crate::encode::{fingerprint, hash_value};
+use crate::error::Error;
+use crate::postings::List;
+use crate::predicate::Predicate;
+use crate::schema::{Column, Kind};
+use crate::segment::Reader;
+use crate::value::Value;
+
+/// What to ask of a segment.
+#[derive(Debug)]
+pub(crate) enum Plan {
+    Any,
+    Nothing,
+    Is(usize, u32),
+    In(usize, Vec<u32>),
+    Null(usize),
+    And(Vec<Plan>),
+    Or(Vec<Plan>),
+}
+
+impl Plan {
+    pub(crate) fn new(predicate: &Predicate, columns: &[Column]) -> Result<Self, Error> {
+        let all = |predicates: &[Predicate]| -> Result<Vec<Self>, Error> {
+            predicates.iter().map(|predicate| Self::new(predicate, columns)).collect()
+        };
+        Ok(match predicate {
+            Predicate::Eq(column, value) => {
+                let column = find(columns, column)?;
+                match print_of(&columns[column], value)? {
+                    Some(print) => Self::Is(column, print),
+                    None => Self::Nothing,
+                }
+            }
+            Predicate::In(column, values) => {
+                let column = find(columns, column)?;
+                let prints: Result<Vec<_>, _> =
+                    values.iter().map(|value| print_of(&columns[column], value)).collect();
+                let mut prints: Vec<u32> = prints?.into_iter().flatten().collect();
+                prints.sort_unstable();
+                prints.dedup();
+                Self::In(column, prints)
+            }
+            Predicate::IsNull(column) => Self::Null(find(columns, column)?),
+            Predicate::Range { column, .. } => {
+                find(columns, column)?;
+                Self::Any
+            }
+            Predicate::And(parts) => Self::And(all(parts)?),
+            Predicate::Or(parts) => Self::Or(all(parts)?),
+            Predicate::Not(part) => {
+                Self::new(part, columns)?;
+                Self::Any
+            }
+        })
+    }
+
+    /// The blocks of a segment where this may hold. `reader` gives the chunk of a column.
+    pub(crate) fn blocks<'a>(
+        &self,
+        blocks: u32,
+        reader: &impl Fn(usize) -> Result<Reader<'a>, Error>,
+    ) -> Result<Blocks, Error> {
+        if let Some(list) = self.list(reader)? {
+            return Ok(Blocks::from_list(list));
+        }
+        match self {
+            Self::And(parts) => and(parts, blocks, reader),
+            Self::Or(parts) => {
+                let sets: Result<Vec<_>, _> =
+                    parts.iter().map(|part| part.blocks(blocks, reader)).collect();
+                Ok(Blocks::any_of(sets?))
+            }
+            Self::In(column, prints) => {
+                let reader = reader(*column)?;
+                Ok(Blocks::any_of(
+                    prints.iter().map(|&print| Blocks::from_list(reader.list(print))),
+                ))
+            }
+            _ => Ok(Blocks::All),
+        }
+    }
+
+    /// The list that answers this alone, if there is one.
+    fn list<'a>(
+        &self,
+        reader: &impl Fn(usize) -> Result<Reader<'a>, Error>,
+    ) -> Result<Option<List<'a>>, Error> {
+        Ok(Some(match self {
+            Self::Nothing => List::Empty,
+            Self::Is(column, print) => reader(*column)?.list(*print),
+            Self::Null(column) => reader(*column)?.nulls(),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Starts from the shortest list, reads the others only as far as what is left needs, and stops when nothing is.
+fn and<'a>(
+    parts: &[Plan],
+    blocks: u32,
+    reader: &impl Fn(usize) -> Result<Reader<'a>, Error>,
+) -> Result<Blocks, Error> {
+    fetch(parts, reader);
+    let mut lists = Vec::with_capacity(parts.len());
+    for part in parts {
+        lists.extend(part.list(reader)?);
+    }
+    lists.sort_by_key(|list| estimate(list, blocks));
+    let mut left = Blocks::All;
+    for list in lists {
+        left = left.and_list(list);
+        if left.is_empty() {
+            return Ok(left);
+        }
+    }
+    for part in parts {
+        if !matches!(part, Plan::Nothing | Plan::Is(..) | Plan::Null(_)) && !left.is_empty() {
+            left = left.and(part.blocks(blocks, reader)?);
+        }
+    }
+    Ok(left)
+}
+
+/// A lookup waits for memory several times, one after the other. Those of several columns wait together if each is asked for
+/// before any is used.
+fn fetch<'a>(parts: &[Plan], reader: &impl Fn(usize) -> Result<Reader<'a>, Error>) {
+    for stage in 0..2 {
+        let mut read = 0;
+        for part in parts {
+            if let Plan::Is(column, print) = part
+                && let Ok(reader) = reader(*column)
+            {
+                read ^= reader.touch(*print, stage);
+            }
+        }
+        std::hint::black_box(read);
+    }
+}
+
+fn find(columns: &[Column], name: &str) -> Result<usize, Error> {
+    columns.iter().position(|column| column.name == name).ok_or_else(|| Error::NoColumn {
+        column: name.to_owned(),
+        known: columns.iter().map(|column| column.name.clone()).collect(),
+    })
+}
+
+/// The fingerprint of a value, which must be of the column's kind; `None` for null, which nothing equals.
+fn print_of(column: &Column, value: &Value) -> Result<Option<u32>, Error> {
+    match Kind::of_value(value) {
+        Some(kind) if kind != column.kind => Err(Error::Kind {
+            column: column.name.clone(),
+            expected: column.kind,
+            found: kind.to_string(),
+        }),
+        _ => Ok(hash_value(value).map(fingerprint)),
+    }
+}

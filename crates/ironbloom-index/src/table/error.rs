@@ -1,0 +1,137 @@
+//! What can be wrong with a table. Every error names the file.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A table that cannot be read, or not as it was asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The file cannot be opened or read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file is neither Parquet nor CSV.
+    NotATable {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// The bytes of a Parquet file make no sense.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// A line of a CSV file makes no sense.
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What was found.
+        what: String,
+    },
+    /// The file is not the one that was indexed.
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// How it differs.
+        what: String,
+    },
+    /// The notes that an index keeps of this file do not fit it.
+    Notes {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with them.
+        what: &'static str,
+    },
+    /// There is no such column.
+    UnknownColumn {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        column: String,
+        /// Columns with a similar name.
+        near: Vec<String>,
+    },
+    /// Several columns have this name.
+    AmbiguousColumn {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        column: String,
+    },
+    /// A condition does not fit the table.
+    Condition {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: crate::evaluate::EvaluateError,
+    },
+}
+
+impl TableError {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        Self::Io { path: path.into(), error }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl fmt::Display) -> Self {
+        Self::Damaged { path: path.into(), what: what.to_string() }
+    }
+
+    pub(crate) fn changed(path: &Path, what: impl Into<String>) -> Self {
+        Self::Changed { path: path.into(), what: what.into() }
+    }
+
+    pub(crate) fn notes(path: &Path, what: &'static str) -> Self {
+        Self::Notes { path: path.into(), what }
+    }
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::NotATable { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Damaged { path, what } => write!(f, "{}: damaged: {what}", path.display()),
+            Self::Line { path, line, what } => {
+                write!(f, "{}: line {line}: {what}", path.display())
+            }
+            Self::Changed { path, what } => {
+                write!(f, "rebuild: {} changed since it was indexed: {what}", path.display())
+            }
+            Self::Notes { path, what } => {
+                write!(f, "the index is damaged in its notes on {}: {what}", path.display())
+            }
+            Self::UnknownColumn { path, column, near } => {
+                write!(f, "{}: no column {column}", path.display())?;
+                write_near(f, near)
+            }
+            Self::AmbiguousColumn { path, column } => {
+                write!(f, "{}: several columns are called {column}", path.display())
+            }
+            Self::Condition { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TableError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// "; did you mean a or b?", or nothing.
+pub(crate) fn write_near(f: &mut fmt::Formatter<'_>, near: &[String]) -> fmt::Result {
+    if near.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", near.join(" or ")) }
+}

@@ -1,0 +1,369 @@
+//! A table in a file, of which any rows and columns can be read without reading the rest.
+//!
+//! ```text
+//!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache
+//!  Table ────┤
+//!            └── csv       rows → stride of lines
+//! ```
+//!
+//! A table is opened once and then answers many queries: its footer is read once, its bytes are mapped. What building an index
+//! learned about where things are (`notes`) is kept in the index and given back when the table is opened again.
+//!
+//! **A changed table is noticed** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its beginning,
+//! its end and samples between), compared when it is opened; its length and time of change, compared for each query while it
+//! is open; and a checksum of each page or stride of an indexed column, compared when it is read. What is not noticed is
+//! a change inside a part that is not read, by somebody who keeps length and footer: rows that such a change would
+//! add to the answer are not found.
+
+mod csv;
+mod error;
+mod mapping;
+mod notes;
+mod page_cache;
+mod page_header;
+mod page_map;
+mod page_reader;
+mod parquet;
+mod part;
+mod snappy;
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+pub use error::TableError;
+pub(crate) use error::write_near;
+
+use self::csv::CsvTable;
+use self::parquet::ParquetTable;
+
+/// What tells a table from a changed one when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Bytes of the file.
+    pub length: u64,
+    /// Parquet: a hash of the footer. CSV: a hash of the beginning, the end and samples between.
+    pub fingerprint: u64,
+}
+
+/// What reading has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reads {
+    /// Pages of Parquet that were decompressed, or strides of CSV that were parsed.
+    pub pages: u64,
+    /// Pages that had been decompressed before and were still there.
+    pub cached_pages: u64,
+    /// Bytes of the file that were read for this.
+    pub bytes: u64,
+}
+
+impl Reads {
+    /// Adds what another reading cost.
+    pub fn add(&mut self, more: Self) {
+        self.pages += more.pages;
+        self.cached_pages += more.cached_pages;
+        self.bytes += more.bytes;
+    }
+}
+
+/// An open table. See the module header.
+pub struct Table {
+    path: PathBuf,
+    /// Kept to see whether it changes while it is open.
+    file: File,
+    opened: Stamp,
+    identity: Identity,
+    format: Format,
+}
+
+enum Format {
+    Parquet(ParquetTable),
+    Csv(CsvTable),
+}
+
+/// What the system says of a file that changes with its content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { length: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl Table {
+    /// Opens a Parquet or CSV file, to index it.
+    ///
+    /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the end of the name. The first line of CSV names the
+    /// columns; their types are inferred from all lines, which are read once for it.
+    ///
+    /// The file must not be shortened in place while the table is open: it is memory-mapped. Replacing it by renaming
+    /// another file to its name is safe.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if it cannot be opened, is neither, has no columns or is damaged.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TableError> {
+        Self::open_as(path.into(), None)
+    }
+
+    /// Opens a table that has been indexed, with its identity and the notes that building kept of it.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Changed`] if it is another one, [`TableError::Notes`] if the notes do not fit, and as
+    /// [`open`](Self::open).
+    pub fn open_known(
+        path: impl Into<PathBuf>,
+        identity: Identity,
+        notes: &[u8],
+    ) -> Result<Self, TableError> {
+        Self::open_as(path.into(), Some((identity, notes)))
+    }
+
+    fn open_as(path: PathBuf, known: Option<(Identity, &[u8])>) -> Result<Self, TableError> {
+        let named = |error| TableError::io(&path, error);
+        let file = File::open(&path).map_err(named)?;
+        let metadata = file.metadata().map_err(named)?;
+        if metadata.is_dir() {
+            return Err(named(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if !metadata.is_file() {
+            let why = "is no regular file, and a table is read in pieces";
+            return Err(TableError::NotATable { path, why });
+        }
+        let opened = Stamp::of(&metadata);
+        let bytes = mapping::map(&file).map_err(named)?;
+        let delimiter = delimiter(&path, &bytes)?;
+        let fingerprint = match delimiter {
+            None => parquet::fingerprint(&bytes),
+            Some(_) => csv::fingerprint(&bytes),
+        };
+        let identity = Identity { length: bytes.len() as u64, fingerprint };
+        if let Some((known, _)) = known {
+            compare(&path, known, identity)?;
+        }
+        let notes = known.map(|(_, notes)| notes);
+        let format = match delimiter {
+            None => Format::Parquet(ParquetTable::open(&path, bytes, notes)?),
+            Some(delimiter) => Format::Csv(CsvTable::open(&path, bytes, delimiter, notes)?),
+        };
+        let table = Self { path, file, opened, identity, format };
+        if table.schema().fields().is_empty() {
+            return Err(TableError::NotATable { path: table.path, why: "has no columns" });
+        }
+        Ok(table)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names and types of the columns.
+    pub fn schema(&self) -> &SchemaRef {
+        match &self.format {
+            Format::Parquet(table) => table.schema(),
+            Format::Csv(table) => table.schema(),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        match &self.format {
+            Format::Parquet(table) => table.rows(),
+            Format::Csv(table) => table.rows(),
+        }
+    }
+
+    /// What to compare when it is opened again.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The number of a column in the schema.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::UnknownColumn`] if there is none of this name, [`TableError::AmbiguousColumn`] if there are several.
+    pub fn column(&self, name: &str) -> Result<usize, TableError> {
+        let fields = self.schema().fields();
+        let mut found = (0..fields.len()).filter(|&column| fields[column].name() == name);
+        let (path, column) = (self.path.clone(), name.to_owned());
+        match (found.next(), found.next()) {
+            (Some(column), None) => Ok(column),
+            (Some(_), Some(_)) => Err(TableError::AmbiguousColumn { path, column }),
+            (None, _) => {
+                let near = crate::parse::near(name, fields.iter().map(|field| field.name()));
+                Err(TableError::UnknownColumn { path, column, near })
+            }
+        }
+    }
+
+    /// What the index should keep, to be given to [`open_known`](Self::open_known): where pages or lines begin, the types
+    /// that were inferred, and checksums of the indexed columns (which reads all of them).
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Damaged`] if the headers of the pages make no sense.
+    pub fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
+        match &self.format {
+            Format::Parquet(table) => table.notes(&self.path, indexed),
+            Format::Csv(table) => Ok(table.notes()),
+        }
+    }
+
+    /// All rows of these columns, in order, in batches of up to `batch_rows`. The columns are in the order given.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if the file is damaged, here or from the iterator, which then ends.
+    ///
+    /// # Panics
+    ///
+    /// If a column is not in the schema, or `batch_rows` is 0.
+    pub fn scan(&self, columns: &[usize], batch_rows: usize) -> Result<Scan<'_>, TableError> {
+        self.scan_from(0, columns, batch_rows)
+    }
+
+    /// As [`scan`](Self::scan), from a row on.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    ///
+    /// # Panics
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn scan_from(
+        &self,
+        first_row: u64,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Result<Scan<'_>, TableError> {
+        assert!(batch_rows > 0, "batches need rows");
+        self.assert_columns(columns);
+        match &self.format {
+            Format::Parquet(table) => table.scan(&self.path, first_row, columns, batch_rows),
+            Format::Csv(table) => table.scan(&self.path, first_row, columns, batch_rows),
+        }
+    }
+
+    /// The rows that this table had when these notes were made, if since then rows were only added at its end, as happens to
+    /// CSV: they are indexed already, and an index goes on with [`scan_from`](Self::scan_from) there. All old rows are read
+    /// and compared with their checksums.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Changed`] if anything else differs; for Parquet always, since its files are written once.
+    pub fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
+        match &self.format {
+            Format::Parquet(_) => Err(TableError::changed(&self.path, "its content differs")),
+            Format::Csv(table) => table.rows_before(&self.path, notes),
+        }
+    }
+
+    /// These rows of these columns, in order, from as few pages as hold them. What it costs is added to `reads`.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if the file is damaged, or has changed since it was indexed.
+    ///
+    /// # Panics
+    ///
+    /// If the ranges are not sorted, overlap or reach beyond the table, or a column is not in the schema.
+    pub fn read_rows(
+        &self,
+        ranges: &[Range<u64>],
+        columns: &[usize],
+        reads: &mut Reads,
+    ) -> Result<Vec<RecordBatch>, TableError> {
+        let mut free = 0;
+        for range in ranges {
+            assert!(range.start >= free && range.end >= range.start, "ranges must rise");
+            free = range.end;
+        }
+        assert!(free <= self.rows(), "rows up to {free} of {}", self.rows());
+        self.assert_columns(columns);
+        match &self.format {
+            Format::Parquet(table) => table.read_rows(&self.path, ranges, columns, reads),
+            Format::Csv(table) => table.read_rows(&self.path, ranges, columns, reads),
+        }
+    }
+
+    /// Compares the file with what it was when it was opened, by length and time of change.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Changed`] if somebody has written to it.
+    pub fn check_unchanged(&self) -> Result<(), TableError> {
+        let metadata = self.file.metadata().map_err(|error| TableError::io(&self.path, error))?;
+        if Stamp::of(&metadata) == self.opened {
+            Ok(())
+        } else {
+            Err(TableError::changed(&self.path, "it was written to while it was open"))
+        }
+    }
+
+    fn assert_columns(&self, columns: &[usize]) {
+        let known = self.schema().fields().len();
+        assert!(columns.iter().all(|&column| column < known), "a column beyond the {known} known");
+    }
+}
+
+/// All rows of a table, batch by batch. See [`Table::scan`].
+pub struct Scan<'a>(Box<dyn Iterator<Item = Result<RecordBatch, TableError>> + 'a>);
+
+impl<'a> Scan<'a> {
+    fn new(batches: impl Iterator<Item = Result<RecordBatch, TableError>> + 'a) -> Self {
+        Self(Box::new(batches))
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<RecordBatch, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableError> {
+    if known.length != found.length {
+        let what = format!("it had {} bytes and has {}", known.length, found.length);
+        return Err(TableError::changed(path, what));
+    }
+    if known.fingerprint != found.fingerprint {
+        return Err(TableError::changed(path, "its content differs"));
+    }
+    Ok(())
+}
+
+/// What separates the fields of a CSV file; `None` for Parquet.
+fn delimiter(path: &Path, bytes: &[u8]) -> Result<Option<u8>, TableError> {
+    let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
+    let begins = bytes.starts_with(parquet::MAGIC);
+    if begins && bytes.ends_with(parquet::MAGIC) {
+        return Ok(None);
+    }
+    let extension = path.extension().and_then(|end| end.to_str()).unwrap_or("");
+    match extension.to_ascii_lowercase().as_str() {
+        "csv" => Ok(Some(b',')),
+        "tsv" => Ok(Some(b'\t')),
+        // Cut off, which its reader will say.
+        _ if begins => Ok(None),
+        "parquet" | "pq" if bytes.is_empty() => refuse("is empty"),
+        "parquet" | "pq" => refuse("does not begin as a Parquet file"),
+        "gz" | "zst" | "bz2" | "xz" => refuse("is compressed as a whole; decompress it first"),
+        _ => refuse("is neither Parquet nor named .csv or .tsv"),
+    }
+}

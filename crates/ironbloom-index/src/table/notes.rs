@@ -1,0 +1,162 @@
+//! The bytes in which an index keeps what building learned of a table: where its pages or lines begin.
+//!
+//! ```text
+//!  tag      4 bytes     IBNP Parquet, IBNC CSV
+//!  content  …           numbers as LEB128 varints, checksums as 4 bytes
+//!  check    8 bytes     XXH3-64 of everything before
+//! ```
+//!
+//! All little-endian. The reader hands out nothing before the check has been compared, and whoever reads numbers
+//! compares them with the table: a right checksum says that the notes are what was written, not that they are sane.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+const CHECK_BYTES: usize = 8;
+const TAG_BYTES: usize = 4;
+
+/// A checksum of one page or of some lines. 32 bits: it is to notice damage, nobody is to be fooled.
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
+    xxh3_64(bytes) as u32
+}
+
+/// Notes being written.
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(super) fn new(tag: [u8; TAG_BYTES]) -> Self {
+        Self(tag.to_vec())
+    }
+
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub(super) fn checksum(&mut self, checksum: u32) {
+        self.0.extend_from_slice(&checksum.to_le_bytes());
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let check = xxh3_64(&self.0);
+        self.0.extend_from_slice(&check.to_le_bytes());
+        self.0
+    }
+}
+
+/// Notes being read. Every function says what is wrong in words for a person.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+const CUT: &str = "they end too early";
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], tag: [u8; TAG_BYTES]) -> Result<Self, &'static str> {
+        let length = bytes.len().checked_sub(CHECK_BYTES).ok_or(CUT)?;
+        let (content, check) = bytes.split_at(length);
+        if xxh3_64(content).to_le_bytes() != check {
+            return Err("wrong checksum");
+        }
+        let content = content.strip_prefix(&tag[..]).ok_or("they are of another kind of file")?;
+        Ok(Self(content))
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, &'static str> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or(CUT)?;
+            self.0 = rest;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number is too large")
+    }
+
+    /// A number of things that each take at least `bytes` of what is left: nothing is allocated for more.
+    pub(super) fn count(&mut self, bytes: usize) -> Result<usize, &'static str> {
+        let count = self.number()?;
+        let room = self.0.len() / bytes;
+        usize::try_from(count).ok().filter(|&count| count <= room).ok_or(CUT)
+    }
+
+    pub(super) fn checksum(&mut self) -> Result<u32, &'static str> {
+        let (checksum, rest) = self.0.split_first_chunk().ok_or(CUT)?;
+        self.0 = rest;
+        Ok(u32::from_le_bytes(*checksum))
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, &'static str> {
+        let length = self.count(1)?;
+        let (text, rest) = self.0.split_at(length);
+        self.0 = rest;
+        std::str::from_utf8(text).map_err(|_| "a name is not UTF-8")
+    }
+
+    pub(super) fn finish(self) -> Result<(), &'static str> {
+        if self.0.is_empty() { Ok(()) } else { Err("they do not end where they should") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut writer = Writer::new(*b"TEST");
+        for number in [0, 1, 127, 128, 300, u64::MAX] {
+            writer.number(number);
+        }
+        writer.checksum(7);
+        writer.text("größe");
+        let bytes = writer.finish();
+        let mut reader = Reader::new(&bytes, *b"TEST").unwrap();
+        for number in [0, 1, 127, 128, 300, u64::MAX] {
+            assert_eq!(reader.number(), Ok(number));
+        }
+        assert_eq!(reader.checksum(), Ok(7));
+        assert_eq!(reader.text(), Ok("größe"));
+        assert_eq!(reader.finish(), Ok(()));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let mut writer = Writer::new(*b"TEST");
+        writer.text("abc");
+        let bytes = writer.finish();
+        for bit in 0..bytes.len() * 8 {
+            let mut wrong = bytes.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert!(Reader::new(&wrong, *b"TEST").is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn no_count_is_believed_beyond_the_bytes_that_are_there() {
+        let mut writer = Writer::new(*b"TEST");
+        writer.number(1 << 60);
+        let bytes = writer.finish();
+        assert!(Reader::new(&bytes, *b"TEST").unwrap().count(1).is_err());
+    }
+
+    #[test]
+    fn numbers_of_more_than_64_bits_are_refused() {
+        let mut writer = Writer::new(*b"TEST");
+        writer.0.extend_from_slice(&[0xff; 9]);
+        writer.0.push(2);
+        let bytes = writer.finish();
+        assert!(Reader::new(&bytes, *b"TEST").unwrap().number().is_err());
+    }
+}

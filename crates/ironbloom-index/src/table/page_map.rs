@@ -1,0 +1,362 @@
+//! Where the pages of a Parquet file lie.
+//!
+//! ```text
+//!  row group 0                                              row group 1
+//!  ├─ column 0  dictionary? │ page │ page │ page            ├─ column 0 …
+//!  │            rows          0..    900..  1800..          │
+//!  └─ column 1  …                                           └─ …
+//! ```
+//!
+//! To read the rows 1000 to 1100 one must know that they are in the second page, and where that is. Files may say so in a page
+//! index at their end; pyarrow and DuckDB write none unless they are asked. The headers of the pages say it too, but
+//! one has to go from one to the next through the whole file. Building an index does so anyway, and keeps the result as
+//! notes, together with a checksum of each page that it has read: what is found later is then known to be what was indexed.
+
+use std::ops::Range;
+
+use parquet::basic::{Compression, Type};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+
+use super::notes::{self, Reader, Writer};
+use super::page_header::{self, PageKind};
+use super::snappy;
+
+/// One page in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    /// Where its header begins.
+    pub(super) offset: u64,
+    /// Bytes including the header.
+    pub(super) bytes: u32,
+    /// The checksum of these bytes, if somebody has read them before.
+    pub(super) check: Option<u32>,
+}
+
+/// A page of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DataPage {
+    pub(super) spot: Spot,
+    /// Rows of the row group before this page.
+    pub(super) first_row: u64,
+    /// The parts that can be decompressed alone; empty if it goes only as a whole, or is not worth more.
+    pub(super) pieces: Box<[Piece]>,
+}
+
+/// A part of a page. See [`snappy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Where it begins, in bytes from the start of the page. The first begins with the page's header.
+    pub(super) start: u32,
+    /// The checksum of its bytes.
+    pub(super) check: u32,
+}
+
+/// The pages of one column in one row group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ChunkPages {
+    pub(super) dictionary: Option<Spot>,
+    pub(super) pages: Vec<DataPage>,
+    /// Rows of the row group.
+    pub(super) rows: u64,
+}
+
+impl ChunkPages {
+    /// Rows of page number `page`.
+    pub(super) fn rows_of(&self, page: usize) -> u64 {
+        let end = self.pages.get(page + 1).map_or(self.rows, |next| next.first_row);
+        end - self.pages[page].first_row
+    }
+
+    /// Whether the pages can be where they are said to be: one behind the other inside the chunk, their rows rising from 0.
+    fn is_sound(&self, chunk: &ColumnChunkMetaData) -> bool {
+        let (start, length) = chunk.byte_range();
+        let mut spots = self.dictionary.iter().chain(self.pages.iter().map(|page| &page.spot));
+        let end = spots.try_fold(start, |free, spot| {
+            let fits = spot.offset >= free && spot.bytes > 0;
+            fits.then(|| spot.offset.checked_add(spot.bytes.into())).flatten()
+        });
+        let rows_rise = self.pages.windows(2).all(|two| two[0].first_row < two[1].first_row);
+        let first_and_last = match (self.pages.first(), self.pages.last()) {
+            (Some(first), Some(last)) => first.first_row == 0 && last.first_row < self.rows,
+            _ => self.rows == 0,
+        };
+        let pieces_rise = self.pages.iter().all(DataPage::has_sound_pieces);
+        end.is_some_and(|end| end <= start + length) && rows_rise && first_and_last && pieces_rise
+    }
+}
+
+impl DataPage {
+    fn new(spot: Spot, first_row: u64) -> Self {
+        Self { spot, first_row, pieces: Box::default() }
+    }
+
+    fn has_sound_pieces(&self) -> bool {
+        let rise = self.pieces.windows(2).all(|two| two[0].start < two[1].start);
+        let first_and_last = match (self.pieces.first(), self.pieces.last()) {
+            (Some(first), Some(last)) => first.start == 0 && last.start < self.spot.bytes,
+            _ => true,
+        };
+        rise && first_and_last
+    }
+
+    /// The bytes of a piece, from the start of the page.
+    pub(super) fn piece_range(&self, piece: usize) -> Range<usize> {
+        let end = self.pieces.get(piece + 1).map_or(self.spot.bytes, |next| next.start);
+        self.pieces[piece].start as usize..end as usize
+    }
+}
+
+/// The pages by the file's own page index, if it has one for this chunk and it makes sense.
+pub(super) fn from_page_index(
+    metadata: &ParquetMetaData,
+    group: usize,
+    leaf: usize,
+) -> Option<ChunkPages> {
+    let locations = metadata.offset_index()?.get(group)?.get(leaf)?.page_locations();
+    let chunk = metadata.row_group(group).column(leaf);
+    let mut pages = Vec::with_capacity(locations.len());
+    for location in locations {
+        let offset = u64::try_from(location.offset).ok()?;
+        let bytes = u32::try_from(location.compressed_page_size).ok()?;
+        let first_row = u64::try_from(location.first_row_index).ok()?;
+        pages.push(DataPage::new(Spot { offset, bytes, check: None }, first_row));
+    }
+    // The index says nothing of a dictionary: it is what lies before the first page.
+    let (start, _) = chunk.byte_range();
+    let before = u32::try_from(pages.first()?.spot.offset.checked_sub(start)?).ok()?;
+    let dictionary = (before > 0).then_some(Spot { offset: start, bytes: before, check: None });
+    let rows = u64::try_from(metadata.row_group(group).num_rows()).ok()?;
+    let pages = ChunkPages { dictionary, pages, rows };
+    pages.is_sound(chunk).then_some(pages)
+}
+
+/// The pages by their headers. `Ok(None)` if they do not say how many rows they hold, as in lists of version 1.
+pub(super) fn from_headers(
+    file: &[u8],
+    chunk: &ColumnChunkMetaData,
+    rows: u64,
+) -> Result<Option<ChunkPages>, String> {
+    let (start, length) = chunk.byte_range();
+    let wrong = |at: u64| format!("no page header at byte {at}, in column {}", chunk.column_path());
+    let mut found = ChunkPages { dictionary: None, pages: Vec::new(), rows };
+    let (mut at, end) = (start, start + length);
+    let mut first_row = 0;
+    while first_row < rows && at < end {
+        let bytes = file.get(at as usize..end as usize).ok_or_else(|| wrong(at))?;
+        let header = page_header::parse(bytes).ok_or_else(|| wrong(at))?;
+        let size = header.header_bytes + header.body_bytes;
+        let bytes = u32::try_from(size)
+            .ok()
+            .filter(|_| size <= bytes.len())
+            .ok_or_else(|| format!("the page at byte {at} is longer than its column"))?;
+        let spot = Spot { offset: at, bytes, check: None };
+        match header.kind {
+            PageKind::Dictionary => found.dictionary = Some(spot),
+            PageKind::Data => {
+                let flat = chunk.column_descr().max_rep_level() == 0;
+                let Some(rows) = header.rows.or(header.values.filter(|_| flat)) else {
+                    return Ok(None);
+                };
+                // Pages without rows are legal, and nothing to read.
+                if rows > 0 {
+                    found.pages.push(DataPage::new(spot, first_row));
+                    first_row += rows;
+                }
+            }
+            PageKind::Other => {}
+        }
+        at += u64::from(bytes);
+    }
+    if first_row != rows || !found.is_sound(chunk) {
+        return Err(format!(
+            "the pages of column {} hold {first_row} rows, its row group {rows}",
+            chunk.column_path()
+        ));
+    }
+    Ok(Some(found))
+}
+
+/// The pages of all chunks, row group by row group; `None` where they are not known.
+pub(super) type PageMap = Vec<Vec<Option<ChunkPages>>>;
+
+const TAG: [u8; 4] = *b"IBNP";
+
+/// How a chunk is written.
+const UNKNOWN: u64 = 0;
+const PLAIN: u64 = 1;
+const CHECKED: u64 = 2;
+
+/// The map as notes. See [`read_notes`] for the layout.
+pub(super) fn write_notes(map: &PageMap) -> Vec<u8> {
+    let mut writer = Writer::new(TAG);
+    writer.number(map.len() as u64);
+    for group in map {
+        writer.number(group.len() as u64);
+        for chunk in group {
+            write_chunk(&mut writer, chunk.as_ref());
+        }
+    }
+    writer.finish()
+}
+
+fn write_chunk(writer: &mut Writer, chunk: Option<&ChunkPages>) {
+    let Some(chunk) = chunk else { return writer.number(UNKNOWN) };
+    let spots = || chunk.dictionary.iter().chain(chunk.pages.iter().map(|page| &page.spot));
+    let checked = spots().all(|spot| spot.check.is_some());
+    writer.number(if checked { CHECKED } else { PLAIN });
+    writer.number(chunk.pages.len() as u64);
+    writer.number(chunk.dictionary.is_some().into());
+    let mut free = spots().next().map_or(0, |spot| spot.offset);
+    writer.number(free);
+    for spot in spots() {
+        writer.number(spot.offset - free);
+        writer.number(spot.bytes.into());
+        if let Some(check) = spot.check.filter(|_| checked) {
+            writer.checksum(check);
+        }
+        free = spot.offset + u64::from(spot.bytes);
+    }
+    for (number, page) in chunk.pages.iter().enumerate() {
+        writer.number(chunk.rows_of(number));
+        if checked {
+            write_pieces(writer, page);
+        }
+    }
+}
+
+fn write_pieces(writer: &mut Writer, page: &DataPage) {
+    writer.number(page.pieces.len() as u64);
+    for (number, piece) in page.pieces.iter().enumerate() {
+        writer.number(page.piece_range(number).len() as u64);
+        writer.checksum(piece.check);
+    }
+}
+
+fn read_pieces(reader: &mut Reader<'_>) -> Result<Box<[Piece]>, &'static str> {
+    let mut start = 0u32;
+    let pieces = (0..reader.count(5)?).map(|_| {
+        let piece = Piece { start, check: 0 };
+        let bytes = u32::try_from(reader.number()?).ok();
+        start = bytes.and_then(|bytes| start.checked_add(bytes)).ok_or("a piece is too long")?;
+        Ok(Piece { check: reader.checksum()?, ..piece })
+    });
+    pieces.collect()
+}
+
+/// The map from notes, compared with the file's metadata.
+///
+/// ```text
+///  row groups, then for each: columns, then for each:
+///    0 not known, 1 without checksums, 2 with
+///    pages, dictionary (0 or 1), offset of the first of them
+///    for dictionary and pages: bytes skipped before it, its bytes, checksum
+///    for pages: rows; with checksums also pieces, then for each: its bytes, checksum
+/// ```
+pub(super) fn read_notes(
+    notes: &[u8],
+    metadata: &ParquetMetaData,
+) -> Result<PageMap, &'static str> {
+    let mut reader = Reader::new(notes, TAG)?;
+    if reader.number()? != metadata.num_row_groups() as u64 {
+        return Err("another number of row groups");
+    }
+    let mut map = Vec::with_capacity(metadata.num_row_groups());
+    for group in metadata.row_groups() {
+        if reader.number()? != group.num_columns() as u64 {
+            return Err("another number of columns");
+        }
+        let rows = group.num_rows() as u64;
+        let chunks = group.columns().iter().map(|chunk| read_chunk(&mut reader, chunk, rows));
+        map.push(chunks.collect::<Result<_, _>>()?);
+    }
+    reader.finish()?;
+    Ok(map)
+}
+
+fn read_chunk(
+    reader: &mut Reader<'_>,
+    chunk: &ColumnChunkMetaData,
+    rows: u64,
+) -> Result<Option<ChunkPages>, &'static str> {
+    const OUTSIDE: &str = "a page lies outside its column";
+    let checked = match reader.number()? {
+        UNKNOWN => return Ok(None),
+        PLAIN => false,
+        CHECKED => true,
+        _ => return Err("a column of unknown kind"),
+    };
+    let count = reader.count(2)?;
+    let has_dictionary = reader.number()? == 1;
+    let mut free = reader.number()?;
+    let mut spot = |reader: &mut Reader<'_>| -> Result<Spot, &'static str> {
+        let offset = free.checked_add(reader.number()?).ok_or(OUTSIDE)?;
+        let bytes = u32::try_from(reader.number()?).map_err(|_| OUTSIDE)?;
+        let check = if checked { Some(reader.checksum()?) } else { None };
+        free = offset.checked_add(bytes.into()).ok_or(OUTSIDE)?;
+        Ok(Spot { offset, bytes, check })
+    };
+    let dictionary = if has_dictionary { Some(spot(reader)?) } else { None };
+    let spots = (0..count).map(|_| spot(reader)).collect::<Result<Vec<_>, _>>()?;
+    let mut first_row = 0u64;
+    let mut pages = Vec::with_capacity(count);
+    for spot in spots {
+        let rows = reader.number()?;
+        let pieces = if checked { read_pieces(reader)? } else { Box::default() };
+        pages.push(DataPage { spot, first_row, pieces });
+        first_row = first_row.checked_add(rows).ok_or(OUTSIDE)?;
+    }
+    let pages = ChunkPages { dictionary, pages, rows };
+    if first_row != rows || !pages.is_sound(chunk) {
+        return Err(OUTSIDE);
+    }
+    Ok(Some(pages))
+}
+
+/// Fills in the checksums of all pages of a chunk, and their pieces.
+pub(super) fn add_checksums(pages: &mut ChunkPages, file: &[u8], chunk: &ColumnChunkMetaData) {
+    // In the file because the chunk is, which opening has checked.
+    let bytes = |spot: &Spot| &file[spot.offset as usize..][..spot.bytes as usize];
+    if let Some(dictionary) = &mut pages.dictionary {
+        dictionary.check = Some(notes::checksum(bytes(dictionary)));
+    }
+    let in_pieces = chunk.compression() == Compression::SNAPPY && fixed_width(chunk).is_some();
+    for page in &mut pages.pages {
+        let bytes = bytes(&page.spot);
+        page.spot.check = Some(notes::checksum(bytes));
+        if in_pieces {
+            page.pieces = find_pieces(bytes).unwrap_or_default();
+        }
+    }
+}
+
+/// Bytes of a value, if all have the same and none are repeated.
+pub(super) fn fixed_width(chunk: &ColumnChunkMetaData) -> Option<usize> {
+    let column = chunk.column_descr();
+    match column.physical_type() {
+        _ if column.max_rep_level() > 0 => None,
+        Type::INT32 | Type::FLOAT => Some(4),
+        Type::INT64 | Type::DOUBLE => Some(8),
+        Type::INT96 => Some(12),
+        Type::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).ok(),
+        Type::BOOLEAN | Type::BYTE_ARRAY => None,
+    }
+}
+
+/// The pieces of a page whose values can be found without those before them.
+fn find_pieces(page: &[u8]) -> Option<Box<[Piece]>> {
+    /// With fewer there is little to save.
+    const FEWEST: usize = 3;
+    let header = page_header::parse(page).filter(|header| header.is_plain_v1)?;
+    let starts = snappy::pieces(&page[header.header_bytes..])?;
+    if starts.len() < FEWEST {
+        return None;
+    }
+    // The first one includes the header, which is read for each of them.
+    let place = |start: usize| if start == 0 { 0 } else { start + header.header_bytes };
+    let ends = starts[1..].iter().map(|&start| place(start)).chain([page.len()]);
+    let pieces = starts.iter().zip(ends).map(|(&start, end)| {
+        let start = place(start);
+        Some(Piece { start: u32::try_from(start).ok()?, check: notes::checksum(&page[start..end]) })
+    });
+    pieces.collect()
+}

@@ -1,0 +1,218 @@
+//! The pages of one column chunk, for the decoders of the `parquet` crate.
+//!
+//! Its own reader would do, but for two things that cost milliseconds: it decompresses a page again for each query, and the
+//! dictionary of a chunk even if the page that is read does not use it (writers stop using it when it has grown too large, which
+//! for columns of many different values is most of the chunk).
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding};
+use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::page_cache::PageCache;
+use super::page_map::{ChunkPages, Spot};
+use super::{notes, part};
+
+/// What one query has read.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    pub(super) pages: AtomicU64,
+    pub(super) cached: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+/// Pages are read from here.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) file: Arc<Bytes>,
+    pub(super) metadata: Arc<ParquetMetaData>,
+    pub(super) cache: Arc<PageCache>,
+    pub(super) meter: Arc<Meter>,
+}
+
+/// The words by which a page that is not what it was is recognised further up, where the file has a name.
+pub(super) const CHANGED: &str = "page differs from when it was indexed";
+
+/// A column in a row group.
+pub(super) struct Chunk {
+    pub(super) group: usize,
+    pub(super) leaf: usize,
+    pub(super) pages: Arc<ChunkPages>,
+}
+
+/// The pages of one chunk, in order; those that are skipped are never touched.
+pub(super) struct ChunkReader {
+    source: Source,
+    chunk: Chunk,
+    /// Rows that will be read, in order: of a page that holds few of them only parts are decompressed.
+    wanted: Arc<[Range<usize>]>,
+    next: usize,
+    /// The dictionary has been handed out.
+    dictionary_given: bool,
+    /// A page that waits for its dictionary to be handed out first.
+    waiting: Option<Page>,
+}
+
+impl ChunkReader {
+    pub(super) fn new(source: Source, chunk: Chunk, wanted: Arc<[Range<usize>]>) -> Self {
+        Self { source, chunk, wanted, next: 0, dictionary_given: false, waiting: None }
+    }
+
+    fn metadata(&self) -> &ColumnChunkMetaData {
+        self.source.metadata.row_group(self.chunk.group).column(self.chunk.leaf)
+    }
+
+    /// A page of values, of which those that are wanted are there.
+    fn load_data(&self, page: usize) -> Result<Page> {
+        let data = &self.chunk.pages.pages[page];
+        if !data.pieces.is_empty() && !self.source.cache.contains(data.spot.offset) {
+            let start = data.first_row as usize;
+            let wanted =
+                within(&self.wanted, start..start + self.chunk.pages.rows_of(page) as usize);
+            let request = part::Request {
+                file: &self.source.file,
+                chunk: self.metadata(),
+                page: data,
+                wanted: &wanted,
+            };
+            if let Some(part) = request.load().map_err(|at| self.changed(at))? {
+                self.source.meter.pages.fetch_add(1, Ordering::Relaxed);
+                self.source.meter.bytes.fetch_add(part.bytes_read as u64, Ordering::Relaxed);
+                return Ok(part.page);
+            }
+        }
+        self.load(data.spot)
+    }
+
+    /// A whole page.
+    fn load(&self, spot: Spot) -> Result<Page> {
+        let meter = &self.source.meter;
+        if let Some(page) = self.source.cache.get(spot.offset) {
+            meter.cached.fetch_add(1, Ordering::Relaxed);
+            return Ok(page);
+        }
+        meter.pages.fetch_add(1, Ordering::Relaxed);
+        meter.bytes.fetch_add(spot.bytes.into(), Ordering::Relaxed);
+        self.verify(spot)?;
+        let page = self.decompress(spot)?;
+        // What is not compressed is the file itself: nothing is gained by keeping it.
+        if self.metadata().compression() != Compression::UNCOMPRESSED {
+            self.source.cache.put(spot.offset, &page);
+        }
+        Ok(page)
+    }
+
+    fn verify(&self, spot: Spot) -> Result<()> {
+        let Some(check) = spot.check else { return Ok(()) };
+        let start = spot.offset as usize;
+        let bytes = self.source.file.get(start..start + spot.bytes as usize);
+        if bytes.is_some_and(|bytes| notes::checksum(bytes) == check) {
+            return Ok(());
+        }
+        Err(self.changed(start))
+    }
+
+    fn changed(&self, at: usize) -> ParquetError {
+        let column = self.metadata().column_path();
+        ParquetError::General(format!("{CHANGED}: column {column}, byte {at}"))
+    }
+
+    /// One page, by the reader of the `parquet` crate, which has the codecs.
+    fn decompress(&self, spot: Spot) -> Result<Page> {
+        let location = PageLocation {
+            offset: spot.offset as i64,
+            compressed_page_size: spot.bytes as i32,
+            first_row_index: 0,
+        };
+        let mut reader = SerializedPageReader::new(
+            Arc::clone(&self.source.file),
+            self.metadata(),
+            self.chunk.pages.rows as usize,
+            Some(vec![location]),
+        )?;
+        // It takes what lies before the first page it is told of for the dictionary. Skipping does not read it.
+        if spot.offset != self.metadata().byte_range().0 {
+            reader.skip_next_page()?;
+        }
+        reader
+            .get_next_page()?
+            .ok_or_else(|| ParquetError::General(format!("no page at byte {}", spot.offset)))
+    }
+}
+
+/// The parts of sorted ranges that lie in a page, counted from its first row.
+fn within(ranges: &[Range<usize>], page: Range<usize>) -> Vec<Range<usize>> {
+    let first = ranges.partition_point(|range| range.end <= page.start);
+    let inside = ranges[first..].iter().take_while(|range| range.start < page.end);
+    inside
+        .map(|range| range.start.max(page.start) - page.start..range.end.min(page.end) - page.start)
+        .collect()
+}
+
+impl PageReader for ChunkReader {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        if let Some(page) = self.waiting.take() {
+            return Ok(Some(page));
+        }
+        if self.next >= self.chunk.pages.pages.len() {
+            return Ok(None);
+        }
+        let page = self.load_data(self.next)?;
+        self.next += 1;
+        if !self.dictionary_given
+            && uses_dictionary(&page)
+            && let Some(dictionary) = self.chunk.pages.dictionary
+        {
+            self.dictionary_given = true;
+            self.waiting = Some(page);
+            return Ok(Some(self.load(dictionary)?));
+        }
+        Ok(Some(page))
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        // `waiting` is never seen here: whoever has been given a dictionary asks for the page at once.
+        Ok((self.next < self.chunk.pages.pages.len()).then(|| PageMetadata {
+            num_rows: Some(self.chunk.pages.rows_of(self.next) as usize),
+            num_levels: None,
+            is_dict: false,
+        }))
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.next += 1;
+        Ok(())
+    }
+}
+
+fn uses_dictionary(page: &Page) -> bool {
+    matches!(page.encoding(), Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY)
+}
+
+impl Iterator for ChunkReader {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+/// The one chunk that a column has in a row group.
+pub(super) struct OneChunk(pub(super) Option<Box<dyn PageReader>>);
+
+impl Iterator for OneChunk {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Ok)
+    }
+}
+
+impl PageIterator for OneChunk {}

@@ -1,0 +1,414 @@
+//! Parquet files: only the pages that hold the rows asked for are touched, and only of the columns asked for.
+//!
+//! ```text
+//!  rows 5000..5512, column b
+//!        │
+//!        ├─ row group 2 holds rows 4096..6144          by the footer, read once
+//!        └─ page 3 of its chunk of b holds 4608..5632  by the notes of the index, the page index, or the page headers
+//!              └─ decompress (or cached), skip 392 values, decode 512
+//! ```
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowGroups, RowSelection,
+};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::column::page::{PageIterator, PageReader};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData,
+};
+use parquet::file::reader::SerializedPageReader;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::page_cache::PageCache;
+use super::page_map::{self, ChunkPages, PageMap};
+use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
+use super::{Reads, Scan, TableError};
+
+/// The bytes at the start and at the end of every Parquet file.
+pub(super) const MAGIC: &[u8] = b"PAR1";
+/// The end of a file: the length of its metadata, and the magic.
+const TAIL_BYTES: usize = 8;
+
+/// Room for decompressed pages, a table. Pages of pyarrow and DuckDB take up to 1 MiB.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// Rows of one batch of a read. Larger ones gain nothing.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// An open Parquet file.
+pub(super) struct ParquetTable {
+    file: Arc<Bytes>,
+    metadata: ArrowReaderMetadata,
+    /// The first row of each row group, and the number of all rows.
+    group_starts: Vec<u64>,
+    /// By row group and leaf column; looked up when they are first needed.
+    pages: Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>,
+    cache: Arc<PageCache>,
+    projections: Mutex<HashMap<Vec<usize>, Arc<Projection>>>,
+}
+
+/// How some columns come out of the file.
+struct Projection {
+    levels: FieldLevels,
+    /// For each column asked for, its place among those read: the file gives them in its own order.
+    order: Vec<usize>,
+}
+
+impl ParquetTable {
+    /// Opens a file by its footer, and by what an index knows of it.
+    pub(super) fn open(path: &Path, file: Bytes, notes: Option<&[u8]>) -> Result<Self, TableError> {
+        // With notes the page index of the file has nothing to add.
+        let policy =
+            if notes.is_some() { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
+        let options = ArrowReaderOptions::new().with_offset_index_policy(policy);
+        let metadata = guarded(path, || ArrowReaderMetadata::load(&file, options))?;
+        let group_starts = check_layout(metadata.metadata(), file.len())
+            .map_err(|what| TableError::damaged(path, what))?;
+        let pages = match notes {
+            Some(notes) => known_pages(notes, metadata.metadata())
+                .map_err(|what| TableError::notes(path, what))?,
+            None => unknown_pages(metadata.metadata()),
+        };
+        Ok(Self {
+            file: Arc::new(file),
+            metadata,
+            group_starts,
+            pages,
+            cache: Arc::new(PageCache::new(CACHE_BYTES)),
+            projections: Mutex::default(),
+        })
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.group_starts.last().copied().unwrap_or(0)
+    }
+
+    /// Where all pages are, with checksums of those of the given columns.
+    pub(super) fn notes(&self, path: &Path, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
+        let metadata = self.metadata.metadata();
+        let mut map = PageMap::new();
+        for group in 0..metadata.num_row_groups() {
+            let mut chunks = Vec::new();
+            for leaf in 0..metadata.row_group(group).num_columns() {
+                let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
+                let pages = self.chunk_pages(path, group, leaf)?;
+                let mut pages = pages.map(|pages| pages.as_ref().clone());
+                if let Some(pages) = pages.as_mut().filter(|_| indexed.contains(&root)) {
+                    let chunk = metadata.row_group(group).column(leaf);
+                    page_map::add_checksums(pages, &self.file, chunk);
+                }
+                chunks.push(pages);
+            }
+            map.push(chunks);
+        }
+        Ok(page_map::write_notes(&map))
+    }
+
+    /// All rows of some columns, in order.
+    pub(super) fn scan<'a>(
+        &'a self,
+        path: &'a Path,
+        first_row: u64,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Result<Scan<'a>, TableError> {
+        let schema = self.metadata.parquet_schema();
+        let mask = ProjectionMask::roots(schema, columns.iter().copied());
+        let order = places(columns);
+        let mut reader = guarded(path, || {
+            let file = Bytes::clone(&self.file);
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+                .with_projection(mask)
+                .with_batch_size(batch_rows)
+                .with_offset(first_row as usize)
+                .build()
+        })?;
+        let mut failed = false;
+        Ok(Scan::new(std::iter::from_fn(move || {
+            if failed {
+                return None;
+            }
+            let batch = guarded(path, || match reader.next().transpose()? {
+                Some(batch) => Ok(Some(batch.project(&order)?)),
+                None => Ok(None),
+            });
+            failed = batch.is_err();
+            batch.transpose()
+        })))
+    }
+
+    /// Some rows of some columns, in order. The ranges are sorted, disjoint and inside the table.
+    pub(super) fn read_rows(
+        &self,
+        path: &Path,
+        ranges: &[Range<u64>],
+        columns: &[usize],
+        reads: &mut Reads,
+    ) -> Result<Vec<RecordBatch>, TableError> {
+        let projection = self.projection(path, columns)?;
+        let meter = Arc::new(Meter::default());
+        let mut batches = Vec::new();
+        for (group, ranges) in self.by_group(ranges) {
+            let source = Source {
+                file: Arc::clone(&self.file),
+                metadata: Arc::clone(self.metadata.metadata()),
+                cache: Arc::clone(&self.cache),
+                meter: Arc::clone(&meter),
+            };
+            self.read_group(path, source, group, &ranges, &projection, &mut batches)?;
+        }
+        reads.pages += meter.pages.load(Ordering::Relaxed);
+        reads.cached_pages += meter.cached.load(Ordering::Relaxed);
+        reads.bytes += meter.bytes.load(Ordering::Relaxed);
+        Ok(batches)
+    }
+
+    fn read_group(
+        &self,
+        path: &Path,
+        source: Source,
+        group: usize,
+        ranges: &[Range<usize>],
+        projection: &Projection,
+        batches: &mut Vec<RecordBatch>,
+    ) -> Result<(), TableError> {
+        let wanted: usize = ranges.iter().map(ExactSizeIterator::len).sum();
+        let rows = (self.group_starts[group + 1] - self.group_starts[group]) as usize;
+        let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
+        let one = OneGroup { table: self, path, source, group, wanted: ranges.into() };
+        guarded(path, || {
+            let reader = ParquetRecordBatchReader::try_new_with_row_groups(
+                &projection.levels,
+                &one,
+                wanted.min(BATCH_ROWS),
+                Some(selection),
+            )?;
+            let mut got = 0;
+            for batch in reader {
+                let batch = batch?.project(&projection.order)?;
+                got += batch.num_rows();
+                batches.push(batch);
+            }
+            // A column that ends early gives fewer rows, and all later row numbers would be wrong.
+            if got == wanted {
+                Ok(())
+            } else {
+                Err(ParquetError::General(format!("{got} rows where {wanted} should be")))
+            }
+        })
+    }
+
+    /// The ranges cut at the borders of row groups, each relative to its group.
+    fn by_group(&self, ranges: &[Range<u64>]) -> Vec<(usize, Vec<Range<usize>>)> {
+        let mut groups: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
+        for range in ranges {
+            let mut start = range.start;
+            while start < range.end {
+                let group = self.group_starts.partition_point(|&first| first <= start) - 1;
+                let (first, next) = (self.group_starts[group], self.group_starts[group + 1]);
+                let end = range.end.min(next);
+                let local = (start - first) as usize..(end - first) as usize;
+                match groups.last_mut() {
+                    Some((last, ranges)) if *last == group => ranges.push(local),
+                    _ => groups.push((group, vec![local])),
+                }
+                start = end;
+            }
+        }
+        groups
+    }
+
+    /// What the file's schema makes of some columns; remembered, because queries ask for the same ones again and again.
+    fn projection(&self, path: &Path, columns: &[usize]) -> Result<Arc<Projection>, TableError> {
+        let mut known = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(projection) = known.get(columns) {
+            return Ok(Arc::clone(projection));
+        }
+        let schema = self.metadata.parquet_schema();
+        let mask = ProjectionMask::roots(schema, columns.iter().copied());
+        let hint = Some(self.schema().fields());
+        let levels = guarded(path, || parquet_to_arrow_field_levels(schema, mask, hint))?;
+        let projection = Arc::new(Projection { levels, order: places(columns) });
+        known.insert(columns.to_vec(), Arc::clone(&projection));
+        Ok(projection)
+    }
+
+    /// Where the pages of a chunk are; `None` if only reading them tells.
+    fn chunk_pages(
+        &self,
+        path: &Path,
+        group: usize,
+        leaf: usize,
+    ) -> Result<Option<Arc<ChunkPages>>, TableError> {
+        let slot = &self.pages[group][leaf];
+        if let Some(pages) = slot.get() {
+            return Ok(pages.clone());
+        }
+        let metadata = self.metadata.metadata();
+        let pages = match page_map::from_page_index(metadata, group, leaf) {
+            Some(pages) => Some(pages),
+            None => {
+                let row_group = metadata.row_group(group);
+                let rows = row_group.num_rows() as u64;
+                page_map::from_headers(&self.file, row_group.column(leaf), rows)
+                    .map_err(|what| TableError::damaged(path, what))?
+            }
+        };
+        Ok(slot.get_or_init(|| pages.map(Arc::new)).clone())
+    }
+}
+
+/// One row group as the decoders see it.
+struct OneGroup<'a> {
+    table: &'a ParquetTable,
+    path: &'a Path,
+    source: Source,
+    group: usize,
+    /// The rows that will be asked for.
+    wanted: Arc<[Range<usize>]>,
+}
+
+impl RowGroups for OneGroup<'_> {
+    fn num_rows(&self) -> usize {
+        self.metadata().row_group(self.group).num_rows() as usize
+    }
+
+    fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
+        let pages = self
+            .table
+            .chunk_pages(self.path, self.group, leaf)
+            .map_err(|error| ParquetError::External(Box::new(error)))?;
+        let reader: Box<dyn PageReader> = match pages {
+            Some(pages) => {
+                let chunk = Chunk { group: self.group, leaf, pages };
+                let wanted = Arc::clone(&self.wanted);
+                Box::new(ChunkReader::new(self.source.clone(), chunk, wanted))
+            }
+            // Lists whose pages do not say how many rows they hold: from the start of the chunk, page by page.
+            None => {
+                let chunk = self.metadata().row_group(self.group).column(leaf);
+                self.source.meter.bytes.fetch_add(chunk.byte_range().1, Ordering::Relaxed);
+                let file = Arc::clone(&self.source.file);
+                Box::new(SerializedPageReader::new(file, chunk, self.num_rows(), None)?)
+            }
+        };
+        Ok(Box::new(OneChunk(Some(reader))))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(std::iter::once(self.metadata().row_group(self.group)))
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.source.metadata
+    }
+}
+
+/// A number that changes with the footer: schema, places and statistics of all columns.
+pub(super) fn fingerprint(file: &[u8]) -> u64 {
+    let length = file.len();
+    let footer = length.checked_sub(TAIL_BYTES).and_then(|tail| {
+        let metadata = u32::from_le_bytes(file[tail..].first_chunk().copied()?);
+        let start = tail.checked_sub(metadata as usize)?;
+        file.get(start..)
+    });
+    xxh3_64(footer.unwrap_or(file))
+}
+
+/// The first row of each row group and the number of all, if all chunks lie inside the file.
+fn check_layout(metadata: &ParquetMetaData, length: usize) -> Result<Vec<u64>, String> {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    let mut starts = vec![0u64];
+    let mut rows = 0u64;
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let wrong = |what: &str| format!("row group {number} {what}");
+        let more = u64::try_from(group.num_rows()).map_err(|_| wrong("has fewer than 0 rows"))?;
+        rows = rows.checked_add(more).ok_or_else(|| wrong("has too many rows"))?;
+        starts.push(rows);
+        if group.num_columns() != columns {
+            return Err(wrong("has another number of columns than the file"));
+        }
+        if let Some(chunk) = group.columns().iter().find(|chunk| !is_inside(chunk, length)) {
+            let column = chunk.column_path();
+            return Err(wrong(&format!("has its column {column} outside the file")));
+        }
+    }
+    Ok(starts)
+}
+
+fn is_inside(chunk: &ColumnChunkMetaData, length: usize) -> bool {
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let end = start.checked_add(chunk.compressed_size());
+    start >= 0
+        && chunk.compressed_size() >= 0
+        && end.and_then(|end| usize::try_from(end).ok()).is_some_and(|end| end <= length)
+}
+
+type PageSlots = Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>;
+
+fn unknown_pages(metadata: &ParquetMetaData) -> PageSlots {
+    let group = |group: &RowGroupMetaData| {
+        std::iter::repeat_with(OnceLock::new).take(group.num_columns()).collect()
+    };
+    metadata.row_groups().iter().map(group).collect()
+}
+
+fn known_pages(notes: &[u8], metadata: &ParquetMetaData) -> Result<PageSlots, &'static str> {
+    let map = page_map::read_notes(notes, metadata)?;
+    let slot = |pages: Option<ChunkPages>| OnceLock::from(pages.map(Arc::new));
+    Ok(map.into_iter().map(|group| group.into_iter().map(slot).collect()).collect())
+}
+
+/// For each column its place among the distinct ones in the order of the file.
+fn places(columns: &[usize]) -> Vec<usize> {
+    let mut sorted = columns.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    columns.iter().map(|column| sorted.partition_point(|other| other < column)).collect()
+}
+
+/// Runs what the `parquet` crate does with bytes from the file. It returns an error for most damage and panics for some
+/// (subtractions, slices and assertions in its decoders); a damaged file is an error here, whatever it does there.
+fn guarded<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, TableError> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(named(path, &error)),
+        Err(panic) => {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(TableError::damaged(path, what.unwrap_or("cannot be decoded")))
+        }
+    }
+}
+
+fn named(path: &Path, error: &ParquetError) -> TableError {
+    let text = match error {
+        ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::ArrowError(text) => {
+            text.clone()
+        }
+        other => other.to_string(),
+    };
+    match text.find(CHANGED) {
+        Some(at) => TableError::changed(path, &text[at..]),
+        None => TableError::damaged(path, text),
+    }
+}

@@ -1,0 +1,115 @@
+//! Filters of several attributes: is there a row with *these values together*?
+//!
+//! ```text
+//! rows   (large, red), (small, green)              asked: (large, green)?
+//!
+//! ParallelBloom   one filter an attribute:         large is known, green is known:  yes   (wrong)
+//! VerifiedBloom   and a sum over the row's hashes: no row has this sum:             no
+//! Joint           one fingerprint of the row:      no row has this fingerprint:     no
+//! ```
+//!
+//! A row is one value, of bytes, for each attribute; the same row may be inserted several times and is then there until it
+//! was removed as often. All three are used through one trait, [`MultiFilter`].
+//!
+//! Take [`Joint`]. The others are those of the literature (Xiao & Hua 2010, seed 004), kept because the difference must
+//! be demonstrable: `ironbloom demo attributes` prints it. [`ParallelBloom`] says yes to every row whose values are all
+//! known, whatever its size. [`VerifiedBloom`] repairs that in part, at several times the bits of a joint filter, and its
+//! error does not fall as it grows ([`crate::sizing::sum_rate`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `attributes` | names, and a hash with its own seed for each |
+//! | `parallel` | PBF: p attributes × q hash functions |
+//! | `verified` | PBF-HT and PBF-BF |
+//! | `joint` | ours |
+//! | `counters` | counters that do not stick on popular values |
+//! | `tally` | a multiset of numbers, under all of them |
+//! | `head` | what files of several attributes begin with |
+
+mod attributes;
+mod counters;
+mod head;
+mod joint;
+mod parallel;
+mod tally;
+mod verified;
+
+pub use attributes::{Attributes, MAX_ATTRIBUTES};
+pub use joint::Joint;
+pub use parallel::ParallelBloom;
+pub use verified::{Check, VerifiedBloom, Weights};
+
+use crate::error::RowError;
+
+/// A filter whose keys are rows of several attributes.
+///
+/// ```
+/// use ironbloom::multi::{Joint, MultiFilter};
+/// let mut tables = Joint::with_rate(1000, 0.001, ["size", "color"])?;
+/// tables.insert(&["large", "red"])?;
+/// tables.insert(&["small", "green"])?;
+/// assert!(tables.contains(&[Some("large"), Some("red")])?);       // certain
+/// assert!(!tables.contains(&[Some("large"), Some("green")])?);    // wrong once in a thousand
+/// assert!(tables.remove(&["large", "red"])?);
+/// assert!(!tables.contains(&[Some("large"), Some("red")])?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Remove only rows that were inserted: one that never was, but is a false positive, cannot be told from one that was, and
+/// takes the trace of another row with it.
+pub trait MultiFilter {
+    /// The attributes of a row.
+    fn attributes(&self) -> &Attributes;
+
+    /// Inserts a row by the hashes of its values, once more if it is already there. Refused, and nothing changed, if
+    /// the number of values is wrong or there is no room.
+    fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
+
+    /// Might there be a row with these hashes? `None` stands for any value. False is certain.
+    fn contains_hashed(&self, query: &[Option<u64>]) -> Result<bool, RowError>;
+
+    /// Removes a row that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    fn remove_hashed(&mut self, row: &[u64]) -> Result<bool, RowError>;
+
+    /// Rows counted: inserts less removals.
+    fn len(&self) -> u64;
+
+    /// True if no row was counted.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory, or of file if it is mapped.
+    fn size_in_bytes(&self) -> usize;
+
+    /// Inserts a row, once more if it is already there.
+    fn insert<A: AsRef<[u8]>>(&mut self, row: &[A]) -> Result<(), RowError>
+    where
+        Self: Sized,
+    {
+        let hashes = self.attributes().hash_row(row)?;
+        self.insert_hashed(&hashes)
+    }
+
+    /// Might there be a row with these values? `None` stands for any value. False is certain.
+    fn contains<A: AsRef<[u8]>>(&self, query: &[Option<A>]) -> Result<bool, RowError>
+    where
+        Self: Sized,
+    {
+        self.contains_hashed(&self.attributes().hash_query(query)?)
+    }
+
+    /// Removes a row that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    fn remove<A: AsRef<[u8]>>(&mut self, row: &[A]) -> Result<bool, RowError>
+    where
+        Self: Sized,
+    {
+        let hashes = self.attributes().hash_row(row)?;
+        self.remove_hashed(&hashes)
+    }
+}
+
+/// A row as the query that asks for it.
+fn as_query(row: &[u64]) -> Vec<Option<u64>> {
+    row.iter().copied().map(Some).collect()
+}
