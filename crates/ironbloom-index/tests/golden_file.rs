@@ -1,0 +1,27 @@
+//! An index written by the first release is read by this one, and gives the rows that are in its table.
+
+use std::path::Path;
+
+use ironbloom_index::{Indexed, parse};
+
+#[test]
+fn the_first_index_is_read_and_right() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.ibx");
+    let indexed = Indexed::open(file).unwrap();
+    assert!(indexed.index().verify().is_empty());
+    let schema = indexed.tables()[0].schema();
+    let rows = |condition: &str| -> Vec<u64> {
+        let predicate = parse(condition, schema).unwrap();
+        indexed.find(&predicate, &[]).unwrap().flat_map(|part| part.unwrap().1.rows).collect()
+    };
+    for id in 0..1100 {
+        assert_eq!(rows(&format!("id = {id}")), [id]);
+        assert_eq!(rows(&format!("price = {}", id as f64 * 0.25)), [id]);
+    }
+    let every = |step: usize, first: u64| (first..1100).step_by(step).collect::<Vec<u64>>();
+    assert_eq!(rows("name = 'cedar'"), every(5, 2));
+    assert_eq!(rows("name is null"), every(5, 3));
+    assert_eq!(rows("ok = false"), every(3, 0));
+    assert_eq!(rows("day = '2024-03-03' and name = 'cedar'"), every(84 * 5, 2));
+    assert_eq!(rows("id = 1100"), []);
+}
