@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use ironbloom::hash::{fastrange, mix64};
-use ironbloom_index::{Index, IndexBuilder, Params, Predicate, Value, columns_of};
+use ironbloom_index::{Index, IndexBuilder, Params, Predicate, Value, columns_of, hash_value};
 
 fn random(column: u64, row: u64, values: u64) -> i64 {
     fastrange(mix64(mix64(column) ^ row), values) as i64
@@ -110,18 +110,28 @@ fn skewed_columns_take_no_more_than_twice_the_uniform_one() {
     assert!(of("sorted") < 0.1 && of("zipf") < of("uniform"), "{bits:?}");
 }
 
-/// A heavy value must not fill the answers of others: those stay as short as in a uniform column.
+/// A heavy value must not fill the answers of those that share its bucket.
 #[test]
 fn a_heavy_value_is_in_nobody_elses_way() {
     const ROWS: u64 = 1_000_000;
-    let value = |row| if row % 2 == 0 { -1 } else { random(1, row, 100_000) };
+    // 2^10 · 512 buckets: the first 19 bits of the hash.
+    let bucket = |value: i64| hash_value(&Value::Int(value.into())).unwrap() >> (64 - 19);
+    let mate = (100_000..).find(|&value| bucket(value) == bucket(-1)).unwrap();
+    let value = |row| match row {
+        700_001 => mate,
+        row if row % 2 == 0 => -1,
+        row => random(1, row, 100_000),
+    };
     let array = Arc::new(Int64Array::from_iter_values((0..ROWS).map(value))) as ArrayRef;
     let index = index_of(vec![("c0".into(), array)], Params::default());
-    // Half a million cells, 5 of each value: 1 block of others, 5 of its own.
-    let mean = mean_blocks(&index, 1, 100_000, 5_000);
-    assert!((5.5..=6.5).contains(&mean), "{mean}");
-    let all = index.candidates(&Predicate::Eq("c0".into(), Value::Int(-1))).unwrap();
-    assert_eq!(all.blocks.len() as u64, ROWS.div_ceil(512));
+    let blocks = |value: i64| {
+        let eq = Predicate::Eq("c0".into(), Value::Int(value.into()));
+        index.candidates(&eq).unwrap().blocks
+    };
+    assert_eq!(blocks(-1).len() as u64, ROWS.div_ceil(512));
+    // Its own block, and one of others on average; 64 would be a heavy value.
+    assert!(blocks(mate).iter().any(|block| block.range().contains(&700_001)));
+    assert!(blocks(mate).len() < 64, "{}", blocks(mate).len());
 }
 
 /// Merging segments gives what one segment would have been, up to a few values that were heavy in one part only.
