@@ -53,7 +53,7 @@ mod tests {
         ) {
             let modulus = Modulus::new(divisor);
             // Also just below, at and above a multiple, where a quotient that is one off shows.
-            let multiple = (times % (u64::MAX / divisor + 1)) * divisor;
+            let multiple = times / divisor * divisor;
             for x in [x, multiple.saturating_add_signed(beside), u64::MAX, 0] {
                 prop_assert_eq!(modulus.of(x), x % divisor);
             }
