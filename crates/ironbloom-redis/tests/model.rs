@@ -45,7 +45,7 @@ fn scalings() -> impl Strategy<Value = Scaling> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_chain_agrees_with_a_set(

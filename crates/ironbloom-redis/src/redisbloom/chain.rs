@@ -10,9 +10,9 @@
 //! The rates sum to less than P however long the chain. A chain that does not scale is one link at P itself, which
 //! refuses keys when it is full.
 
-use super::error::{CreateError, DecodeError, InsertError};
+use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
 use super::link::{Link, LinkShape};
-use super::memory::MemoryLimit;
+use super::memory::{self, MemoryLimit};
 use super::murmur::BloomHash;
 
 /// Each link has half the rate of the one before.
@@ -151,6 +151,38 @@ impl Chain {
         self.links.last().expect("a chain has a link")
     }
 
+    /// Adds the keys of another filter, which must have links of the same shapes; else nothing is changed.
+    ///
+    /// How many keys a link has then is not known, since some may be in both: it is estimated from its bits.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), ShapeMismatch> {
+        let is_equal = self.scaling == other.scaling
+            && self.links.len() == other.links.len()
+            && self.links.iter().zip(&other.links).all(|(one, two)| one.shape() == two.shape());
+        if !is_equal {
+            return Err(ShapeMismatch);
+        }
+        self.links.iter_mut().zip(&other.links).for_each(|(one, two)| one.union_with(two));
+        Ok(())
+    }
+
+    /// A copy, unless the memory for it is not to be had.
+    pub fn try_clone(&self) -> Result<Self, CreateError> {
+        memory::ask(self.array_bytes())?;
+        Ok(self.clone())
+    }
+
+    /// Share of the bits that are set.
+    pub fn fill(&self) -> f64 {
+        let ones: u64 = self.links.iter().map(Link::ones).sum();
+        ones as f64 / (8 * self.array_bytes()) as f64
+    }
+
+    /// The rate that follows from the bits that are set: a key is found by chance if any link finds it.
+    pub fn estimate_rate(&self) -> f64 {
+        let denied: f64 = self.links.iter().map(|link| 1.0 - link.estimate_rate()).product();
+        1.0 - denied
+    }
+
     /// The links, oldest first.
     pub fn links(&self) -> &[Link] {
         &self.links
@@ -158,6 +190,11 @@ impl Chain {
 
     pub(crate) fn links_mut(&mut self) -> &mut [Link] {
         &mut self.links
+    }
+
+    /// The arrays, for those who move memory about. Their lengths must stay.
+    pub(crate) fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
+        self.links.iter_mut().map(Link::array_to_move).collect()
     }
 
     /// What it does when it is full.

@@ -347,6 +347,11 @@ impl CuckooFilter {
         is_found
     }
 
+    /// The arrays, for those who move memory about. Their lengths must stay.
+    pub(crate) fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
+        self.sub_filters.iter_mut().map(|table| &mut table.slots).collect()
+    }
+
     /// The numbers it was made from.
     pub fn shape(&self) -> CuckooShape {
         self.shape

@@ -18,12 +18,12 @@
 //!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
 //! ```
 //!
-//! A piece never crosses a sub-filter and has 16 MiB at most. A header may say anything: the sum of all arrays is checked
-//! against the limit before the first is made, and a Bloom header against its own length before it is read.
+//! A piece never crosses a sub-filter and has 16 MiB at most. A header may say anything: what it asks for is checked
+//! against the limit before it is had, array for array, and a Bloom header against its own length before it is read.
 
 use super::chain::{Chain, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape};
-use super::error::{ChunkError, CreateError, DecodeError};
+use super::error::{ChunkError, DecodeError};
 use super::link::{Link, LinkShape};
 use super::memory::MemoryLimit;
 
@@ -72,12 +72,13 @@ pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, Dec
         return Err(DecodeError::Length);
     }
     let shapes: Vec<_> = (0..count).map(|_| fields.link()).collect::<Result<_, _>>()?;
-    check_sum(shapes.iter().map(|(shape, _)| Some(shape.bytes())), limit)?;
     let mut links = Vec::with_capacity(shapes.len());
+    let mut bytes = 0;
     for (shape, len) in shapes {
-        let mut link = Link::new(shape, 0, limit)?;
+        let mut link = Link::new(shape, bytes, limit)?;
         link.set_len(len)?;
         links.push(link);
+        bytes += shape.bytes();
     }
     Chain::from_links(scaling, links, len)
 }
@@ -110,26 +111,11 @@ pub fn cuckoo_from_header(header: &[u8], limit: MemoryLimit) -> Result<CuckooFil
         u64::from(expansion),
     )?;
     DecodeError::unless((1..=MAX_SUB_FILTERS).contains(&count), "number of sub-filters")?;
-    check_sum((0..count).map(|i| shape.slots_of(i as usize)), limit)?;
     let mut filter = CuckooFilter::new(shape, limit)?;
     for _ in 1..count {
         filter.grow(limit)?;
     }
     CuckooFilter::from_parts(shape, filter.sub_filters, len, removed)
-}
-
-/// An error if arrays of these sizes are too large together, or one of them cannot be.
-fn check_sum(
-    sizes: impl Iterator<Item = Option<u64>>,
-    limit: MemoryLimit,
-) -> Result<(), CreateError> {
-    let mut sum = 0;
-    for size in sizes {
-        let size = size.ok_or(CreateError::Shape)?;
-        limit.check(sum, size)?;
-        sum += size;
-    }
-    Ok(())
 }
 
 /// The piece of a Bloom filter at this iterator, and the next iterator. Nothing at the end and outside.

@@ -51,6 +51,18 @@ impl fmt::Display for InsertError {
 
 impl std::error::Error for InsertError {}
 
+/// Two filters of different shapes, which have no union.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeMismatch;
+
+impl fmt::Display for ShapeMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "filters of different shapes have no union")
+    }
+}
+
+impl std::error::Error for ShapeMismatch {}
+
 /// Bytes or fields that are no filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {

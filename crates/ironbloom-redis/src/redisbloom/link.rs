@@ -152,6 +152,10 @@ impl Link {
         &mut self.array
     }
 
+    pub(crate) fn array_to_move(&mut self) -> &mut Vec<u8> {
+        &mut self.array
+    }
+
     /// Whether all bits of a key are set.
     #[inline]
     pub fn contains(&self, hash: BloomHash) -> bool {
@@ -169,6 +173,36 @@ impl Link {
             self.array[(at / 8) as usize] |= mask(at);
         }
         self.len += 1;
+    }
+
+    /// Adds the bits of a link of the same shape. The number of keys is that of the one if the other has none, and else
+    /// estimated from the bits, since keys may be in both.
+    pub(crate) fn union_with(&mut self, other: &Self) {
+        debug_assert_eq!(self.shape, other.shape);
+        for (one, two) in self.array.iter_mut().zip(&other.array) {
+            *one |= two;
+        }
+        self.len = match (self.len, other.len) {
+            (len, 0) | (0, len) => len,
+            (one, two) => {
+                let most = one.saturating_add(two).min(self.shape.capacity);
+                (self.estimate_len().round() as u64).clamp(one.max(two), most)
+            }
+        };
+    }
+
+    /// Keys that set so many bits on average.
+    ///
+    ///     n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]
+    fn estimate_len(&self) -> f64 {
+        let fill = self.ones() as f64 / self.shape.bits as f64;
+        -(self.shape.bits as f64) / f64::from(self.shape.probes) * (1.0 - fill).ln()
+    }
+
+    /// The rate that follows from the bits that are set.
+    pub fn estimate_rate(&self) -> f64 {
+        let fill = self.ones() as f64 / self.shape.bits as f64;
+        fill.powf(f64::from(self.shape.probes))
     }
 
     /// Bits that are set.

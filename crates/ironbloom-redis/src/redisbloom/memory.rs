@@ -33,12 +33,17 @@ impl MemoryLimit {
 /// and then filled would touch every page, and one that is made of zeros at once would end the process if there is too
 /// little.
 pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
+    let len = ask(len)?;
+    Ok(vec![0; len])
+}
+
+/// The same number if so many bytes are to be had.
+pub(crate) fn ask(len: u64) -> Result<usize, CreateError> {
     let refused = CreateError::Memory { bytes: len };
     let len = usize::try_from(len).map_err(|_| refused)?;
     let mut asked: Vec<u8> = Vec::new();
     asked.try_reserve_exact(len).map_err(|_| refused)?;
-    drop(asked);
-    Ok(vec![0; len])
+    Ok(len)
 }
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
         #[test]
         fn remainders_are_those_of_the_division(
             divisor in divisors(), x in any::<u64>(), times in any::<u64>(), beside in -1i64..=1,

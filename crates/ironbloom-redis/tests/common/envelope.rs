@@ -157,3 +157,20 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     }
     bytes
 }
+
+/// A DUMP that holds these bytes: its last eight are the checksum, which is made anew.
+pub(crate) fn sealed(mut dump: Vec<u8>) -> Vec<u8> {
+    let end = dump.len() - 8;
+    let sum = crc64(&dump[..end]);
+    dump[end..].copy_from_slice(&sum.to_le_bytes());
+    dump
+}
+
+/// The CRC of Redis: Jones' polynomial, bits reversed, from zero. 0xe9c6d914c4b8d9ca for "123456789".
+pub(crate) fn crc64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |sum, &byte| {
+        (0..8).fold(sum ^ u64::from(byte), |sum, _| {
+            (sum >> 1) ^ if sum & 1 == 1 { 0x95ac_9329_ac4b_c9b5 } else { 0 }
+        })
+    })
+}

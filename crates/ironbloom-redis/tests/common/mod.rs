@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test uses its part")]
 
 pub(crate) mod envelope;
+pub(crate) mod server;
 
 use std::fs;
 use std::path::PathBuf;
