@@ -141,8 +141,8 @@ fn filters_survive_saving_rewriting_and_restarts() {
     for program in programs() {
         for options in [
             &["--dbfilename", "a.rdb"][..],
-            &["--appendonly", "yes", "--appendfsync", "always"],
-            &["--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", "no"],
+            &["--appendonly", "yes", "--appendfsync", "no"],
+            &["--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no"],
         ] {
             let mut server = Server::start(&program, options);
             let mut client = server.client();

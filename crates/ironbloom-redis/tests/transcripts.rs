@@ -121,7 +121,7 @@ fn options_are_read_as_redisbloom_reads_them() {
             ("CF.RESERVE h 100 expansion 3 bucketsize 4", "+OK\r\n"),
             (
                 "CF.DEBUG h",
-                "$79\r\nbktsize:4 buckets:32 items:0 deletes:0 filters:1 max_iterations:20 expansion:4\r\n",
+                "$78\r\nbktsize:4 buckets:32 items:0 deletes:0 filters:1 max_iterations:20 expansion:4\r\n",
             ),
             ("CF.SCANDUMP h 0", "*2\r\n:0\r\n$-1\r\n"),
             ("CF.LOADCHUNK h 1 x", "-ERR item exists\r\n"),

@@ -40,7 +40,7 @@ impl Plan {
 
     /// The words of a BF.RESERVE that makes the same filter with any settings.
     fn words(&self) -> Vec<String> {
-        let mut words = vec![self.rate.to_string(), self.capacity.to_string()];
+        let mut words = vec![format!("{:e}", self.rate), self.capacity.to_string()];
         match self.scaling {
             Scaling::Growing(growth) => words.extend(["EXPANSION".to_owned(), growth.to_string()]),
             // The growth of a filter that does not grow is 2 unless it was told not to grow by EXPANSION 0.
@@ -74,7 +74,7 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     expect_nothing(key.get::<Chain>())?;
     plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
-    call.replicate_verbatim();
+    call.replicate_words(c"BF.RESERVE", &plan.words());
     call.notify(c"bf.reserve");
     Ok(())
 }

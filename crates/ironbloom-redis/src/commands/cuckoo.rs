@@ -6,7 +6,7 @@ use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use crate::redisbloom::error::InsertError;
 use crate::redisbloom::memory::MemoryLimit;
 use crate::redisbloom::murmur::cuckoo_hash;
-use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, Number};
+use crate::settings::{self, MAX_CAPACITY, Number};
 
 use super::{
     Refusal, check_arity, expect_filter, expect_nothing, find_option, in_range, memory_limit,
@@ -75,7 +75,7 @@ pub(crate) fn reserve(call: &Call<'_>) {
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3 && call.count() % 2 == 1)?;
     let capacity = call.integer(2).ok_or(text::CF_CAPACITY)?;
-    // The range of an option is that of the setting, but for the largest number of moves.
+    // The range of an option is that of the setting.
     let option = |name: &[u8], setting: &Number, no_number, range| match find_option(call, 3, name)
     {
         None => Ok(setting.get()),
@@ -105,12 +105,12 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     )?;
     let capacity =
         in_range(capacity, 2 * bucket_size, MAX_CAPACITY).ok_or(text::CF_CAPACITY_RANGE)?;
-    debug_assert!((0..=MAX_EXPANSION).contains(&expansion));
     let mut key = call.open(1, Access::Write);
     expect_nothing(key.get::<CuckooFilter>())?;
-    Plan { capacity, bucket_size, max_iterations, expansion }.make(call, &mut key)?;
+    let plan = Plan { capacity, bucket_size, max_iterations, expansion };
+    plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
-    call.replicate_verbatim();
+    call.replicate_words(c"CF.RESERVE", &plan.words());
     call.notify(c"cf.reserve");
     Ok(())
 }

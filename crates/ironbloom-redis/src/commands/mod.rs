@@ -6,8 +6,8 @@
 //! merge    BF.MERGE                                     text      what clients are told when something is wrong
 //! ```
 //!
-//! Replicas and files are told effects, not commands: a filter that was made by the way is a RESERVE with all its
-//! numbers, so that a replica with other settings has the same; keys that changed nothing are not sent; and of a command
+//! Replicas and files are told effects, not commands: a new filter is a RESERVE with all its numbers, so that a replica
+//! with other settings has the same; keys that changed nothing are not sent; and of a command
 //! that failed half way only what it did, since a replica must not see it fail.
 
 mod bloom;

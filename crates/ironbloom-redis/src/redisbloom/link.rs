@@ -193,7 +193,9 @@ impl Link {
 
     /// Keys that set so many bits on average.
     ///
-    ///     n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]
+    /// ```text
+    /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]
+    /// ```
     fn estimate_len(&self) -> f64 {
         let fill = self.ones() as f64 / self.shape.bits as f64;
         -(self.shape.bits as f64) / f64::from(self.shape.probes) * (1.0 - fill).ln()
