@@ -76,13 +76,24 @@ fn commands_have_redisblooms_names_flags_and_keys() {
         let mut client = server.client();
         let reply = client.text("COMMAND INFO bf.add bf.exists cf.del bf.merge");
         for part in [
-            "$6\r\nbf.add\r\n:-1\r\n*3\r\n+write\r\n+denyoom\r\n+module\r\n:1\r\n:1\r\n:1\r\n",
-            "$9\r\nbf.exists\r\n:-1\r\n*3\r\n+readonly\r\n+module\r\n+fast\r\n:1\r\n:1\r\n:1\r\n",
-            "$6\r\ncf.del\r\n:-1\r\n*3\r\n+write\r\n+module\r\n+fast\r\n:1\r\n:1\r\n:1\r\n",
-            "$8\r\nbf.merge\r\n:-1\r\n*3\r\n+write\r\n+denyoom\r\n+module\r\n:1\r\n:-1\r\n:1\r\n",
+            "$6\r\nbf.add\r\n:3\r\n*3\r\n+write\r\n+denyoom\r\n+module\r\n:1\r\n:1\r\n:1\r\n",
+            "$9\r\nbf.exists\r\n:3\r\n*3\r\n+readonly\r\n+module\r\n+fast\r\n:1\r\n:1\r\n:1\r\n",
+            "$6\r\ncf.del\r\n:3\r\n*3\r\n+write\r\n+module\r\n+fast\r\n:1\r\n:1\r\n:1\r\n",
+            "$8\r\nbf.merge\r\n:-3\r\n*3\r\n+write\r\n+denyoom\r\n+module\r\n:1\r\n:-1\r\n:1\r\n",
         ] {
             assert!(reply.contains(part), "{}: {part:?} is not in {reply:?}", program.display());
         }
+        let docs = client.text("COMMAND DOCS bf.insert");
+        for part in ["summary", "\r\nITEMS\r\n", "\r\nnonscaling\r\n"] {
+            assert!(docs.contains(part), "{}: {part:?} is not in {docs:?}", program.display());
+        }
+        let keys = client.text("COMMAND GETKEYS BF.MERGE a b c");
+        assert_eq!(keys, "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+        // Who may only read must not add, which the bits of the keys decide.
+        client.call("ACL SETUSER reader on nopass +@all %R~*");
+        client.call("AUTH reader x");
+        assert_eq!(client.text("BF.EXISTS b x"), ":0\r\n");
+        assert!(client.text("BF.ADD b x").starts_with("-NOPERM"), "{}", program.display());
     }
 }
 

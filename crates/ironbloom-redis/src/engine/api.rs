@@ -160,6 +160,8 @@ pub(crate) struct Api {
     >,
     pub(crate) load_configs: Option<unsafe extern "C" fn(Ctx) -> c_int>,
     pub(crate) get_command: Option<unsafe extern "C" fn(Ctx, *const c_char) -> CommandPtr>,
+    pub(crate) set_command_info:
+        Option<unsafe extern "C" fn(CommandPtr, *const super::describe::RawInfo) -> c_int>,
     pub(crate) add_acl_category: Option<unsafe extern "C" fn(Ctx, *const c_char) -> c_int>,
     pub(crate) set_command_acl_categories:
         Option<unsafe extern "C" fn(CommandPtr, *const c_char) -> c_int>,
@@ -268,6 +270,7 @@ fn resolve(find: Finder) -> Option<Api> {
         register_string_config: find.get(c"RedisModule_RegisterStringConfig"),
         load_configs: find.get(c"RedisModule_LoadConfigs"),
         get_command: find.get(c"RedisModule_GetCommand"),
+        set_command_info: find.get(c"RedisModule_SetCommandInfo"),
         add_acl_category: find.get(c"RedisModule_AddACLCategory"),
         set_command_acl_categories: find.get(c"RedisModule_SetCommandACLCategories"),
     })

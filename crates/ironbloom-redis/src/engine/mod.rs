@@ -8,7 +8,7 @@
 //! value       a filter as a value of the server: saved, loaded, copied, freed …
 //! io          fields of an RDB file
 //! config      settings that CONFIG SET changes
-//! register    commands, their flags and their handlers
+//! register    commands, their flags and their handlers     describe   what COMMAND DOCS says of them
 //! ```
 //!
 //! It is written by hand because the crate `redis-module` needs libclang to build, and doubles the time of a command
@@ -21,6 +21,7 @@ pub(crate) mod allocator;
 pub(crate) mod api;
 pub(crate) mod call;
 pub(crate) mod config;
+pub(crate) mod describe;
 pub(crate) mod io;
 pub(crate) mod key;
 pub(crate) mod register;

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
 use super::call::Call;
+use super::describe::{self, Docs};
 use super::{config, value};
 use crate::commands::COMMANDS;
 use crate::redisbloom::chain::Chain;
@@ -34,6 +35,8 @@ pub(crate) struct Command {
     pub(crate) handler: RawHandler,
     /// The last argument that is a key, or -1 if all are; the first is 1.
     pub(crate) last_key: c_int,
+    /// The command in words.
+    pub(crate) docs: Docs,
 }
 
 /// A handler as the server calls it; made by [`handler`].
@@ -151,13 +154,17 @@ unsafe fn register(api: &Api, ctx: Ctx, command: &Command) -> bool {
         if (api.create_command)(ctx, name, command.handler.0, flags, 1, command.last_key, 1) != OK {
             return false;
         }
-        if let (Some(get_command), Some(set_categories)) =
-            (api.get_command, api.set_command_acl_categories)
-        {
-            let created = get_command(ctx, name);
-            if !created.is_null() {
-                set_categories(created, command.category.as_ptr());
-            }
+        let Some(get_command) = api.get_command else { return true };
+        let created = get_command(ctx, name);
+        if created.is_null() {
+            return false;
+        }
+        if let Some(set_categories) = api.set_command_acl_categories {
+            set_categories(created, command.category.as_ptr());
+        }
+        if let Some(set_command_info) = api.set_command_info {
+            let is_write = command.flags.to_bytes().starts_with(b"write");
+            return describe::describe(set_command_info, created, &command.docs, is_write);
         }
     }
     true
