@@ -29,6 +29,8 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     for source in &sources {
         union.union_with(expect_filter(source.get())?).map_err(|_| text::MERGE_DIFFERS)?;
     }
+    // A source that is the destination is freed by what follows, and must not be open then.
+    drop(sources);
     destination.set(union);
     call.replicate_verbatim();
     call.notify(c"bf.merge");

@@ -1,7 +1,6 @@
 //! Fields of an RDB file, and commands of an append-only file.
 
 use std::ffi::{CStr, CString, c_longlong};
-use std::slice;
 
 use super::api::{Io, Str, api};
 use crate::redisbloom::error::DecodeError;
@@ -51,16 +50,14 @@ impl FieldReader for Reader {
         if buffer.is_null() {
             return Err(DecodeError::Length);
         }
-        // SAFETY: so many bytes are there, as the server says.
-        let bytes = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), len) };
-        let mut copy = Vec::new();
-        let is_there = copy.try_reserve_exact(len).is_ok();
-        if is_there {
-            copy.extend_from_slice(bytes);
+        if len == 0 {
+            // SAFETY: the server's buffer is ours to free. A vector without room would not do it.
+            unsafe { (api().free)(buffer.cast()) };
+            return self.checked(Vec::new());
         }
-        // SAFETY: the server's buffer is ours to free; it is not used any more.
-        unsafe { (api().free)(buffer.cast()) };
-        if is_there { self.checked(copy) } else { Err(DecodeError::Length) }
+        // SAFETY: the server says that so many bytes are there, and that they are ours. They come from its allocator, which
+        // is that of our vectors, too: taken over as they are, a large filter is not twice in memory while it is loaded.
+        self.checked(unsafe { Vec::from_raw_parts(buffer.cast(), len, len) })
     }
 }
 
