@@ -157,8 +157,7 @@ pub(super) unsafe fn describe(
     };
     let key_flags = if is_write { READ_WRITE | ACCESS | UPDATE } else { READ_ONLY | ACCESS };
     let mut specs = vec![key_spec(key_flags, 1, 0)];
-    let has_more_keys = docs.args.iter().any(|arg| matches!(arg.kind, ArgKind::Key));
-    if has_more_keys {
+    if docs.args.iter().any(is_key) {
         specs.push(key_spec(READ_ONLY | ACCESS, 2, -1));
     }
     specs.push(RawKeySpec { begin_search_type: 0, find_keys_type: 0, ..key_spec(0, 0, 0) });
@@ -166,7 +165,7 @@ pub(super) unsafe fn describe(
     args.extend(docs.args.iter().map(|arg| RawArg {
         token: arg.token.map_or(ptr::null(), CStr::as_ptr),
         flags: arg.times as c_int,
-        ..raw_arg(arg.name.as_ptr(), arg.kind as c_int, 1)
+        ..raw_arg(arg.name.as_ptr(), arg.kind as c_int, c_int::from(is_key(arg)))
     }));
     args.push(raw_arg(ptr::null(), 0, 0));
     let info = RawInfo {
@@ -195,7 +194,11 @@ fn key_spec(flags: u64, first: c_int, last: c_int) -> RawKeySpec {
     }
 }
 
-/// `key_spec` is looked at for keys only.
+fn is_key(arg: &Arg) -> bool {
+    matches!(arg.kind, ArgKind::Key)
+}
+
+/// `key_spec` says which specification a key belongs to; the server refuses it for anything else.
 fn raw_arg(name: *const c_char, kind: c_int, key_spec: c_int) -> RawArg {
     RawArg {
         name,

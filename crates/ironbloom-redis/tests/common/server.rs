@@ -123,7 +123,7 @@ impl Drop for Server {
 /// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
 fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
     for _ in 0..5 {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--dir", folder.to_str().unwrap(), "--logfile", "log"])
@@ -149,6 +149,16 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
     panic!("{} does not start:\n{log}", program.display());
 }
 
+/// A port that nobody uses, low enough that a cluster's second port, 10000 higher, is one, too.
+fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if port < 55_000 {
+            return port;
+        }
+    }
+}
+
 /// A connection. Replies are bytes, as they came.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
@@ -158,6 +168,8 @@ impl Client {
     fn connect(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
+        // A reply that never comes is a failure, and not a test that never ends.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         Some(Self { stream: BufReader::new(stream) })
     }
 
