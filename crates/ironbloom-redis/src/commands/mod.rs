@@ -1,0 +1,148 @@
+//! The commands: arguments in, replies out, and what replicas are told.
+//!
+//! ```text
+//! bloom    BF.RESERVE ADD MADD INSERT EXISTS MEXISTS    cuckoo    CF.RESERVE ADD ADDNX INSERT INSERTNX EXISTS …
+//! dump     SCANDUMP and LOADCHUNK of both               report    CARD, INFO and DEBUG of both
+//! merge    BF.MERGE                                     text      what clients are told when something is wrong
+//! docs     the commands in words
+//! ```
+//!
+//! Replicas and files are told effects, not commands: a new filter is a RESERVE with all its numbers, so that a replica
+//! with other settings has the same; keys that changed nothing are not sent; and of a command
+//! that failed half way only what it did, since a replica must not see it fail.
+
+mod bloom;
+mod cuckoo;
+mod docs;
+mod dump;
+mod merge;
+mod report;
+mod text;
+
+use std::ffi::CStr;
+
+use crate::engine::call::Call;
+use crate::engine::describe::Docs;
+use crate::engine::key::Found;
+use crate::engine::register::{Command, RawHandler, handler};
+use crate::redisbloom::memory::MemoryLimit;
+use crate::settings;
+
+/// Flags of commands that change a filter and may need memory for it.
+const WRITE: &CStr = c"write deny-oom";
+/// Flags of commands that only look.
+const READ: &CStr = c"readonly fast";
+
+const fn bloom_command(
+    name: &'static CStr,
+    flags: &'static CStr,
+    handler: RawHandler,
+    docs: Docs,
+) -> Command {
+    Command { name, flags, category: c"bloom", handler, last_key: 1, docs }
+}
+
+const fn cuckoo_command(
+    name: &'static CStr,
+    flags: &'static CStr,
+    handler: RawHandler,
+    docs: Docs,
+) -> Command {
+    Command { name, flags, category: c"cuckoo", handler, last_key: 1, docs }
+}
+
+/// All commands.
+pub(crate) static COMMANDS: &[Command] = &[
+    bloom_command(c"bf.reserve", WRITE, handler(bloom::reserve), docs::BF_RESERVE),
+    bloom_command(c"bf.add", WRITE, handler(bloom::add), docs::BF_ADD),
+    bloom_command(c"bf.madd", WRITE, handler(bloom::madd), docs::BF_MADD),
+    bloom_command(c"bf.insert", WRITE, handler(bloom::insert), docs::BF_INSERT),
+    bloom_command(c"bf.exists", READ, handler(bloom::exists), docs::BF_EXISTS),
+    bloom_command(c"bf.mexists", READ, handler(bloom::mexists), docs::BF_MEXISTS),
+    bloom_command(c"bf.find", READ, handler(bloom::find), docs::BF_FIND),
+    bloom_command(c"bf.card", READ, handler(report::bloom_card), docs::BF_CARD),
+    bloom_command(c"bf.info", READ, handler(report::bloom_info), docs::BF_INFO),
+    bloom_command(c"bf.debug", READ, handler(report::bloom_debug), docs::BF_DEBUG),
+    bloom_command(c"bf.scandump", READ, handler(dump::scan_bloom), docs::BF_SCANDUMP),
+    bloom_command(c"bf.loadchunk", WRITE, handler(dump::load_bloom), docs::BF_LOADCHUNK),
+    Command {
+        last_key: -1,
+        ..bloom_command(c"bf.merge", WRITE, handler(merge::merge), docs::BF_MERGE)
+    },
+    cuckoo_command(c"cf.reserve", WRITE, handler(cuckoo::reserve), docs::CF_RESERVE),
+    cuckoo_command(c"cf.add", WRITE, handler(cuckoo::add), docs::CF_ADD),
+    cuckoo_command(c"cf.addnx", WRITE, handler(cuckoo::addnx), docs::CF_ADDNX),
+    cuckoo_command(c"cf.insert", WRITE, handler(cuckoo::insert), docs::CF_INSERT),
+    cuckoo_command(c"cf.insertnx", WRITE, handler(cuckoo::insertnx), docs::CF_INSERTNX),
+    cuckoo_command(c"cf.exists", READ, handler(cuckoo::exists), docs::CF_EXISTS),
+    cuckoo_command(c"cf.mexists", READ, handler(cuckoo::mexists), docs::CF_MEXISTS),
+    cuckoo_command(c"cf.count", READ, handler(cuckoo::count), docs::CF_COUNT),
+    cuckoo_command(c"cf.del", c"write fast", handler(cuckoo::del), docs::CF_DEL),
+    // RedisBloom calls it `readonly`, so that its replicas may be told to compact alone and then differ.
+    cuckoo_command(c"cf.compact", c"write", handler(cuckoo::compact), docs::CF_COMPACT),
+    cuckoo_command(c"cf.info", READ, handler(report::cuckoo_info), docs::CF_INFO),
+    cuckoo_command(c"cf.debug", READ, handler(report::cuckoo_debug), docs::CF_DEBUG),
+    cuckoo_command(c"cf.scandump", READ, handler(dump::scan_cuckoo), docs::CF_SCANDUMP),
+    cuckoo_command(c"cf.loadchunk", WRITE, handler(dump::load_cuckoo), docs::CF_LOADCHUNK),
+];
+
+/// A command that cannot be done.
+pub(crate) enum Refusal {
+    /// It has too few arguments, or too many.
+    Arity,
+    /// For the reason that stands in the text.
+    Because(&'static CStr),
+}
+
+impl From<&'static CStr> for Refusal {
+    fn from(text: &'static CStr) -> Self {
+        Self::Because(text)
+    }
+}
+
+/// Replies if a command could not be done.
+fn settle(call: &Call<'_>, outcome: Result<(), Refusal>) {
+    match outcome {
+        Ok(()) => {}
+        Err(Refusal::Arity) => call.reply_wrong_arity(),
+        Err(Refusal::Because(text)) => call.reply_error(text),
+    }
+}
+
+/// Refuses unless the number of arguments is right.
+fn check_arity(is_right: bool) -> Result<(), Refusal> {
+    if is_right { Ok(()) } else { Err(Refusal::Arity) }
+}
+
+/// The filter that was found, or why there is none.
+fn expect_filter<T>(found: Found<T>) -> Result<T, Refusal> {
+    match found {
+        Found::Filter(filter) => Ok(filter),
+        Found::Nothing => Err(text::NOT_FOUND.into()),
+        Found::Other => Err(text::WRONG_TYPE.into()),
+    }
+}
+
+/// Refuses unless there is nothing yet.
+fn expect_nothing<T>(found: Found<T>) -> Result<(), Refusal> {
+    match found {
+        Found::Nothing => Ok(()),
+        Found::Filter(_) => Err(text::EXISTS.into()),
+        Found::Other => Err(text::WRONG_TYPE.into()),
+    }
+}
+
+/// The bytes that a filter may have: as many as its primary gave it, or as the setting says.
+fn memory_limit(call: &Call<'_>) -> MemoryLimit {
+    if call.must_obey() { MemoryLimit::NONE } else { settings::memory_limit() }
+}
+
+/// Where an option of this name stands, from argument `first` on. Case does not matter.
+fn find_option(call: &Call<'_>, first: usize, name: &[u8]) -> Option<usize> {
+    (first..call.count()).find(|&i| call.arg(i).eq_ignore_ascii_case(name))
+}
+
+/// A number if it lies in its range.
+fn in_range(number: i64, least: i64, greatest: i64) -> Option<i64> {
+    (least..=greatest).contains(&number).then_some(number)
+}

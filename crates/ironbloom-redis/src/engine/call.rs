@@ -1,0 +1,286 @@
+//! A command that is being executed: its arguments, its replies, and what replicas are told.
+
+use std::ffi::{CStr, c_int, c_long};
+use std::marker::PhantomData;
+use std::{ptr, slice};
+
+use super::api::{Ctx, Str, api};
+use super::key::{Access, Key};
+
+/// Bits of the context's flags.
+const REPLICATED: c_int = 1 << 12;
+const LOADING: c_int = 1 << 13;
+const RESP3: c_int = 1 << 22;
+
+/// The class of keyspace events that modules have.
+const NOTIFY_MODULE: c_int = 1 << 13;
+
+/// The length of an array that is not known yet.
+const POSTPONED: c_long = -1;
+
+/// A command in execution.
+pub(crate) struct Call<'call> {
+    pub(super) ctx: Ctx,
+    args: &'call [Str],
+    _server: PhantomData<&'call ()>,
+}
+
+impl<'call> Call<'call> {
+    /// The command that the server hands to a handler.
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of a handler, and the call ends before it does.
+    pub(super) unsafe fn new(ctx: Ctx, args: *mut Str, count: c_int) -> Self {
+        let count = usize::try_from(count).expect("the server counts arguments");
+        let args = if count == 0 {
+            &[]
+        } else {
+            // SAFETY: the server hands so many arguments, which live as long as the handler runs.
+            unsafe { slice::from_raw_parts(args, count) }
+        };
+        Self { ctx, args, _server: PhantomData }
+    }
+
+    /// Number of arguments, the command's name among them.
+    pub(crate) fn count(&self) -> usize {
+        self.args.len()
+    }
+
+    /// Argument `i`; the command's name is 0.
+    pub(crate) fn arg(&self, i: usize) -> &'call [u8] {
+        // SAFETY: an argument of this call.
+        unsafe { bytes_of(self.args[i]) }
+    }
+
+    /// Argument `i` as the server reads whole numbers.
+    pub(crate) fn integer(&self, i: usize) -> Option<i64> {
+        // SAFETY: an argument of this call.
+        unsafe { integer_of(self.args[i]) }
+    }
+
+    /// Argument `i` as the server reads numbers.
+    pub(crate) fn double(&self, i: usize) -> Option<f64> {
+        // SAFETY: an argument of this call.
+        unsafe { double_of(self.args[i]) }
+    }
+
+    fn has_flag(&self, flag: c_int) -> bool {
+        // SAFETY: the context of this call.
+        unsafe { (api().get_context_flags)(self.ctx) & flag != 0 }
+    }
+
+    /// Whether the client speaks the third version of the protocol.
+    pub(crate) fn is_resp3(&self) -> bool {
+        self.has_flag(RESP3)
+    }
+
+    /// Whether the command comes from a primary or from a file: it was accepted once, and limits that were set since must
+    /// not undo it.
+    pub(crate) fn must_obey(&self) -> bool {
+        self.has_flag(REPLICATED | LOADING)
+    }
+
+    /// Opens the key that argument `i` names.
+    pub(crate) fn open(&self, i: usize, access: Access) -> Key<'_> {
+        Key::open(self, self.args[i], access)
+    }
+
+    /// Replies with the server's own text for a wrong number of arguments.
+    pub(crate) fn reply_wrong_arity(&self) {
+        // SAFETY: the context of this call.
+        unsafe { (api().wrong_arity)(self.ctx) };
+    }
+
+    /// Replies with an error; the text is all of it.
+    pub(crate) fn reply_error(&self, text: &CStr) {
+        // SAFETY: the context of this call; the server copies the text.
+        unsafe { (api().reply_with_error)(self.ctx, text.as_ptr()) };
+    }
+
+    /// Replies with a word.
+    pub(crate) fn reply_simple(&self, text: &CStr) {
+        // SAFETY: the context of this call; the server copies the text.
+        unsafe { (api().reply_with_simple_string)(self.ctx, text.as_ptr()) };
+    }
+
+    /// Replies with a number.
+    pub(crate) fn reply_integer(&self, number: i64) {
+        // SAFETY: the context of this call.
+        unsafe { (api().reply_with_long_long)(self.ctx, number) };
+    }
+
+    /// Replies with a number that may not be whole.
+    pub(crate) fn reply_double(&self, number: f64) {
+        // SAFETY: the context of this call.
+        unsafe { (api().reply_with_double)(self.ctx, number) };
+    }
+
+    /// Replies with a truth value, which is 1 or 0 for clients that know no other.
+    pub(crate) fn reply_bool(&self, is_true: bool) {
+        match api().reply_with_bool {
+            // SAFETY: the context of this call.
+            Some(reply_with_bool) => unsafe {
+                reply_with_bool(self.ctx, c_int::from(is_true));
+            },
+            None => self.reply_integer(i64::from(is_true)),
+        }
+    }
+
+    /// Replies with nothing.
+    pub(crate) fn reply_null(&self) {
+        // SAFETY: the context of this call.
+        unsafe { (api().reply_with_null)(self.ctx) };
+    }
+
+    /// Replies with bytes.
+    pub(crate) fn reply_bytes(&self, bytes: &[u8]) {
+        // SAFETY: the context of this call; the server copies the bytes.
+        unsafe {
+            (api().reply_with_string_buffer)(self.ctx, bytes.as_ptr().cast(), bytes.len());
+        }
+    }
+
+    /// Announces so many replies.
+    pub(crate) fn reply_array(&self, len: usize) {
+        // SAFETY: the context of this call.
+        unsafe { (api().reply_with_array)(self.ctx, len as c_long) };
+    }
+
+    /// Announces replies; [`end_array`](Self::end_array) says how many there were.
+    pub(crate) fn begin_array(&self) {
+        // SAFETY: the context of this call.
+        unsafe { (api().reply_with_array)(self.ctx, POSTPONED) };
+    }
+
+    /// Says how many replies came since [`begin_array`](Self::begin_array).
+    pub(crate) fn end_array(&self, len: usize) {
+        // SAFETY: the context of this call, which has an array of unknown length.
+        unsafe { (api().reply_set_array_length)(self.ctx, len as c_long) };
+    }
+
+    /// Announces so many pairs, which are an array for clients that know no maps.
+    pub(crate) fn reply_map(&self, len: usize) {
+        match api().reply_with_map {
+            // SAFETY: the context of this call.
+            Some(reply_with_map) => unsafe {
+                reply_with_map(self.ctx, len as c_long);
+            },
+            None => self.reply_array(2 * len),
+        }
+    }
+
+    /// Sends the command as it is to replicas and to the append-only file.
+    pub(crate) fn replicate_verbatim(&self) {
+        // SAFETY: the context of this call.
+        unsafe { (api().replicate_verbatim)(self.ctx) };
+    }
+
+    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and words.
+    pub(crate) fn replicate_words(&self, name: &CStr, words: &[String]) {
+        let words: Vec<OwnString> =
+            words.iter().map(|word| OwnString::new(self.ctx, word)).collect();
+        let words: Vec<Str> = words.iter().map(|word| word.string).collect();
+        self.replicate_strings(name, &words);
+    }
+
+    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and so many of its
+    /// arguments from `first` on.
+    pub(crate) fn replicate_args(&self, name: &CStr, first: usize, count: usize) {
+        self.replicate_strings(name, &self.args[first..first + count]);
+    }
+
+    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and the arguments that stand
+    /// at these places.
+    pub(crate) fn replicate_chosen(&self, name: &CStr, places: &[usize]) {
+        let strings: Vec<Str> = places.iter().map(|&i| self.args[i]).collect();
+        self.replicate_strings(name, &strings);
+    }
+
+    /// The same with a word before the arguments.
+    pub(crate) fn replicate_chosen_after(&self, name: &CStr, word: &str, places: &[usize]) {
+        let word = OwnString::new(self.ctx, word);
+        let chosen = places.iter().map(|&i| self.args[i]);
+        let strings: Vec<Str> = std::iter::once(word.string).chain(chosen).collect();
+        self.replicate_strings(name, &strings);
+    }
+
+    fn replicate_strings(&self, name: &CStr, strings: &[Str]) {
+        // SAFETY: the format says what follows: a string, and the address and the length of an array of strings.
+        unsafe {
+            (api().replicate)(
+                self.ctx,
+                name.as_ptr(),
+                c"sv".as_ptr(),
+                self.args[1],
+                strings.as_ptr(),
+                strings.len(),
+            );
+        }
+    }
+
+    /// Tells those who listen that something happened to the key of this command.
+    pub(crate) fn notify(&self, event: &CStr) {
+        // SAFETY: the context and an argument of this call.
+        unsafe {
+            (api().notify_keyspace_event)(self.ctx, NOTIFY_MODULE, event.as_ptr(), self.args[1]);
+        }
+    }
+}
+
+/// A string that was made for the server, and is given back.
+struct OwnString {
+    string: Str,
+}
+
+impl OwnString {
+    fn new(ctx: Ctx, text: &str) -> Self {
+        // SAFETY: the context of a call; the server copies the text.
+        let string = unsafe { (api().create_string)(ctx, text.as_ptr().cast(), text.len()) };
+        Self { string }
+    }
+}
+
+impl Drop for OwnString {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and given back once. Without automatic memory management no context is needed.
+        unsafe { (api().free_string)(ptr::null_mut(), self.string) };
+    }
+}
+
+/// The bytes of a string.
+///
+/// # Safety
+///
+/// The string is the server's, and lives as long as the bytes are used.
+pub(super) unsafe fn bytes_of<'a>(string: Str) -> &'a [u8] {
+    let mut len = 0;
+    // SAFETY: a string of the server, and a place for its length.
+    let bytes = unsafe { (api().string_ptr_len)(string, &raw mut len) };
+    // SAFETY: the server says that so many bytes are there. It never says null for a string that is one.
+    unsafe { slice::from_raw_parts(bytes.cast(), len) }
+}
+
+/// A string as the server reads whole numbers.
+///
+/// # Safety
+///
+/// The string is the server's.
+pub(super) unsafe fn integer_of(string: Str) -> Option<i64> {
+    let mut number = 0;
+    // SAFETY: a string of the server, and a place for the number.
+    let status = unsafe { (api().string_to_long_long)(string, &raw mut number) };
+    (status == super::api::OK).then_some(number)
+}
+
+/// A string as the server reads numbers.
+///
+/// # Safety
+///
+/// The string is the server's.
+pub(super) unsafe fn double_of(string: Str) -> Option<f64> {
+    let mut number = 0.0;
+    // SAFETY: a string of the server, and a place for the number.
+    let status = unsafe { (api().string_to_double)(string, &raw mut number) };
+    (status == super::api::OK).then_some(number)
+}

@@ -1,0 +1,163 @@
+//! Settings that CONFIG SET changes, and the arguments of the module.
+//!
+//! Servers before Redis 7 have no settings of modules: the arguments at loading are all there is.
+
+use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::api::{Api, Ctx, ERR, OK, Opaque, Str, api};
+use super::call::{Call, double_of};
+use crate::settings::{
+    BF_CAPACITY, BF_RATE, CF_MAX_EXPANSIONS, MEMORY_LIMIT, Number, REDISBLOOM_NUMBERS, Rate,
+};
+
+const MEMORY: c_uint = 1 << 7;
+const UNPREFIXED: c_uint = 1 << 9;
+
+/// The first server that knows names without the module's before them: Redis 8.0.
+const UNPREFIXED_SINCE: c_int = 0x0008_0000;
+
+/// Tells the server of all settings, and takes the values of its configuration file.
+///
+/// # Safety
+///
+/// `ctx` is the context with which a server loads the module.
+pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), String> {
+    let (Some(register_number), Some(register_text), Some(load_configs)) =
+        (api.register_numeric_config, api.register_string_config, api.load_configs)
+    else {
+        return Ok(());
+    };
+    // SAFETY: it takes nothing.
+    let version = api.get_server_version.map_or(0, |get| unsafe { get() });
+    let plain = if version >= UNPREFIXED_SINCE { UNPREFIXED } else { 0 };
+    let register_number = |number: &'static Number, flags: c_uint| {
+        // SAFETY: the context of loading; the functions below fit; the address is that of something that lives for ever.
+        let status = unsafe {
+            register_number(
+                ctx,
+                number.name.as_ptr(),
+                number.default,
+                flags,
+                number.least,
+                number.greatest,
+                get_number,
+                set_number,
+                None,
+                ptr::from_ref(number).cast_mut().cast(),
+            )
+        };
+        checked(status, number.name)
+    };
+    for number in REDISBLOOM_NUMBERS {
+        register_number(number, plain)?;
+    }
+    register_number(&MEMORY_LIMIT, MEMORY)?;
+    // SAFETY: as above.
+    let status = unsafe {
+        register_text(
+            ctx,
+            BF_RATE.name.as_ptr(),
+            BF_RATE.default.as_ptr(),
+            plain,
+            get_rate,
+            set_rate,
+            None,
+            ptr::null_mut(),
+        )
+    };
+    checked(status, BF_RATE.name)?;
+    // SAFETY: the context of loading.
+    checked(unsafe { load_configs(ctx) }, c"of the configuration file")
+}
+
+fn checked(status: c_int, name: &CStr) -> Result<(), String> {
+    if status == OK { Ok(()) } else { Err(format!("setting {} refused", name.to_string_lossy())) }
+}
+
+unsafe extern "C" fn get_number(_name: *const c_char, number: *mut c_void) -> c_longlong {
+    // SAFETY: the address that `register` gave.
+    unsafe { &*number.cast::<Number>() }.get()
+}
+
+unsafe extern "C" fn set_number(
+    _name: *const c_char,
+    value: c_longlong,
+    number: *mut c_void,
+    _error: *mut Str,
+) -> c_int {
+    // SAFETY: the address that `register` gave.
+    if unsafe { &*number.cast::<Number>() }.set(value) { OK } else { ERR }
+}
+
+/// The rate as the server's string: it reads it and does not free it.
+static RATE_TEXT: AtomicPtr<Opaque> = AtomicPtr::new(ptr::null_mut());
+
+unsafe extern "C" fn get_rate(_name: *const c_char, _data: *mut c_void) -> Str {
+    let text = BF_RATE.get().to_string();
+    // SAFETY: without a context the string is ours until we free it, which happens when the next one is made.
+    unsafe {
+        let made = (api().create_string)(ptr::null_mut(), text.as_ptr().cast(), text.len());
+        let last = RATE_TEXT.swap(made, Ordering::Relaxed);
+        if !last.is_null() {
+            (api().free_string)(ptr::null_mut(), last);
+        }
+        made
+    }
+}
+
+unsafe extern "C" fn set_rate(
+    _name: *const c_char,
+    value: Str,
+    _data: *mut c_void,
+    error: *mut Str,
+) -> c_int {
+    // SAFETY: a string of the server.
+    if unsafe { double_of(value) }.is_some_and(|rate| BF_RATE.set(rate)) {
+        return OK;
+    }
+    let text = "error rate must be in the range (0.000000, 1.000000)";
+    // SAFETY: the server frees the error that is written here.
+    unsafe {
+        *error = (api().create_string)(ptr::null_mut(), text.as_ptr().cast(), text.len());
+    }
+    ERR
+}
+
+/// Takes the arguments of the module: names and values, by the names of settings or RedisBloom's older ones.
+pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
+    if args.count() % 2 != 0 {
+        return Err("arguments must be pairs of name and value".to_owned());
+    }
+    for i in (0..args.count()).step_by(2) {
+        let name = String::from_utf8_lossy(args.arg(i)).to_ascii_lowercase();
+        let is_set = match name.as_str() {
+            "error_rate" => set_rate_argument(&BF_RATE, args, i + 1),
+            "initial_size" => set_number_argument(&BF_CAPACITY, args, i + 1),
+            "cf_max_expansions" => set_number_argument(&CF_MAX_EXPANSIONS, args, i + 1),
+            name if name.as_bytes() == BF_RATE.name.to_bytes() => {
+                set_rate_argument(&BF_RATE, args, i + 1)
+            }
+            name => {
+                let mut numbers = REDISBLOOM_NUMBERS.iter().copied().chain([&MEMORY_LIMIT]);
+                match numbers.find(|number| number.name.to_bytes() == name.as_bytes()) {
+                    Some(number) => set_number_argument(number, args, i + 1),
+                    None => return Err(format!("there is no argument {name}")),
+                }
+            }
+        };
+        if !is_set {
+            return Err(format!("the value of {name} is not allowed"));
+        }
+    }
+    Ok(())
+}
+
+fn set_rate_argument(rate: &Rate, args: &Call<'_>, i: usize) -> bool {
+    args.double(i).is_some_and(|value| rate.set(value))
+}
+
+fn set_number_argument(number: &Number, args: &Call<'_>, i: usize) -> bool {
+    args.integer(i).is_some_and(|value| number.set(value))
+}

@@ -1,0 +1,102 @@
+//! Fields of an RDB file, and commands of an append-only file.
+
+use std::ffi::{CStr, CString, c_longlong};
+
+use super::api::{Io, Str, api};
+use crate::redisbloom::error::DecodeError;
+use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+
+/// A file, or a RESTORE, that the server reads for us.
+pub(super) struct Reader(pub(super) Io);
+
+impl Reader {
+    /// The field that was just read, unless there was none or one of another kind.
+    fn checked<T>(&self, field: T) -> Result<T, DecodeError> {
+        // SAFETY: the file that is being read.
+        if unsafe { (api().is_io_error)(self.0) } == 0 {
+            Ok(field)
+        } else {
+            Err(DecodeError::Length)
+        }
+    }
+
+    /// Says in the server's log why a filter was refused.
+    pub(super) fn log(&self, error: DecodeError) {
+        let text = CString::new(format!("filter refused: {error}")).unwrap_or_default();
+        // SAFETY: the file that is being read; the format takes one string.
+        unsafe {
+            (api().log_io_error)(self.0, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr());
+        }
+    }
+}
+
+impl FieldReader for Reader {
+    fn unsigned(&mut self) -> Result<u64, DecodeError> {
+        // SAFETY: the file that is being read.
+        let number = unsafe { (api().load_unsigned)(self.0) };
+        self.checked(number)
+    }
+
+    fn double(&mut self) -> Result<f64, DecodeError> {
+        // SAFETY: the file that is being read.
+        let number = unsafe { (api().load_double)(self.0) };
+        self.checked(number)
+    }
+
+    fn string(&mut self) -> Result<Vec<u8>, DecodeError> {
+        let mut len = 0;
+        // SAFETY: the file that is being read, and a place for the length.
+        let buffer = unsafe { (api().load_string_buffer)(self.0, &raw mut len) };
+        if buffer.is_null() {
+            return Err(DecodeError::Length);
+        }
+        if len == 0 {
+            // SAFETY: the server's buffer is ours to free. A vector without room would not do it.
+            unsafe { (api().free)(buffer.cast()) };
+            return self.checked(Vec::new());
+        }
+        // SAFETY: the server says that so many bytes are there, and that they are ours. They come from its allocator, which
+        // is that of our vectors, too: taken over as they are, a large filter is not twice in memory while it is loaded.
+        self.checked(unsafe { Vec::from_raw_parts(buffer.cast(), len, len) })
+    }
+}
+
+/// A file, or a DUMP, that the server writes for us.
+pub(super) struct Writer(pub(super) Io);
+
+impl FieldWriter for Writer {
+    fn unsigned(&mut self, number: u64) {
+        // SAFETY: the file that is being written.
+        unsafe { (api().save_unsigned)(self.0, number) };
+    }
+
+    fn double(&mut self, number: f64) {
+        // SAFETY: the file that is being written.
+        unsafe { (api().save_double)(self.0, number) };
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        // SAFETY: the file that is being written; the server copies the bytes.
+        unsafe { (api().save_string_buffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
+    }
+}
+
+/// Writes a command `name key iterator bytes` into an append-only file.
+///
+/// # Safety
+///
+/// File and key are those of a rewrite.
+pub(super) unsafe fn emit_chunk(file: Io, key: Str, name: &CStr, iterator: i64, bytes: &[u8]) {
+    // SAFETY: the format says what follows: a string, a number, and the address and the length of bytes.
+    unsafe {
+        (api().emit_aof)(
+            file,
+            name.as_ptr(),
+            c"slb".as_ptr(),
+            key,
+            c_longlong::from(iterator),
+            bytes.as_ptr(),
+            bytes.len(),
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Commands, their flags and their handlers; and the function that a server calls to load the module.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
+use super::call::Call;
+use super::describe::{self, Docs};
+use super::{config, value};
+use crate::commands::COMMANDS;
+use crate::redisbloom::chain::Chain;
+use crate::redisbloom::cuckoo::CuckooFilter;
+
+/// The module's name in MODULE LIST.
+const NAME: &CStr = c"ironbloom";
+
+/// 1.0.0 of RedisBloom's numbering would be 10000; ours is our own.
+const VERSION: c_int = 100;
+
+const API_VERSION: c_int = 1;
+
+/// We look at errors of files ourselves; without it the server ends at a short file.
+const HANDLE_IO_ERRORS: c_int = 1 << 0;
+
+/// A command as the server knows it.
+pub(crate) struct Command {
+    /// In lower case, as RedisBloom's.
+    pub(crate) name: &'static CStr,
+    /// The server's flags.
+    pub(crate) flags: &'static CStr,
+    /// Beside those that follow from the flags.
+    pub(crate) category: &'static CStr,
+    /// What runs.
+    pub(crate) handler: RawHandler,
+    /// The last argument that is a key, or -1 if all are; the first is 1.
+    pub(crate) last_key: c_int,
+    /// The command in words.
+    pub(crate) docs: Docs,
+}
+
+/// A handler as the server calls it; made by [`handler`].
+#[derive(Clone, Copy)]
+pub(crate) struct RawHandler(Handler);
+
+/// What the server calls to run this function.
+pub(crate) const fn handler<F: Fn(&Call<'_>) + Copy + 'static>(_run: F) -> RawHandler {
+    const { assert!(size_of::<F>() == 0, "a function, not a closure with something in it") };
+    RawHandler(run::<F>)
+}
+
+unsafe extern "C" fn run<F: Fn(&Call<'_>) + Copy + 'static>(
+    ctx: Ctx,
+    args: *mut Str,
+    count: c_int,
+) -> c_int {
+    // SAFETY: `handler` was given a value of this type, which has no bytes: any address is one of it.
+    let run = unsafe { NonNull::<F>::dangling().as_ref() };
+    // SAFETY: the arguments of a handler, used until it returns.
+    let call = unsafe { Call::new(ctx, args, count) };
+    // A panic must not reach the server. Nothing is left half changed that could do harm: filters are changed in steps
+    // that cannot panic half way.
+    if catch_unwind(AssertUnwindSafe(|| run(&call))).is_err() {
+        call.reply_error(c"ERR internal error of the module ironbloom");
+    }
+    OK
+}
+
+/// The function that a server calls to load the module.
+///
+/// # Safety
+///
+/// Only a server calls it, with a context and the arguments of the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    ctx: *mut c_void,
+    args: *mut *mut c_void,
+    count: c_int,
+) -> c_int {
+    let (ctx, args): (Ctx, *mut Str) = (ctx.cast(), args.cast());
+    // SAFETY: the context of loading.
+    let Some(api) = (unsafe { api::find_all(ctx) }) else { return ERR };
+    // SAFETY: the context of loading, and arguments that live as long.
+    let is_loaded = catch_unwind(|| unsafe { load(api, ctx, args, count) }).unwrap_or(false);
+    if is_loaded { OK } else { ERR }
+}
+
+unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
+    // SAFETY: the context of loading, and text that the server copies.
+    unsafe {
+        if (api.is_module_name_busy)(NAME.as_ptr()) != 0 {
+            return false;
+        }
+        (api.set_module_attribs)(ctx, NAME.as_ptr(), VERSION, API_VERSION);
+        (api.set_module_options)(ctx, HANDLE_IO_ERRORS);
+        if !value::register::<Chain>(ctx) || !value::register::<CuckooFilter>(ctx) {
+            return refuse(
+                ctx,
+                "the data types MBbloom-- and MBbloomCF are taken: RedisBloom is loaded. Its filters and commands \
+                 are also this module's, so a server can have one of the two",
+            );
+        }
+        add_categories(api, ctx);
+        for command in COMMANDS {
+            if !register(api, ctx, command) {
+                return refuse(ctx, "a command of RedisBloom is taken: another module has it");
+            }
+        }
+        if let Some(register_info_func) = api.register_info_func {
+            register_info_func(ctx, info);
+        }
+        if let Err(error) = config::register(api, ctx) {
+            return refuse(ctx, &error);
+        }
+        let args = Call::new(ctx, args, count);
+        if let Err(error) = config::load_arguments(&args) {
+            return refuse(ctx, &error);
+        }
+    }
+    true
+}
+
+/// Says in the server's log why the module is not loaded.
+///
+/// # Safety
+///
+/// `ctx` is the context of loading.
+unsafe fn refuse(ctx: Ctx, text: &str) -> bool {
+    let text = CString::new(text).unwrap_or_default();
+    // SAFETY: the context of loading; the format takes one string.
+    unsafe { (api().log)(ctx, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
+    false
+}
+
+/// # Safety
+///
+/// `ctx` is the context of loading.
+unsafe fn add_categories(api: &Api, ctx: Ctx) {
+    if let Some(add_acl_category) = api.add_acl_category {
+        for name in [c"bloom", c"cuckoo"] {
+            // SAFETY: the context of loading; the server copies the name. It refuses names that it has, which is fine.
+            unsafe { add_acl_category(ctx, name.as_ptr()) };
+        }
+    }
+}
+
+/// # Safety
+///
+/// `ctx` is the context of loading.
+unsafe fn register(api: &Api, ctx: Ctx, command: &Command) -> bool {
+    let (name, flags) = (command.name.as_ptr(), command.flags.as_ptr());
+    // SAFETY: the context of loading; the server copies name and flags.
+    unsafe {
+        if (api.create_command)(ctx, name, command.handler.0, flags, 1, command.last_key, 1) != OK {
+            return false;
+        }
+        let Some(get_command) = api.get_command else { return true };
+        let created = get_command(ctx, name);
+        if created.is_null() {
+            return false;
+        }
+        if let Some(set_categories) = api.set_command_acl_categories {
+            set_categories(created, command.category.as_ptr());
+        }
+        if let Some(set_command_info) = api.set_command_info {
+            let is_write = command.flags.to_bytes().starts_with(b"write");
+            return describe::describe(set_command_info, created, &command.docs, is_write);
+        }
+    }
+    true
+}
+
+/// What INFO says of the module.
+unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
+    let api = api();
+    let (Some(add_section), Some(add_field)) =
+        (api.info_add_section, api.info_add_field_u_long_long)
+    else {
+        return;
+    };
+    // SAFETY: the report that is being made; the server copies the names. An empty name makes the section of the module.
+    unsafe {
+        if add_section(info, c"filters".as_ptr()) == OK {
+            add_field(
+                info,
+                c"bloom_filters".as_ptr(),
+                <Chain as value::Value>::data_type().count(),
+            );
+            add_field(
+                info,
+                c"cuckoo_filters".as_ptr(),
+                <CuckooFilter as value::Value>::data_type().count(),
+            );
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A filter as a value of the server: saved, loaded, rewritten as commands, measured, copied, moved and freed.
+//!
+//! The functions that the server calls are written once, over [`Value`]; a filter says what is in it.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use super::api::{
+    Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
+};
+use super::io::{Reader, Writer, emit_chunk};
+use crate::redisbloom::error::DecodeError;
+use crate::redisbloom::memory;
+use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+
+/// A filter of 1 MiB counts 64 efforts, above which servers free in another thread.
+const BYTES_PER_EFFORT: u64 = 16 << 10;
+
+/// What the server calls the type, known once it is registered.
+pub(crate) struct DataType {
+    address: AtomicPtr<Opaque>,
+    /// Values that are there.
+    count: AtomicU64,
+}
+
+impl DataType {
+    /// A type that is not registered yet.
+    pub(crate) const fn new() -> Self {
+        Self { address: AtomicPtr::new(ptr::null_mut()), count: AtomicU64::new(0) }
+    }
+
+    pub(super) fn get(&self) -> Type {
+        self.address.load(Ordering::Relaxed)
+    }
+
+    /// Number of values of this type that are there.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+/// A filter that can be the value of a key.
+pub(crate) trait Value: Clone + 'static {
+    /// Nine letters that stand in files.
+    const NAME: &'static CStr;
+    /// The version of the encoding that is written.
+    const VERSION: u32;
+    /// The command by which an append-only file makes such a filter.
+    const LOAD_COMMAND: &'static CStr;
+
+    /// Where the server's name of the type is kept.
+    fn data_type() -> &'static DataType;
+    /// Reads a filter.
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, DecodeError>;
+    /// Writes a filter.
+    fn save(&self, to: &mut impl FieldWriter);
+    /// Its header.
+    fn header(&self) -> Vec<u8>;
+    /// The piece of its arrays at an iterator, and the next iterator.
+    fn chunk(&self, iterator: i64) -> Option<(i64, &[u8])>;
+    /// Bytes it takes.
+    fn size_in_bytes(&self) -> u64;
+    /// Its arrays.
+    fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>>;
+}
+
+/// Tells the server of a type. False if there is one of its name.
+///
+/// # Safety
+///
+/// `ctx` is the context with which a server loads the module.
+pub(super) unsafe fn register<T: Value>(ctx: Ctx) -> bool {
+    let mut methods = TypeMethods {
+        version: TYPE_METHODS_VERSION,
+        rdb_load: Some(load::<T>),
+        rdb_save: Some(save::<T>),
+        aof_rewrite: Some(rewrite::<T>),
+        mem_usage: Some(mem_usage::<T>),
+        digest: Some(digest::<T>),
+        free: Some(free::<T>),
+        aux_load: None,
+        aux_save: None,
+        aux_save_triggers: 0,
+        free_effort: Some(free_effort::<T>),
+        unlink: None,
+        copy: Some(copy::<T>),
+        defrag: Some(defrag::<T>),
+    };
+    // SAFETY: the context of loading; the server copies the functions.
+    let created = unsafe {
+        (api().create_data_type)(ctx, T::NAME.as_ptr(), T::VERSION as c_int, &raw mut methods)
+    };
+    T::data_type().address.store(created, Ordering::Relaxed);
+    !created.is_null()
+}
+
+/// Counts a value that a key was given.
+pub(super) fn count_new<T: Value>() {
+    T::data_type().count.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Runs what the server asked for. A panic must not reach it; it gets `otherwise` then.
+fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or(otherwise)
+}
+
+unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        let mut reader = Reader(file);
+        match T::load(&mut reader, version as u32) {
+            Ok(value) => {
+                count_new::<T>();
+                Box::into_raw(Box::new(value)).cast()
+            }
+            Err(error) => {
+                reader.log(error);
+                ptr::null_mut()
+            }
+        }
+    })
+}
+
+unsafe extern "C" fn save<T: Value>(file: Io, value: *mut c_void) {
+    // SAFETY: a value of this type, which is a `Box<T>`.
+    guarded((), || unsafe { &*value.cast::<T>() }.save(&mut Writer(file)));
+}
+
+unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
+    guarded((), || {
+        // SAFETY: a value of this type, which is a `Box<T>`.
+        let value = unsafe { &*value.cast::<T>() };
+        let mut iterator = 1;
+        // SAFETY: file and key of this rewrite.
+        unsafe { emit_chunk(file, key, T::LOAD_COMMAND, iterator, &value.header()) };
+        while let Some((next, piece)) = value.chunk(iterator) {
+            // SAFETY: file and key of this rewrite.
+            unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, piece) };
+            iterator = next;
+        }
+    });
+}
+
+unsafe extern "C" fn mem_usage<T: Value>(value: *const c_void) -> usize {
+    // SAFETY: a value of this type, which is a `Box<T>`.
+    guarded(0, || unsafe { &*value.cast::<T>() }.size_in_bytes() as usize)
+}
+
+/// Header and arrays: equal filters have equal digests.
+unsafe extern "C" fn digest<T: Value>(digest: Digest, value: *mut c_void) {
+    guarded((), || {
+        // SAFETY: a value of this type, which is a `Box<T>`.
+        let value = unsafe { &*value.cast::<T>() };
+        let add = |bytes: &[u8]| {
+            // SAFETY: the digest that is being made; the server reads the bytes at once.
+            unsafe {
+                (api().digest_add_string_buffer)(digest, bytes.as_ptr().cast(), bytes.len());
+            }
+        };
+        add(&value.header());
+        let mut iterator = 1;
+        while let Some((next, piece)) = value.chunk(iterator) {
+            add(piece);
+            iterator = next;
+        }
+        // SAFETY: the digest that is being made.
+        unsafe { (api().digest_end_sequence)(digest) };
+    });
+}
+
+unsafe extern "C" fn free<T: Value>(value: *mut c_void) {
+    // SAFETY: a value of this type, which is a `Box<T>` that the server gives back.
+    guarded((), || drop(unsafe { Box::from_raw(value.cast::<T>()) }));
+    T::data_type().count.fetch_sub(1, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn free_effort<T: Value>(_key: Str, value: *const c_void) -> usize {
+    // SAFETY: a value of this type, which is a `Box<T>`.
+    let bytes = guarded(0, || unsafe { &*value.cast::<T>() }.size_in_bytes());
+    1 + (bytes / BYTES_PER_EFFORT) as usize
+}
+
+unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        // SAFETY: a value of this type, which is a `Box<T>`.
+        let value = unsafe { &*value.cast::<T>() };
+        // Ask first, since cloning ends the process if there is too little memory.
+        if memory::ask(value.size_in_bytes()).is_err() {
+            return ptr::null_mut();
+        }
+        count_new::<T>();
+        Box::into_raw(Box::new(value.clone())).cast()
+    })
+}
+
+/// Moves the filter and its arrays where the server wants them. It leaves large pieces of memory where they are.
+unsafe extern "C" fn defrag<T: Value>(ctx: Defrag, _key: Str, value: *mut *mut c_void) -> c_int {
+    guarded(0, || {
+        let Some(Api { defrag_alloc: Some(defrag_alloc), .. }) = super::api::loaded() else {
+            return 0;
+        };
+        // SAFETY: the address of a value, which is a `Box<T>` from the server's allocator. The server moves its bytes and
+        // frees the old ones, or says null and does nothing.
+        let filter = unsafe {
+            let moved = defrag_alloc(ctx, *value);
+            if !moved.is_null() {
+                *value = moved;
+            }
+            &mut *(*value).cast::<T>()
+        };
+        for array in filter.arrays_mut() {
+            let mut bytes = mem::ManuallyDrop::new(mem::take(array));
+            if bytes.capacity() == 0 {
+                continue;
+            }
+            // SAFETY: as above: bytes from the server's allocator, of alignment 1, so that their address is the
+            // allocator's own.
+            unsafe {
+                let moved = defrag_alloc(ctx, bytes.as_mut_ptr().cast());
+                let address = if moved.is_null() { bytes.as_mut_ptr() } else { moved.cast() };
+                *array = Vec::from_raw_parts(address, bytes.len(), bytes.capacity());
+            }
+        }
+        0
+    })
+}

@@ -1,0 +1,19 @@
+//! A module for Redis and Valkey: the filters of RedisBloom to the byte.
+//!
+//! ```text
+//! redisbloom/   its two filters, dumps and files, without a server
+//! commands/     BF.* and CF.*: arguments in, replies out
+//! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
+//! engine/       the edge to the server, and the only unsafe code
+//! ```
+//!
+//! Servers load the shared object: `redis-server --loadmodule libironbloom_redis.so`. The data types are RedisBloom's own, so
+//! its RDB files, dumps and append-only files are this module's, too; a server can therefore have one of the two.
+
+mod commands;
+mod engine;
+pub mod redisbloom;
+mod settings;
+mod values;
+
+pub use engine::register::RedisModule_OnLoad;

@@ -1,0 +1,229 @@
+//! RedisBloom's Bloom filter: a chain of links, each stricter than the one before.
+//!
+//! ```text
+//! link 0 [n keys, rate P/2]   link 1 [n·g, P/4]   link 2 [n·g², P/8]   …        g: growth
+//!
+//! insert(key):   in some link? then it is not new.  Else into the last; if that is full, add one first.
+//! contains(key): in some link?                      The newest first: it has the most keys.
+//! ```
+//!
+//! The rates sum to less than P however long the chain. A chain that does not scale is one link at P itself, which
+//! refuses keys when it is full.
+
+use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
+use super::link::{Link, LinkShape};
+use super::memory::{self, MemoryLimit};
+use super::murmur::BloomHash;
+
+/// Each link has half the rate of the one before.
+const TIGHTENING: f64 = 0.5;
+
+/// Bytes that RedisBloom counts for a chain and for a link beside the arrays; the sizes of its structures.
+const CHAIN_BYTES: u64 = 32;
+const LINK_BYTES: u64 = 64;
+
+/// More links than any chain has: with the least growth, 1, rates end before it does.
+pub(crate) const MAX_LINKS: u64 = 1100;
+
+/// What a filter does when it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// It adds a link of so many times the capacity of the last.
+    Growing(u32),
+    /// It refuses keys. The number is remembered, since dumps carry it, and has no effect.
+    Fixed(u32),
+}
+
+/// How a chain is stored: bits of a number in dumps and files.
+pub(crate) mod options {
+    /// Sizes are not rounded up to powers of two.
+    pub(crate) const NO_ROUND: u32 = 1;
+    /// Hashes have 64 bits.
+    pub(crate) const HASH_64: u32 = 4;
+    /// The chain does not grow.
+    pub(crate) const FIXED: u32 = 8;
+}
+
+impl Scaling {
+    /// The two numbers that say it in dumps and files: options and growth.
+    pub(crate) fn encode(self) -> (u32, u32) {
+        let plain = options::NO_ROUND | options::HASH_64;
+        match self {
+            Self::Growing(growth) => (plain, growth),
+            Self::Fixed(growth) => (plain | options::FIXED, growth),
+        }
+    }
+
+    pub(crate) fn decode(options: u64, growth: u64) -> Result<Self, DecodeError> {
+        let plain = u64::from(options::NO_ROUND | options::HASH_64);
+        let fixed = u64::from(options::FIXED);
+        if options & plain != plain {
+            let what = "filters with hashes of 32 bits or sizes rounded to powers of two";
+            return Err(DecodeError::Unsupported { what });
+        }
+        DecodeError::unless(options & !(plain | fixed) == 0, "options")?;
+        let growth = u32::try_from(growth).map_err(|_| DecodeError::Field { what: "growth" })?;
+        if options & fixed != 0 {
+            return Ok(Self::Fixed(growth));
+        }
+        DecodeError::unless(growth >= 1, "growth")?;
+        Ok(Self::Growing(growth))
+    }
+}
+
+/// A Bloom filter of RedisBloom's layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    scaling: Scaling,
+    /// At least one.
+    links: Vec<Link>,
+}
+
+impl Chain {
+    /// An empty filter that starts with room for `capacity` keys.
+    pub fn new(
+        capacity: u64,
+        rate: f64,
+        scaling: Scaling,
+        limit: MemoryLimit,
+    ) -> Result<Self, CreateError> {
+        let rate = match scaling {
+            Scaling::Growing(0) => return Err(CreateError::Shape),
+            Scaling::Growing(_) => rate * TIGHTENING,
+            Scaling::Fixed(_) => rate,
+        };
+        let first = Link::new(LinkShape::for_rate(capacity, rate)?, 0, limit)?;
+        Ok(Self { scaling, links: vec![first] })
+    }
+
+    /// A filter from links that were each checked.
+    pub(crate) fn from_links(
+        scaling: Scaling,
+        links: Vec<Link>,
+        len: u64,
+    ) -> Result<Self, DecodeError> {
+        DecodeError::unless(!links.is_empty(), "number of sub-filters")?;
+        let is_possible = matches!(scaling, Scaling::Growing(_)) || links.len() == 1;
+        DecodeError::unless(is_possible, "number of sub-filters")?;
+        let chain = Self { scaling, links };
+        DecodeError::unless(chain.sum(Link::len) == Some(len), "number of keys")?;
+        DecodeError::unless(chain.sum(|link| link.shape().capacity).is_some(), "capacity")?;
+        Ok(chain)
+    }
+
+    fn sum(&self, number: impl Fn(&Link) -> u64) -> Option<u64> {
+        self.links.iter().try_fold(0u64, |sum, link| sum.checked_add(number(link)))
+    }
+
+    /// Inserts a key unless it might be here already. True if it was new.
+    pub fn insert(&mut self, hash: BloomHash, limit: MemoryLimit) -> Result<bool, InsertError> {
+        if self.contains(hash) {
+            return Ok(false);
+        }
+        if self.last().is_full() {
+            self.grow(limit)?;
+        }
+        self.links.last_mut().expect("a chain has a link").insert(hash);
+        Ok(true)
+    }
+
+    /// Whether a key might be here.
+    #[inline]
+    pub fn contains(&self, hash: BloomHash) -> bool {
+        self.links.iter().rev().any(|link| link.contains(hash))
+    }
+
+    fn grow(&mut self, limit: MemoryLimit) -> Result<(), InsertError> {
+        let Scaling::Growing(growth) = self.scaling else { return Err(InsertError::Full) };
+        let last = self.last().shape();
+        let link = (|| {
+            let capacity =
+                last.capacity.checked_mul(u64::from(growth)).ok_or(CreateError::Shape)?;
+            self.capacity().checked_add(capacity).ok_or(CreateError::Shape)?;
+            let shape = LinkShape::for_rate(capacity, last.rate * TIGHTENING)?;
+            Link::new(shape, self.array_bytes(), limit)
+        })();
+        self.links.push(link.map_err(InsertError::Growth)?);
+        Ok(())
+    }
+
+    fn last(&self) -> &Link {
+        self.links.last().expect("a chain has a link")
+    }
+
+    /// Adds the keys of another filter, which must have links of the same shapes; else nothing is changed.
+    ///
+    /// How many keys a link has then is not known, since some may be in both: it is estimated from its bits.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), ShapeMismatch> {
+        let is_equal = self.scaling == other.scaling
+            && self.links.len() == other.links.len()
+            && self.links.iter().zip(&other.links).all(|(one, two)| one.shape() == two.shape());
+        if !is_equal {
+            return Err(ShapeMismatch);
+        }
+        self.links.iter_mut().zip(&other.links).for_each(|(one, two)| one.union_with(two));
+        Ok(())
+    }
+
+    /// A copy, unless the memory for it is not to be had.
+    pub fn try_clone(&self) -> Result<Self, CreateError> {
+        memory::ask(self.array_bytes())?;
+        Ok(self.clone())
+    }
+
+    /// Share of the bits that are set.
+    pub fn fill(&self) -> f64 {
+        let ones: u64 = self.links.iter().map(Link::ones).sum();
+        ones as f64 / (8 * self.array_bytes()) as f64
+    }
+
+    /// The rate that follows from the bits that are set: a key is found by chance if any link finds it.
+    pub fn estimate_rate(&self) -> f64 {
+        let denied: f64 = self.links.iter().map(|link| 1.0 - link.estimate_rate()).product();
+        1.0 - denied
+    }
+
+    /// The links, oldest first.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    pub(crate) fn links_mut(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
+
+    /// The arrays, for those who move memory about. Their lengths must stay.
+    pub(crate) fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
+        self.links.iter_mut().map(Link::array_to_move).collect()
+    }
+
+    /// What it does when it is full.
+    pub fn scaling(&self) -> Scaling {
+        self.scaling
+    }
+
+    /// Keys that were new when they were inserted.
+    pub fn len(&self) -> u64 {
+        self.links.iter().map(Link::len).sum()
+    }
+
+    /// Whether no key is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys that its links are planned for.
+    pub fn capacity(&self) -> u64 {
+        self.links.iter().map(|link| link.shape().capacity).sum()
+    }
+
+    /// Bytes of all arrays.
+    pub fn array_bytes(&self) -> u64 {
+        self.links.iter().map(|link| link.shape().bytes()).sum()
+    }
+
+    /// Bytes as RedisBloom counts them: 240 for the default filter.
+    pub fn size_in_bytes(&self) -> u64 {
+        CHAIN_BYTES + LINK_BYTES * self.links.len() as u64 + self.array_bytes()
+    }
+}

@@ -1,0 +1,69 @@
+//! Memory that is asked for before it is taken.
+//!
+//! A filter's size is a number that somebody sent. Two things stand between it and the server: the limit of bytes a key
+//! may have, and the question to the allocator, which may say no instead of ending the process.
+
+use super::error::CreateError;
+
+/// Most bytes that the arrays of one filter may have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit(u64);
+
+impl MemoryLimit {
+    /// No limit: for data that exists already (a file, a replica's primary), which must not be lost to a setting.
+    pub const NONE: Self = Self(u64::MAX);
+
+    /// So many bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// An error unless a filter that has `present` bytes may have `more`.
+    pub fn check(self, present: u64, more: u64) -> Result<(), CreateError> {
+        match present.checked_add(more) {
+            Some(bytes) if bytes <= self.0 => Ok(()),
+            _ => Err(CreateError::OverLimit { limit: self.0 }),
+        }
+    }
+}
+
+/// So many zeros, which take no memory before they are touched.
+///
+/// The first request asks whether there is so much and gives it back; the second has it cleared. A vector that is reserved
+/// and then filled would touch every page, and one that is made of zeros at once would end the process if there is too
+/// little.
+pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
+    let len = ask(len)?;
+    Ok(vec![0; len])
+}
+
+/// The same number if so many bytes are to be had.
+pub(crate) fn ask(len: u64) -> Result<usize, CreateError> {
+    let refused = CreateError::Memory { bytes: len };
+    let len = usize::try_from(len).map_err(|_| refused)?;
+    let mut asked: Vec<u8> = Vec::new();
+    asked.try_reserve_exact(len).map_err(|_| refused)?;
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_counts_what_is_there_and_does_not_wrap() {
+        let limit = MemoryLimit::bytes(100);
+        assert_eq!(limit.check(40, 60), Ok(()));
+        assert_eq!(limit.check(40, 61), Err(CreateError::OverLimit { limit: 100 }));
+        assert_eq!(limit.check(u64::MAX, 1), Err(CreateError::OverLimit { limit: 100 }));
+        assert_eq!(MemoryLimit::NONE.check(1, u64::MAX - 1), Ok(()));
+        assert!(MemoryLimit::NONE.check(1, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn absurd_amounts_are_an_error_and_not_an_abort() {
+        assert_eq!(zeros(1 << 62), Err(CreateError::Memory { bytes: 1 << 62 }));
+        assert_eq!(zeros(u64::MAX), Err(CreateError::Memory { bytes: u64::MAX }));
+        assert_eq!(zeros(5).unwrap(), [0; 5]);
+    }
+}

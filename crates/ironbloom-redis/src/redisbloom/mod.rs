@@ -1,0 +1,25 @@
+//! RedisBloom's two filters, bit for bit, without a server.
+//!
+//! ```text
+//! murmur    key ──► hash                       modulus   x mod bits without a division
+//! link      one Bloom filter                   chain     links that grow: what BF.* works on
+//! cuckoo    sub-filters of fingerprints        compact   moving them into older sub-filters
+//! dump      SCANDUMP and LOADCHUNK: headers and pieces of arrays
+//! rdb       the fields of a saved filter, in order     debug   a filter in words
+//! ```
+//!
+//! The layouts are RedisBloom's, so its dumps and files are ours and ours are its; the code is not. Nothing here
+//! knows the server. Numbers out of dumps and files are checked before anything is allocated or indexed by them: this
+//! is where RedisBloom was attacked.
+
+pub mod chain;
+mod compact;
+pub mod cuckoo;
+pub mod debug;
+pub mod dump;
+pub mod error;
+pub mod link;
+pub mod memory;
+mod modulus;
+pub mod murmur;
+pub mod rdb;

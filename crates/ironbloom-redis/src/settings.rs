@@ -1,0 +1,132 @@
+//! What CONFIG SET changes: the defaults of filters that are made without being asked for, and limits.
+//!
+//! Names, defaults and ranges are RedisBloom's, but for the last. Redis 8 knows them by just these names; older servers
+//! and Valkey put the module's name before them: `ironbloom.bf-error-rate`.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::redisbloom::memory::MemoryLimit;
+
+/// Largest capacity of a filter, or of its first sub-filter.
+pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
+
+/// Largest factor between the sizes of two sub-filters.
+pub(crate) const MAX_EXPANSION: i64 = 32768;
+
+/// Largest rate. Above it, a filter says little; RedisBloom takes this one instead without a word, and so do we.
+pub(crate) const MAX_RATE: f64 = 0.25;
+
+/// A setting that is a whole number.
+pub(crate) struct Number {
+    /// Its name.
+    pub(crate) name: &'static CStr,
+    value: AtomicI64,
+    /// The value if nobody sets it.
+    pub(crate) default: i64,
+    /// The least value allowed.
+    pub(crate) least: i64,
+    /// The greatest value allowed.
+    pub(crate) greatest: i64,
+}
+
+impl Number {
+    const fn new(name: &'static CStr, default: i64, least: i64, greatest: i64) -> Self {
+        Self { name, value: AtomicI64::new(default), default, least, greatest }
+    }
+
+    /// The value.
+    pub(crate) fn get(&self) -> i64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// Sets it. False, and nothing changed, outside its range.
+    pub(crate) fn set(&self, value: i64) -> bool {
+        let is_allowed = (self.least..=self.greatest).contains(&value);
+        if is_allowed {
+            self.value.store(value, Ordering::Relaxed);
+        }
+        is_allowed
+    }
+}
+
+/// The rate of Bloom filters.
+pub(crate) struct Rate {
+    /// Its name.
+    pub(crate) name: &'static CStr,
+    /// The value if nobody sets it.
+    pub(crate) default: &'static CStr,
+    bits: AtomicU64,
+}
+
+impl Rate {
+    /// The value.
+    pub(crate) fn get(&self) -> f64 {
+        f64::from_bits(self.bits.load(Ordering::Relaxed))
+    }
+
+    /// Sets it, to [`MAX_RATE`] if it is larger. False, and nothing changed, outside (0, 1).
+    pub(crate) fn set(&self, rate: f64) -> bool {
+        let is_allowed = is_rate(rate);
+        if is_allowed {
+            self.bits.store(rate.min(MAX_RATE).to_bits(), Ordering::Relaxed);
+        }
+        is_allowed
+    }
+}
+
+/// Whether this is a rate at all.
+pub(crate) fn is_rate(rate: f64) -> bool {
+    rate > 0.0 && rate < 1.0
+}
+
+pub(crate) static BF_RATE: Rate =
+    Rate { name: c"bf-error-rate", default: c"0.01", bits: AtomicU64::new(0.01f64.to_bits()) };
+pub(crate) static BF_CAPACITY: Number = Number::new(c"bf-initial-size", 100, 1, MAX_CAPACITY);
+pub(crate) static BF_EXPANSION: Number = Number::new(c"bf-expansion-factor", 2, 0, MAX_EXPANSION);
+pub(crate) static CF_BUCKET_SIZE: Number = Number::new(c"cf-bucket-size", 2, 1, 255);
+pub(crate) static CF_CAPACITY: Number = Number::new(c"cf-initial-size", 1024, 2, MAX_CAPACITY);
+pub(crate) static CF_MAX_ITERATIONS: Number = Number::new(c"cf-max-iterations", 20, 1, 65535);
+pub(crate) static CF_EXPANSION: Number = Number::new(c"cf-expansion-factor", 1, 0, MAX_EXPANSION);
+pub(crate) static CF_MAX_EXPANSIONS: Number = Number::new(c"cf-max-expansions", 32, 1, 65536);
+
+/// Most bytes of a filter. 512 MiB is also the most that a server takes in one string by default, so a filter that can be
+/// made can be moved by DUMP and RESTORE, too.
+pub(crate) static MEMORY_LIMIT: Number = Number::new(c"key-memory-limit", 512 << 20, 64, i64::MAX);
+
+/// Those that RedisBloom has.
+pub(crate) static REDISBLOOM_NUMBERS: [&Number; 7] = [
+    &BF_CAPACITY,
+    &BF_EXPANSION,
+    &CF_BUCKET_SIZE,
+    &CF_CAPACITY,
+    &CF_MAX_ITERATIONS,
+    &CF_EXPANSION,
+    &CF_MAX_EXPANSIONS,
+];
+
+/// The limit of bytes that a key may have.
+pub(crate) fn memory_limit() -> MemoryLimit {
+    MemoryLimit::bytes(MEMORY_LIMIT.get() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_outside_their_range_are_refused_and_change_nothing() {
+        static NUMBER: Number = Number::new(c"a", 5, 2, 9);
+        assert!(NUMBER.set(9) && NUMBER.set(2));
+        assert!(!NUMBER.set(10) && !NUMBER.set(1));
+        assert_eq!(NUMBER.get(), 2);
+        static RATE: Rate = Rate { name: c"b", default: c"0.1", bits: AtomicU64::new(0) };
+        assert!(RATE.set(0.1));
+        for wrong in [0.0, 1.0, -1.0, f64::NAN] {
+            assert!(!RATE.set(wrong));
+        }
+        assert_eq!(RATE.get(), 0.1);
+        assert!(RATE.set(0.9));
+        assert_eq!(RATE.get(), MAX_RATE);
+    }
+}

@@ -1,0 +1,100 @@
+//! Promise: filters live in a cluster as other values do; a slot that moves takes its filters along.
+
+mod common;
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use common::server::{Client, Server, programs};
+use common::*;
+
+const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
+
+/// Three masters that know each other and share the slots.
+fn cluster(program: &Path) -> Vec<Server> {
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "30000"];
+    let servers: Vec<Server> = SLOTS.iter().map(|_| Server::start(program, &options)).collect();
+    for (server, (first, last)) in servers.iter().zip(SLOTS) {
+        let slots: Vec<String> = (first..=last).map(|slot| slot.to_string()).collect();
+        let reply = server.client().text(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
+        assert_eq!(reply, "+OK\r\n");
+        let reply = server.client().text(&format!("CLUSTER MEET 127.0.0.1 {}", servers[0].port));
+        assert_eq!(reply, "+OK\r\n");
+    }
+    for server in &servers {
+        let mut client = server.client();
+        wait_until(|| {
+            let info = client.text("CLUSTER INFO");
+            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+        });
+    }
+    servers
+}
+
+fn wait_until(mut holds: impl FnMut() -> bool) {
+    for _ in 0..1200 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited in vain");
+}
+
+fn slot_of(client: &mut Client, key: &str) -> u32 {
+    client.text(&format!("CLUSTER KEYSLOT {key}"))[1..].trim().parse().unwrap()
+}
+
+fn id_of(client: &mut Client) -> String {
+    let reply = client.text("CLUSTER MYID");
+    reply.lines().nth(1).unwrap().to_owned()
+}
+
+/// One logical filter as n keys, each routed by its own hash: what `{…}` does not force together spreads.
+#[test]
+fn filters_spread_over_masters_and_move_with_their_slots() {
+    for program in programs() {
+        let servers = cluster(&program);
+        let mut clients: Vec<Client> = servers.iter().map(Server::client).collect();
+        let owner = |slot: u32| SLOTS.iter().position(|&(_, last)| slot <= last).unwrap();
+        let mut used = [false; 3];
+        for shard in 0..12 {
+            let (b, c) = (format!("b{{{shard}}}"), format!("c{{{shard}}}"));
+            let slot = slot_of(&mut clients[0], &b);
+            assert_eq!(slot, slot_of(&mut clients[1], &c), "the part in braces decides");
+            let client = &mut clients[owner(slot)];
+            used[owner(slot)] = true;
+            for i in 0..200 {
+                assert!(client.text(&format!("BF.ADD {b} {}", key(i))).starts_with(':'));
+                assert_eq!(client.text(&format!("CF.ADD {c} {}", key(i))), ":1\r\n");
+            }
+            let reply = clients[(owner(slot) + 1) % 3].text(&format!("BF.ADD {b} x"));
+            assert!(reply.starts_with(&format!("-MOVED {slot} ")), "{reply}");
+        }
+        assert_eq!(used, [true; 3], "twelve shards reach every master");
+
+        let slot = slot_of(&mut clients[0], "b{0}");
+        let (from, to) = (owner(slot), (owner(slot) + 1) % 3);
+        let before = clients[from].text("DEBUG DIGEST-VALUE b{0} c{0}");
+        let ids: Vec<String> = clients.iter_mut().map(id_of).collect();
+        let (from_id, to_id) = (&ids[from], &ids[to]);
+        let mut ask = |who: usize, command: String| {
+            let reply = clients[who].text(&command);
+            assert_eq!(reply, "+OK\r\n", "{command}");
+        };
+        ask(to, format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
+        ask(from, format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
+        let port = servers[to].port;
+        // The empty key says that the keys come at the end.
+        let migrate = format!("MIGRATE 127.0.0.1 {port}  0 5000 KEYS b{{0}} c{{0}}");
+        ask(from, migrate);
+        ask(to, format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
+        ask(from, format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
+        assert_eq!(clients[to].text("DEBUG DIGEST-VALUE b{0} c{0}"), before);
+        for i in 0..200 {
+            assert_eq!(clients[to].text(&format!("BF.EXISTS b{{0}} {}", key(i))), ":1\r\n");
+            assert_eq!(clients[to].text(&format!("CF.DEL c{{0}} {}", key(i))), ":1\r\n");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A real server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
+//!
+//! The servers that are installed are used, all of them: `redis-server`, `valkey-server`, and what the variable
+//! IRONBLOOM_SERVERS names (paths, separated by colons). Without any, a test says loudly that it was skipped;
+//! with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it fails.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// The programs of all servers that are installed.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let folders: Vec<PathBuf> =
+        env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
+    for name in ["redis-server", "valkey-server"] {
+        found.extend(folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()));
+    }
+    if let Some(more) = env::var_os("IRONBLOOM_SERVERS") {
+        found.extend(env::split_paths(&more));
+    }
+    if found.is_empty() {
+        assert!(env::var_os("IRONBLOOM_REQUIRE_SERVER").is_none(), "no server is installed");
+        eprintln!("SKIPPED: neither redis-server nor valkey-server is installed");
+    }
+    found
+}
+
+/// The shared object that cargo built beside this test.
+fn module() -> PathBuf {
+    let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
+    let module = folder.join("libironbloom_redis.so");
+    assert!(module.is_file(), "{} is missing", module.display());
+    module
+}
+
+pub(crate) struct Server {
+    program: PathBuf,
+    child: Child,
+    pub(crate) port: u16,
+    folder: PathBuf,
+    options: Vec<String>,
+}
+
+impl Server {
+    /// A server with the module and these options.
+    pub(crate) fn start(program: &Path, options: &[&str]) -> Self {
+        Self::start_with_files(program, options, &[])
+    }
+
+    /// A server whose module has these arguments.
+    pub(crate) fn start_with_arguments(program: &Path, arguments: &[&str]) -> Self {
+        Self::start_with_all(program, &[], arguments, &[])
+    }
+
+    /// A server with files that are in its folder before it starts.
+    pub(crate) fn start_with_files(
+        program: &Path,
+        options: &[&str],
+        files: &[(&str, Vec<u8>)],
+    ) -> Self {
+        Self::start_with_all(program, options, &[], files)
+    }
+
+    fn start_with_all(
+        program: &Path,
+        options: &[&str],
+        arguments: &[&str],
+        files: &[(&str, Vec<u8>)],
+    ) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            env::temp_dir().join(format!("ironbloom-redis-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, bytes) in files {
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+        let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        options.extend(["--loadmodule".to_owned(), module().to_str().unwrap().to_owned()]);
+        options.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        let (child, port) = launch(program, &folder, &options);
+        Self { program: program.to_owned(), child, port, folder, options }
+    }
+
+    /// Ends the server without warning, and starts it again over the same files.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.port) = launch(&self.program, &self.folder, &self.options);
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.port).expect("the server answers")
+    }
+
+    /// What the server wrote to its log.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let log = self.log();
+            eprintln!("the end of the log of {}:", self.program.display());
+            let lines: Vec<&str> = log.lines().collect();
+            lines.iter().skip(lines.len().saturating_sub(30)).for_each(|line| eprintln!("{line}"));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
+fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
+    for _ in 0..5 {
+        let port = free_port();
+        let mut child = Command::new(program)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--dir", folder.to_str().unwrap(), "--logfile", "log"])
+            .args(["--enable-debug-command", "yes"])
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // No assertion hangs on this time: it only bounds how long a server that never answers is waited for.
+        for _ in 0..600 {
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
+            if Client::connect(port).is_some_and(|mut client| client.is_ready()) {
+                return (child, port);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+    panic!("{} does not start:\n{log}", program.display());
+}
+
+/// A port that nobody uses, low enough that a cluster's second port, 10000 higher, is one, too.
+fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if port < 55_000 {
+            return port;
+        }
+    }
+}
+
+/// A connection. Replies are bytes, as they came.
+pub(crate) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn connect(port: u16) -> Option<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.set_nodelay(true).ok()?;
+        // A reply that never comes is a failure, and not a test that never ends.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        Some(Self { stream: BufReader::new(stream) })
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.try_call(&[b"PING"]).is_some_and(|reply| reply == b"+PONG\r\n")
+    }
+
+    /// Speaks the third version of the protocol from here on.
+    pub(crate) fn hello(&mut self, version: u8) {
+        let reply = self.call(&format!("HELLO {version}"));
+        assert!(reply.starts_with(b"%") || reply.starts_with(b"*"), "{reply:?}");
+    }
+
+    /// The reply to a command, whose words blanks separate.
+    pub(crate) fn call(&mut self, command: &str) -> Vec<u8> {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        self.call_words(&words)
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&mut self, command: &str) -> String {
+        String::from_utf8_lossy(&self.call(command)).into_owned()
+    }
+
+    pub(crate) fn call_words(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        self.try_call(words).unwrap_or_else(|| {
+            panic!("no reply to {}", String::from_utf8_lossy(words[0]));
+        })
+    }
+
+    /// `None` if the connection ended.
+    pub(crate) fn try_call(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+        self.send(words)?;
+        self.receive()
+    }
+
+    pub(crate) fn send(&mut self, words: &[&[u8]]) -> Option<()> {
+        let mut command = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            command.extend(format!("${}\r\n", word.len()).bytes());
+            command.extend(*word);
+            command.extend(b"\r\n");
+        }
+        self.stream.get_mut().write_all(&command).ok()
+    }
+
+    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut reply = Vec::new();
+        self.read_one(&mut reply)?;
+        Some(reply)
+    }
+
+    fn read_one(&mut self, reply: &mut Vec<u8>) -> Option<()> {
+        let start = reply.len();
+        self.stream.read_until(b'\n', reply).ok().filter(|&len| len > 0)?;
+        let line = reply[start..].strip_suffix(b"\r\n")?;
+        let (kind, rest) = line.split_first()?;
+        let number = || std::str::from_utf8(rest).ok()?.parse::<i64>().ok();
+        match kind {
+            b'+' | b'-' | b':' | b'_' | b'#' | b',' => Some(()),
+            b'$' | b'=' => {
+                let Ok(len) = usize::try_from(number()?) else { return Some(()) };
+                let end = reply.len();
+                reply.resize(end + len + 2, 0);
+                self.stream.read_exact(&mut reply[end..]).ok()
+            }
+            b'*' | b'~' | b'>' => (0..number()?).try_for_each(|_| self.read_one(reply)),
+            b'%' => (0..2 * number()?).try_for_each(|_| self.read_one(reply)),
+            other => panic!("no reply starts with {}", char::from(*other)),
+        }
+    }
+
+    /// The bytes of a reply that is a string.
+    pub(crate) fn bytes(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        string_of(&self.call_words(words)).to_vec()
+    }
+
+    /// All pairs of SCANDUMP, as the client gets them.
+    pub(crate) fn scandump(&mut self, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
+        let mut pairs = Vec::new();
+        let mut iterator = 0;
+        loop {
+            let reply = self.call(&format!("{family}.SCANDUMP {key} {iterator}"));
+            let rest = reply.strip_prefix(b"*2\r\n:").expect("a pair");
+            let end = rest.iter().position(|&byte| byte == b'\r').unwrap();
+            iterator = std::str::from_utf8(&rest[..end]).unwrap().parse().unwrap();
+            if iterator == 0 {
+                return pairs;
+            }
+            pairs.push((iterator, string_of(&rest[end + 2..]).to_vec()));
+        }
+    }
+
+    /// A number of INFO.
+    pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
+        let text = self.text(&format!("INFO {section}"));
+        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("INFO {section} has no {field}:\n{text}")).to_owned()
+    }
+}
+
+/// The bytes of a reply that is a string.
+pub(crate) fn string_of(reply: &[u8]) -> &[u8] {
+    let end = reply.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    assert_eq!(reply[0], b'$', "{:?}", String::from_utf8_lossy(reply));
+    &reply[end..reply.len() - 2]
+}
