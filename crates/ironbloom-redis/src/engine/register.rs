@@ -126,10 +126,18 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
 ///
 /// `ctx` is the context of loading.
 unsafe fn refuse(ctx: Ctx, text: &str) -> bool {
+    // SAFETY: the context of loading.
+    unsafe { warn(ctx, text) };
+    false
+}
+
+/// # Safety
+///
+/// `ctx` is the context of loading.
+unsafe fn warn(ctx: Ctx, text: &str) {
     let text = CString::new(text).unwrap_or_default();
     // SAFETY: the context of loading; the format takes one string.
     unsafe { (api().log)(ctx, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
-    false
 }
 
 /// # Safety
@@ -164,7 +172,10 @@ unsafe fn register(api: &Api, ctx: Ctx, command: &Command) -> bool {
         }
         if let Some(set_command_info) = api.set_command_info {
             let is_write = command.flags.to_bytes().starts_with(b"write");
-            return describe::describe(set_command_info, created, &command.docs, is_write);
+            if !describe::describe(set_command_info, created, &command.docs, is_write) {
+                // A server that wants other descriptions can do without: the command works as well.
+                warn(ctx, "the server did not take the description of a command");
+            }
         }
     }
     true
