@@ -127,7 +127,7 @@ unsafe extern "C" fn set_rate(
 
 /// Takes the arguments of the module: names and values, by the names of settings or RedisBloom's older ones.
 pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
-    if args.count() % 2 != 0 {
+    if !args.count().is_multiple_of(2) {
         return Err("arguments must be pairs of name and value".to_owned());
     }
     for i in (0..args.count()).step_by(2) {

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::marker::PhantomData;
 
-use super::api::{KeyPtr, Str, api};
+use super::api::{KeyPtr, Str, Type, api};
 use super::call::Call;
 use super::value::{Value, count_new};
 
@@ -80,15 +80,18 @@ impl<'call> Key<'call> {
         // SAFETY: an open key.
         match unsafe { (api().key_type)(self.key) } {
             TYPE_EMPTY => Found::Nothing,
-            // SAFETY: an open key with a module's value.
-            TYPE_MODULE
-                if unsafe { (api().module_type_get_type)(self.key) } == T::data_type().get() =>
-            {
+            TYPE_MODULE if self.module_type() == T::data_type().get() => {
                 // SAFETY: an open key with a value of our type.
                 Found::Filter(unsafe { (api().module_type_get_value)(self.key) }.cast())
             }
             _ => Found::Other,
         }
+    }
+
+    /// The type of the module's value that is there.
+    fn module_type(&self) -> Type {
+        // SAFETY: an open key; called where it has a module's value.
+        unsafe { (api().module_type_get_type)(self.key) }
     }
 
     /// Puts a filter there, in place of what was.

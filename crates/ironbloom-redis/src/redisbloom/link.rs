@@ -17,6 +17,10 @@ use super::modulus::Modulus;
 use super::murmur::BloomHash;
 
 /// ln(2) and its square, with as many digits as RedisBloom has.
+#[expect(
+    clippy::approx_constant,
+    reason = "the digits that RedisBloom has: sizes follow from them"
+)]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
