@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Since the numbers of buckets are powers of two, a place in a large sub-filter says the places in a smaller one, too:
-//! that is how fingerprints are moved to older sub-filters ([`compact`](super::compact)) without their keys.
+//! that is how fingerprints are moved to older sub-filters (`compact.rs`) without their keys.
 //!
 //! Moving starts at the first place and takes turns through the slots: slot 0 of this bucket, slot 1 of the bucket its
 //! fingerprint went to, and so on. No chance is in it, so a replica that sees the same commands has the same bytes. If
