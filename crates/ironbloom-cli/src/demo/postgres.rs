@@ -22,8 +22,9 @@ impl Database<'_> {
     /// Runs a statement; what it returns, unaligned.
     fn run(&self, sql: &str) -> Result<String> {
         let output = Command::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.0, "-c"])
-            .arg(format!("set search_path to {SCHEMA}, public; {sql}"))
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.0])
+            // Two commands: of several statements in one, psql would make a transaction, in which nothing can be vacuumed.
+            .args(["-c", &format!("set search_path to {SCHEMA}, public"), "-c", sql])
             .output()
             .map_err(|error| {
                 Advice::error(
