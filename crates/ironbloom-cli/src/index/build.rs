@@ -38,7 +38,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "ROWS", default_value_t = Params::default().block_rows())]
     block_rows: u32,
 
-    /// A row that does not match looks as if it might with probability 2^-BITS, for each column; an index takes about
+    /// A block without a match is looked into all the same with probability 2^-BITS, for each column; an index takes about
     /// BITS + 2 bits a cell
     #[arg(long, value_name = "BITS", default_value_t = Params::default().selectivity())]
     selectivity: u32,

@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ironbloom::format::native::temporary_path;
+use ironbloom::format::native::replace_file;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Fields, Place};
@@ -21,48 +21,10 @@ pub(crate) fn save(index: &Index, path: &Path) -> Result<(), Error> {
 }
 
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let existing = fs::metadata(path).ok();
-    if existing.as_ref().is_some_and(|found| !found.is_file()) {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not a file"));
     }
-    // Behind a symbolic link it is the file that changes, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (temporary, file) = create_temporary(&target)?;
-    // Before the first byte: what only its owner may read is never there for others.
-    let protected = existing.map_or(Ok(()), |found| file.set_permissions(found.permissions()));
-    let written = protected
-        .and_then(|()| write(&file))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&temporary, &target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    sync_directory(&target);
-    Ok(())
-}
-
-/// A file that nobody else writes to: not another thread that saves under the same name.
-fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
-    const TRIES: u32 = 1000;
-    let first = temporary_path(target);
-    for number in 0..TRIES {
-        let path =
-            if number == 0 { first.clone() } else { first.with_extension(format!("{number}.tmp")) };
-        match File::create_new(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            result => return result.map(|file| (path, file)),
-        }
-    }
-    Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} exists", first.display())))
-}
-
-/// Makes the rename itself survive a power cut. A file system that cannot sync a directory is not an error.
-fn sync_directory(path: &Path) {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(directory) = File::open(parent) {
-        let _ = directory.sync_all();
-    }
+    replace_file(path, write)
 }
 
 /// Writes chunks one after the other, each from a multiple of 64 bytes on.

@@ -25,6 +25,7 @@
 
 mod header;
 mod read;
+mod replace;
 mod write;
 
 use std::borrow::Cow;
@@ -32,7 +33,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
-pub use write::temporary_path;
+pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
 use self::read::{Mapped, map_checked, open, read_parts};

@@ -1,0 +1,71 @@
+//! Files that are replaced whole: written under another name, synced, renamed.
+//!
+//! Whoever reads or maps the old file keeps it, and a program that dies on the way leaves it as it was.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The name under which [`replace_file`] writes before it renames. A program that is
+/// interrupted may remove it. (If that name is taken, by a save of another thread, a number is added.)
+pub fn temporary_path(path: &Path) -> PathBuf {
+    // Part of the name is enough, and a long one would leave no room for the rest.
+    let stem: String =
+        path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
+    path.with_file_name(format!(".{stem}.{}.tmp", std::process::id()))
+}
+
+/// Puts what `write` writes in the place of a file, or makes a new one. The file under the real name is the old one or
+/// the new one, and never a part of either; permissions are kept.
+pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let existing = fs::metadata(path).ok();
+    let target = behind_links(path);
+    let (temporary, file) = create_temporary(&target)?;
+    // Before the first byte: what only its owner may read is never there for others.
+    let protected = existing.map_or(Ok(()), |found| file.set_permissions(found.permissions()));
+    let written = protected
+        .and_then(|()| write(&file))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, &target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    sync_directory(&target);
+    Ok(())
+}
+
+/// The file that a name stands for: behind a symbolic link it is the file that changes, not the link, also if the
+/// file is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    const MOST_LINKS: u32 = 40; // as Linux
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&target) else { return target };
+        target = target.parent().map_or_else(|| link.clone(), |parent| parent.join(&link));
+    }
+    target
+}
+
+/// A file that nobody else writes to: not another thread that saves under the same name.
+fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
+    const TRIES: u32 = 1000;
+    let first = temporary_path(target);
+    for number in 0..TRIES {
+        let path =
+            if number == 0 { first.clone() } else { first.with_extension(format!("{number}.tmp")) };
+        match File::create_new(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (path, file)),
+        }
+    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} exists", first.display())))
+}
+
+/// Makes the rename itself survive a power cut. A file system that cannot sync a directory is not an error.
+fn sync_directory(path: &Path) {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(directory) = File::open(parent) {
+        let _ = directory.sync_all();
+    }
+}
