@@ -278,28 +278,48 @@ fn a_damaged_index_is_refused_by_the_name_of_its_part() {
 
 // ------------------------------------------------------------------------------------------------------------- killing
 
+/// Runs a change of t.ibx and kills it, each time a little later. The index must then be the old one, to the byte, or the
+/// new one, which has `rows` rows with number 4711.
+#[cfg(unix)]
+fn kill_repeatedly<const N: usize>(scratch: &Scratch, args: [&str; N], rows: u64) {
+    let old = scratch.read("t.ibx");
+    let mut killed = 0;
+    for round in 0..30u64 {
+        scratch.write("t.ibx", &old);
+        let mut child = scratch.command(args).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(700 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if scratch.read("t.ibx") == old {
+            killed += 1;
+        } else {
+            scratch.run(["index", "verify", "t.ibx"]).succeeds();
+            assert_eq!(count(scratch, ["id = 4711"]), rows, "{args:?}, round {round}");
+        }
+    }
+    assert!(killed > 0, "{args:?}: none was killed in time");
+    // One that nobody kills finishes: the two can be told apart.
+    scratch.write("t.ibx", &old);
+    scratch.run(args).succeeds();
+    assert_ne!(scratch.read("t.ibx"), old, "{args:?}");
+    assert_eq!(count(scratch, ["id = 4711"]), rows, "{args:?}");
+}
+
 /// Killed at any moment, an index is the old one or the new one.
 #[cfg(unix)]
 #[test]
 fn a_killed_change_leaves_the_old_index_or_the_new_one() {
     let scratch = indexed();
     scratch.write("u.csv", table());
-    let old = scratch.read("t.ibx");
-    let mut finished = 0;
-    for round in 0..40u64 {
-        scratch.write("t.ibx", &old);
-        let mut child = scratch.command(["index", "append", "t.ibx", "u.csv"]).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_micros(500 * round));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        match count(&scratch, ["id = 4711"]) {
-            1 => assert_eq!(scratch.read("t.ibx"), old),
-            2 => finished += 1,
-            other => panic!("{other} rows after a kill"),
-        }
-    }
-    // A child that nobody kills finishes: the test can tell the two apart.
-    scratch.write("t.ibx", &old);
-    scratch.run(["index", "append", "t.ibx", "u.csv"]).succeeds();
-    assert_eq!(count(&scratch, ["id = 4711"]), 2, "{finished} finished before they were killed");
+    kill_repeatedly(&scratch, ["index", "append", "t.ibx", "u.csv"], 2);
+
+    let scratch = indexed();
+    scratch.write("u.csv", table());
+    kill_repeatedly(&scratch, ["index", "build", "t.csv", "u.csv", "-o", "t.ibx"], 2);
+
+    // The rows that a table has grown by are a second segment, which compacting merges with the first.
+    let scratch = indexed();
+    scratch.write("t.csv", table() + "5000,1,Oslo,2024-01-15,later\n");
+    scratch.run(["index", "append", "t.ibx", "t.csv"]).succeeds();
+    kill_repeatedly(&scratch, ["index", "compact", "t.ibx"], 1);
 }

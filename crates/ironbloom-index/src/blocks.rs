@@ -34,8 +34,8 @@ impl Blocks {
         match list {
             List::Empty => Self::NONE,
             List::Run(run) => {
-                let mut blocks = Vec::with_capacity(32);
-                blocks.extend(run);
+                let mut blocks = Vec::with_capacity(run.room());
+                run.read_into(&mut blocks);
                 Self::Some(blocks)
             }
             List::Blocks(blocks) => Self::Some(blocks),
@@ -55,6 +55,11 @@ impl Blocks {
             List::Blocks(other) => return Self::Some(blocks).and(Self::Some(other)),
             List::Bitmap(words) => {
                 blocks.retain(|&block| words[(block / 64) as usize] >> (block % 64) & 1 == 1);
+            }
+            List::Run(run) if run.estimate / SEEK < blocks.len() as u64 => {
+                let mut other = Vec::with_capacity(run.room());
+                run.read_into(&mut other);
+                keep_common(&mut blocks, &other);
             }
             List::Run(mut run) => {
                 let mut next = None;
@@ -104,6 +109,22 @@ impl Blocks {
         }
         Self::Some(all)
     }
+}
+
+/// A list that is so many times as long is not read whole: leaping to each block wanted costs less.
+const SEEK: u64 = 8;
+
+/// Keeps what is in both, which ascend. Which of two random lists goes on next cannot be foretold, so there is no branch on it.
+fn keep_common(blocks: &mut Vec<u32>, other: &[u32]) {
+    let (mut i, mut j, mut kept) = (0, 0, 0);
+    while i < blocks.len() && j < other.len() {
+        let (left, right) = (blocks[i], other[j]);
+        blocks[kept] = left;
+        kept += usize::from(left == right);
+        i += usize::from(left <= right);
+        j += usize::from(right <= left);
+    }
+    blocks.truncate(kept);
 }
 
 /// How many of these, which ascend, are less than `block`: doubling steps, then halving ones.

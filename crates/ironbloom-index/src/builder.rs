@@ -6,7 +6,7 @@ use crate::encode::append_fingerprints;
 use crate::error::Error;
 use crate::index::Index;
 use crate::params::Params;
-use crate::postings::build;
+use crate::postings::{Writer, build};
 use crate::postings::cells::Cells;
 use crate::schema::{Column, Kind, check_columns};
 use crate::segment::{Chunk, MOST_ROWS, Run, Segment};
@@ -75,8 +75,8 @@ impl Buffer {
     /// The chunks of these rows. Takes the cells of one column after the other, so that memory is freed on the way.
     pub(crate) fn seal(self, params: Params) -> Vec<Chunk> {
         let blocks = self.rows.div_ceil(params.block_rows().into()) as u32;
-        let mut room = Vec::new();
-        let seal = |cells: Cells| Chunk::Sealed(build(&cells.seal(), blocks, params, &mut room));
+        let mut writer = Writer::default();
+        let seal = |cells: Cells| Chunk::Sealed(build(&cells.seal(), blocks, params, &mut writer));
         self.columns.into_iter().map(seal).collect()
     }
 }

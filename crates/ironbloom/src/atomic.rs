@@ -106,7 +106,9 @@ impl Layout for BloomParams {
 }
 
 impl Layout for BlockedBloomParams {
-    #[inline]
+    // A call would cost a seventh of a lookup in the cache, and a fifth beyond it, where the processor looks ahead only so many
+    // instructions.
+    #[inline(always)]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
         contains_shared::<LINE_WORDS>(words, self.blocks(), hash)
     }

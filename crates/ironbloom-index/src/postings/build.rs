@@ -1,33 +1,32 @@
 //! From sorted cells to a chunk.
 
-use super::cells::{Bucket, Sealed, append};
-use super::elias_fano::Writer;
+use super::cells::{Bucket, Numbers, Sealed};
+use super::elias_fano::{Shape, Writer};
 use super::{Head, Nulls, Postings, put_key};
 use crate::params::Params;
 use crate::words::Words;
 
-/// Seals a column of `blocks` blocks. `room` is memory that was used before, and can be again.
-pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, room: &mut Vec<u64>) -> Postings {
+/// Seals a column of `blocks` blocks. The writer's memory is used, and can be again.
+pub(crate) fn build(
+    cells: &Sealed,
+    blocks: u32,
+    params: Params,
+    writer: &mut Writer,
+) -> Postings {
     let heavy = params.heavy(cells.len());
-    let mut lists = Lists::new(blocks, params.bucket_bits(), std::mem::take(room));
-    let mut shared = std::mem::take(&mut lists.shared);
-    shared.reserve(cells.len() as usize);
-    cells.numbers(params.bucket_bits(), blocks, heavy, &mut shared, |bucket, shared| {
-        split_bucket(bucket, heavy, &mut lists, shared);
+    let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
+    cells.numbers(params.bucket_bits(), blocks, heavy, |some| match some {
+        Numbers::Ready(numbers) => lists.writer.extend(distinct(numbers.iter().copied())),
+        Numbers::Full(bucket) => split_bucket(&bucket, heavy, &mut lists),
     });
-    lists.shared = shared;
-    let postings = lists.write_all(cells.null_blocks(), cells.len(), cells.nulls());
-    *room = lists.shared;
-    room.clear();
-    postings
+    lists.write_all(cells.null_blocks(), cells.len(), cells.nulls())
 }
 
 /// A bucket with many cells: values that have more than `heavy` of them get private lists.
-fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists, shared: &mut Vec<u64>) {
+fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists<'_>) {
     let keys = heavy_keys(bucket, heavy);
     let others = bucket.entries.iter().filter(|&&entry| !keys.contains(&bucket.print(entry)));
-    let first = bucket.number * u64::from(lists.blocks);
-    append(first, others.map(|entry| entry.block()), shared);
+    lists.add(bucket.number, others.map(|entry| entry.block()));
     for &key in &keys {
         let own = bucket.entries.iter().filter(|&&entry| bucket.print(entry) == key);
         lists.add_private(key, own.map(|entry| entry.block()));
@@ -42,31 +41,45 @@ fn heavy_keys(bucket: &Bucket<'_>, heavy: u64) -> Vec<u32> {
     runs.filter(|run| run.len() as u64 > heavy).map(|run| run[0]).collect()
 }
 
+/// What does not repeat the one before.
+#[inline]
+fn distinct<T: Copy + PartialEq>(numbers: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut last = None;
+    numbers.filter(move |&number| last.replace(number) != Some(number))
+}
+
 /// Lists of blocks on their way into a chunk.
-pub(super) struct Lists {
+pub(super) struct Lists<'a> {
     blocks: u32,
     bucket_bits: u32,
-    /// Entries of the buckets, as they will stand in the sequence.
-    shared: Vec<u64>,
+    /// Entries of the buckets; at last, of all lists.
+    writer: &'a mut Writer,
     /// Keys of private lists, ascending, and where each list ends.
     keys: Vec<(u32, usize)>,
     private: Vec<u32>,
 }
 
-impl Lists {
-    pub(super) fn new(blocks: u32, bucket_bits: u32, room: Vec<u64>) -> Self {
-        Self { blocks, bucket_bits, shared: room, keys: Vec::new(), private: Vec::new() }
+impl<'a> Lists<'a> {
+    /// For at most `entries` blocks in all lists.
+    pub(super) fn new(
+        blocks: u32,
+        bucket_bits: u32,
+        entries: u64,
+        writer: &'a mut Writer,
+    ) -> Self {
+        writer.restart(Shape::new(entries, u64::from(blocks) << bucket_bits));
+        Self { blocks, bucket_bits, writer, keys: Vec::new(), private: Vec::new() }
     }
 
     /// Adds the blocks of a bucket, ascending, perhaps repeated. Buckets must come in order.
     pub(super) fn add(&mut self, bucket: u64, blocks: impl Iterator<Item = u32>) {
-        append(bucket * u64::from(self.blocks), blocks, &mut self.shared);
+        let first = bucket * u64::from(self.blocks);
+        self.writer.extend(distinct(blocks).map(|block| first + u64::from(block)));
     }
 
     /// Adds the blocks of one fingerprint, ascending, perhaps repeated. Keys must ascend.
     pub(super) fn add_private(&mut self, key: u32, blocks: impl Iterator<Item = u32>) {
-        let mut last = None;
-        self.private.extend(blocks.filter(|&block| last.replace(block) != Some(block)));
+        self.private.extend(distinct(blocks));
         self.keys.push((key, self.private.len()));
     }
 
@@ -76,12 +89,12 @@ impl Lists {
     }
 
     /// `null_blocks` ascend, each once.
-    pub(super) fn write_all(&self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
+    pub(super) fn write_all(&mut self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
         let plan = Plan::new(self, null_blocks);
         let mut head = Head {
             blocks: self.blocks,
-            bucket_bits: (!self.shared.is_empty()).then_some(self.bucket_bits),
-            entries: self.shared.len() as u64,
+            bucket_bits: (self.writer.len() > 0).then_some(self.bucket_bits),
+            entries: self.writer.len(),
             private: 0,
             dense: 0,
             nulls: plan.nulls(null_blocks),
@@ -104,7 +117,7 @@ impl Lists {
         Postings::new(head, words)
     }
 
-    fn write(&self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {
+    fn write(&mut self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {
         head.write(words);
         let (mut sparse, mut dense) = (0, 0);
         for (key, list) in self.private_lists() {
@@ -120,15 +133,15 @@ impl Lists {
         if head.nulls == Nulls::Bitmap {
             set_bits(&mut words[head.bitmap(dense)], null_blocks);
         }
-        let mut writer = Writer::new(head.shape(), &mut words[head.sequence()]);
-        writer.extend(self.shared.iter().copied());
-        let lists = self.private_lists().map(|(_, list)| list).filter(|list| !plan.is_dense(list));
+        let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
+        let lists = self.keys.iter().zip(starts).map(|(&(_, end), start)| &self.private[start..end]);
+        let lists = lists.filter(|list| !plan.is_dense(list));
         let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
         for (list, number) in lists.chain(nulls).zip(head.buckets()..) {
             let first = number * u64::from(head.blocks);
-            writer.extend(list.iter().map(|&block| first + u64::from(block)));
+            self.writer.extend(list.iter().map(|&block| first + u64::from(block)));
         }
-        writer.finish();
+        self.writer.write(head.shape(), &mut words[head.sequence()]);
     }
 }
 
@@ -146,11 +159,11 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(lists: &Lists, null_blocks: &[u32]) -> Self {
-        let buckets = if lists.shared.is_empty() { 0 } else { 1u64 << lists.bucket_bits };
-        let entries = lists.shared.len() + lists.private.len() + null_blocks.len();
+    fn new(lists: &Lists<'_>, null_blocks: &[u32]) -> Self {
+        let buckets = if lists.writer.len() == 0 { 0 } else { 1u64 << lists.bucket_bits };
+        let entries = lists.writer.len() + (lists.private.len() + null_blocks.len()) as u64;
         let all = buckets + lists.keys.len() as u64 + u64::from(!null_blocks.is_empty());
-        let shape = super::Shape::new(entries as u64, all * u64::from(lists.blocks));
+        let shape = Shape::new(entries, all * u64::from(lists.blocks));
         Self { blocks: lists.blocks.into(), entry_bits: u64::from(shape.low_bits()) + 2 }
     }
 

@@ -140,6 +140,14 @@ fn scatter(
 /// The cells of all rows of a segment.
 pub(crate) struct Sealed(Cells);
 
+/// Some of the cells, in order.
+pub(crate) enum Numbers<'a> {
+    /// Of several buckets.
+    Ready(&'a [u64]),
+    /// Of one that is too full.
+    Full(Bucket<'a>),
+}
+
 /// A cell of a full bucket on its way: the cell in the high half, its block in the low half.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(u64);
@@ -189,15 +197,14 @@ impl Sealed {
         &self.0.null_blocks
     }
 
-    /// Appends every cell as a number, bucket · `blocks` + block, ascending, each number once. A bucket with more than
-    /// `heavy` cells is left to the caller, who appends what should stand there.
+    /// Hands out every cell as a number, bucket · `blocks` + block, ascending, perhaps repeated; but a bucket with more
+    /// than `heavy` cells with all that is known of them.
     pub(crate) fn numbers(
         &self,
         bucket_bits: u32,
         blocks: u32,
         heavy: u64,
-        out: &mut Vec<u64>,
-        mut full: impl FnMut(&Bucket<'_>, &mut Vec<u64>),
+        mut out: impl FnMut(Numbers<'_>),
     ) {
         let fine_bits = bucket_bits - PART_BITS;
         let mut sorter = Sorter { fine_bits, ..Sorter::default() };
@@ -210,7 +217,7 @@ impl Sealed {
                     let bucket = first + u64::from(fine_bucket(cell, fine_bits));
                     bucket * u64::from(blocks) + u64::from(block_of(cell, first_block))
                 };
-                sorter.scatter(slices, counted.cells, out, number);
+                out(Numbers::Ready(sorter.scatter(slices, counted.cells, number)));
                 continue;
             }
             sorter.sort(slices, &counted);
@@ -218,10 +225,13 @@ impl Sealed {
             for entries in sorter.sorted.chunk_by(|&a, &b| bucket_of(a) == bucket_of(b)) {
                 let number = bucket_of(entries[0]);
                 if entries.len() as u64 > heavy {
-                    full(&Bucket { number, part: part as u32, entries }, out);
-                } else {
-                    append(number * u64::from(blocks), entries.iter().map(|e| e.block()), out);
+                    out(Numbers::Full(Bucket { number, part: part as u32, entries }));
+                    continue;
                 }
+                sorter.numbers.clear();
+                let first = number * u64::from(blocks);
+                sorter.numbers.extend(entries.iter().map(|entry| first + u64::from(entry.block())));
+                out(Numbers::Ready(&sorter.numbers));
             }
         }
     }
@@ -243,18 +253,6 @@ fn fine_bucket(cell: u32, fine_bits: u32) -> u32 {
     (u64::from(cell) >> (32 - fine_bits)) as u32
 }
 
-/// Appends first + block for each of these blocks, which ascend, each once.
-#[inline]
-pub(crate) fn append(first: u64, blocks: impl Iterator<Item = u32>, out: &mut Vec<u64>) {
-    let mut last = None;
-    for block in blocks {
-        if last != Some(block) {
-            out.push(first + u64::from(block));
-            last = Some(block);
-        }
-    }
-}
-
 /// The block of a cell, in a group that starts with this one.
 #[inline]
 fn block_of(cell: u32, first_block: u32) -> u32 {
@@ -268,6 +266,7 @@ struct Sorter {
     /// Counts, then starts, then ends of the buckets.
     next: Vec<u32>,
     sorted: Vec<Entry>,
+    numbers: Vec<u64>,
 }
 
 /// What a part holds.
@@ -299,33 +298,25 @@ impl Sorter {
         Counted { cells, most: most.into() }
     }
 
-    /// Appends the numbers of all cells in the order of their buckets, equal neighbours once.
+    /// The numbers of all cells in the order of their buckets. They stay in the second-level cache until they are used.
     fn scatter<'a>(
         &mut self,
         slices: impl Iterator<Item = (u32, &'a [u32])>,
         cells: usize,
-        out: &mut Vec<u64>,
         number: impl Fn(u32, u32) -> u64,
-    ) {
-        let start = out.len();
-        out.resize(start + cells, 0);
-        let room = &mut out[start..];
+    ) -> &[u64] {
+        if self.numbers.len() < cells {
+            self.numbers.resize(cells, 0);
+        }
+        let numbers = &mut self.numbers[..cells];
         for (first_block, cells) in slices {
             for &cell in cells {
                 let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
-                room[*place as usize] = number(cell, first_block);
+                numbers[*place as usize] = number(cell, first_block);
                 *place += 1;
             }
         }
-        // Without a branch: what repeats is written over.
-        let (mut kept, mut last) = (0, u64::MAX);
-        for i in 0..room.len() {
-            let number = room[i];
-            kept += usize::from(number != last);
-            room[kept - 1] = number;
-            last = number;
-        }
-        out.truncate(start + kept);
+        numbers
     }
 
     /// Sorts the cells by bucket, with all that is known of them.

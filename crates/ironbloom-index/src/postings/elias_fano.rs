@@ -78,68 +78,100 @@ impl Shape {
     }
 }
 
-/// Writes a sequence into zeroed words.
-pub(crate) struct Writer<'a> {
-    shape: Shape,
-    samples: &'a mut [u64],
-    high: &'a mut [u64],
-    low: &'a mut [u64],
-    pushed: u64,
-    /// Low bits that do not fill a word yet, how many, and the word they will be.
+/// Takes numbers in order, before it is known how many will come, and then writes them as a sequence.
+///
+/// How many low bits a number has depends on how many numbers there are. A guess is right nearly always, and if it was not,
+/// all is encoded once more.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    low_bits: u32,
+    high: Vec<u64>,
+    low: Vec<u64>,
+    len: u64,
+    /// Low bits that do not fill a word yet, and how many.
     pending: u64,
     filled: u32,
-    word: usize,
 }
 
-impl<'a> Writer<'a> {
-    /// `words` are [`Shape::words`] zeros.
-    pub(crate) fn new(shape: Shape, words: &'a mut [u64]) -> Self {
-        let (samples, rest) = words.split_at_mut(shape.sample_words());
-        let (high, low) = rest.split_at_mut(shape.high_words());
-        Self { shape, samples, high, low, pushed: 0, pending: 0, filled: 0, word: 0 }
+impl Writer {
+    /// Forgets all numbers but keeps the memory; the shape to come will be about this one.
+    pub(crate) fn restart(&mut self, guess: Shape) {
+        self.high.clear();
+        self.high.reserve(guess.high_words());
+        self.low.clear();
+        self.low.reserve(guess.low_words());
+        (self.low_bits, self.len, self.pending, self.filled) = (guess.low_bits, 0, 0, 0);
+    }
+
+    /// Numbers so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// Appends numbers, none less than the one before. What changes is kept in registers meanwhile: the compiler cannot know
     /// that the arrays are not `self`.
     #[inline]
     pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u64>) {
-        let bits = self.shape.low_bits;
+        let bits = self.low_bits;
         let mask = (1 << bits) - 1;
-        let (high, low) = (&mut *self.high, &mut *self.low);
-        let (mut pushed, mut pending, mut filled, mut word) =
-            (self.pushed, self.pending, self.filled, self.word);
+        let (mut high, mut low) = (std::mem::take(&mut self.high), std::mem::take(&mut self.low));
+        let (mut len, mut pending, mut filled) = (self.len, self.pending, self.filled);
         for number in numbers {
-            let position = (number >> bits) + pushed;
-            high[(position / 64) as usize] |= 1 << (position % 64);
-            pushed += 1;
+            let position = (number >> bits) + len;
+            let word = (position / 64) as usize;
+            if word >= high.len() {
+                high.resize(word + 64, 0);
+            }
+            high[word] |= 1 << (position % 64);
+            len += 1;
             let bottom = number & mask;
             pending |= bottom << filled;
             filled += bits;
             if filled >= 64 {
-                low[word] = pending;
-                word += 1;
+                low.push(pending);
                 filled -= 64;
                 // What did not fit; nothing if the word ends with the number.
                 pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
             }
         }
-        (self.pushed, self.pending, self.filled, self.word) = (pushed, pending, filled, word);
+        (self.high, self.low) = (high, low);
+        (self.len, self.pending, self.filled) = (len, pending, filled);
     }
 
-    /// Writes what is pending, and the samples.
+    /// Writes the sequence into [`Shape::words`] zeros.
     ///
     /// # Panics
     ///
-    /// If not as many numbers were pushed as planned.
-    pub(crate) fn finish(self) {
-        assert_eq!(self.pushed, self.shape.len, "as many numbers as planned");
-        if self.filled > 0 {
-            self.low[self.word] = self.pending;
+    /// If the shape is not for as many numbers.
+    pub(crate) fn write(&mut self, shape: Shape, words: &mut [u64]) {
+        assert_eq!(self.len, shape.len, "a shape for as many numbers");
+        self.low.extend([self.pending, 0]);
+        if self.low_bits != shape.low_bits {
+            let mut again = Self::default();
+            again.restart(shape);
+            again.extend(self.numbers(shape.universe));
+            return again.write(shape, words);
         }
-        each_sample(self.shape, self.high, |i, position| {
-            self.samples[i / 2] |= u64::from(position) << (32 * (i % 2));
+        let (samples, rest) = words.split_at_mut(shape.sample_words());
+        let (high, low) = rest.split_at_mut(shape.high_words());
+        copy_start(high, &self.high);
+        copy_start(low, &self.low);
+        each_sample(shape, high, |i, position| {
+            samples[i / 2] |= u64::from(position) << (32 * (i % 2));
         });
     }
+
+    fn numbers(&self, universe: u64) -> Cursor<'_> {
+        let shape = Shape { len: self.len, universe, low_bits: self.low_bits };
+        // Samples are for those who start elsewhere.
+        EliasFano { shape, samples: &[], high: &self.high, low: &self.low }.range(0..universe)
+    }
+}
+
+/// Copies as many words as there are in both. Beyond, both have zeros if anything.
+fn copy_start(to: &mut [u64], from: &[u64]) {
+    let len = to.len().min(from.len());
+    to[..len].copy_from_slice(&from[..len]);
 }
 
 /// Finds zero number 0, 256, 512, …
@@ -316,15 +348,45 @@ impl Cursor<'_> {
             return;
         }
         self.start = target;
-        let here = (64 * self.word as u64).saturating_sub(self.index);
-        let ahead = (target >> self.sequence.shape.low_bits).saturating_sub(here);
+        let ahead = (target >> self.sequence.shape.low_bits).saturating_sub(self.high());
         if target < self.end.min(self.sequence.shape.universe) && ahead > LEAP {
-            let before = (self.index, self.word, self.ones);
             self.jump(target);
-            // `here` is where the word starts, so the leap may have gone back within it.
-            if self.index < before.0 {
-                (self.index, self.word, self.ones) = before;
+        }
+    }
+
+    /// No number to come has a high part below this, and none before has one above it.
+    #[inline]
+    fn high(&self) -> u64 {
+        let bit = u64::from(self.ones.trailing_zeros());
+        64 * self.word as u64 + bit - self.index
+    }
+
+    /// Calls with each number to come.
+    #[inline]
+    pub(crate) fn each(mut self, mut call: impl FnMut(u64)) {
+        let Some(first) = self.next() else { return };
+        call(first);
+        // What changes is in registers.
+        let Self { sequence, mut index, word, mut ones, start, end } = self;
+        let mut words = sequence.high[word..].iter().skip(1);
+        let mut base = 64 * word as u64;
+        loop {
+            while ones != 0 {
+                let high = base + u64::from(ones.trailing_zeros()) - index;
+                let number = high << sequence.shape.low_bits | sequence.low(index);
+                if number >= end {
+                    return;
+                }
+                // Always so, unless somebody forged the low bits.
+                if number >= start {
+                    call(number);
+                }
+                ones &= ones - 1;
+                index += 1;
             }
+            let Some(&next) = words.next() else { return };
+            ones = next;
+            base += 64;
         }
     }
 }
@@ -370,11 +432,23 @@ mod tests {
     use proptest::prelude::*;
 
     fn encode(numbers: &[u64], universe: u64) -> (Shape, Vec<u64>) {
+        encode_guessing(numbers, universe, numbers.len() as u64)
+    }
+
+    /// With a guess of how many numbers there will be.
+    fn encode_guessing(numbers: &[u64], universe: u64, guess: u64) -> (Shape, Vec<u64>) {
         let shape = Shape::new(numbers.len() as u64, universe);
         let mut words = vec![0; shape.words()];
-        let mut writer = Writer::new(shape, &mut words);
-        writer.extend(numbers.iter().copied());
-        writer.finish();
+        let mut writer = Writer::default();
+        // What was there before must not show.
+        writer.restart(Shape::new(3, 1 << 20));
+        writer.extend([5, 1 << 19, 1 << 19].into_iter());
+        writer.restart(Shape::new(guess, universe));
+        let (some, others) = numbers.split_at(numbers.len() / 3);
+        writer.extend(some.iter().copied());
+        writer.extend(others.iter().copied());
+        assert_eq!(writer.len(), numbers.len() as u64);
+        writer.write(shape, &mut words);
         (shape, words)
     }
 
@@ -396,7 +470,19 @@ mod tests {
             let range = low * factor..high * factor;
             let expected: Vec<u64> =
                 numbers.iter().copied().filter(|number| range.contains(number)).collect();
-            prop_assert_eq!(sequence.range(range).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(sequence.range(range.clone()).collect::<Vec<_>>(), expected.clone());
+            let mut each = Vec::new();
+            sequence.range(range).each(|number| each.push(number));
+            prop_assert_eq!(each, expected);
+        }
+
+        #[test]
+        fn a_wrong_guess_changes_nothing(
+            mut numbers in prop::collection::vec(0u64..100_000, 1..600),
+            guess in 1u64..100_000,
+        ) {
+            numbers.sort_unstable();
+            prop_assert_eq!(encode_guessing(&numbers, 100_000, guess), encode(&numbers, 100_000));
         }
 
         #[test]

@@ -6,6 +6,7 @@
 //! together they are few, its blocks go into the bucket instead.
 
 use super::build::Lists;
+use super::elias_fano::Writer;
 use super::{List, Postings};
 use crate::blocks::each_bit;
 use crate::params::Params;
@@ -40,8 +41,8 @@ pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings
     let exact = parts.iter().all(|part| part.postings.is_exact());
     let heavy = if exact { 0 } else { params.heavy(cells) };
     let entries: u64 = parts.iter().map(|part| part.postings.head.entries).sum();
-    let room = Vec::with_capacity(entries as usize);
-    let mut lists = Lists::new(blocks, params.bucket_bits(), room);
+    let mut writer = Writer::default();
+    let mut lists = Lists::new(blocks, params.bucket_bits(), entries, &mut writer);
     let mut demoted = Vec::new();
     for key in all_private_keys(parts) {
         let list = whole_list(parts, key);
@@ -116,7 +117,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Adds every bucket: what the parts have there, and what lost its private list.
-fn add_buckets(parts: &[Part<'_>], mut demoted: Vec<(u64, u32)>, lists: &mut Lists) {
+fn add_buckets(parts: &[Part<'_>], mut demoted: Vec<(u64, u32)>, lists: &mut Lists<'_>) {
     demoted.sort_unstable();
     let mut demoted = demoted.into_iter().peekable();
     let mut walks: Vec<Walk<'_>> = parts.iter().map(Walk::new).collect();

@@ -29,6 +29,7 @@ mod elias_fano;
 mod merge;
 
 pub(crate) use build::build;
+pub(crate) use elias_fano::Writer;
 pub(crate) use merge::{Part, merge};
 
 use std::ops::Range;
@@ -228,6 +229,20 @@ impl Run<'_> {
     pub(crate) fn seek(&mut self, block: u32) {
         self.cursor.seek(self.first + u64::from(block));
     }
+
+    /// Room for all its blocks, most of the time: lengths of buckets vary by the square root.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        let estimate = self.estimate.min(1 << 16);
+        (estimate + 4 * estimate.isqrt() + 8) as usize
+    }
+
+    /// Appends all blocks to come.
+    #[inline]
+    pub(crate) fn read_into(self, out: &mut Vec<u32>) {
+        let first = self.first;
+        self.cursor.each(|number| out.push((number - first) as u32));
+    }
 }
 
 impl Iterator for Run<'_> {
@@ -381,7 +396,7 @@ mod tests {
         });
         let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
         let params = Params::new(BLOCK_ROWS, selectivity).unwrap();
-        build(&cells.seal(), blocks, params, &mut Vec::new())
+        build(&cells.seal(), blocks, params, &mut Writer::default())
     }
 
     fn blocks(list: List<'_>) -> Vec<u32> {

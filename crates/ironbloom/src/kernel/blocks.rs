@@ -218,7 +218,7 @@ fn touch<const W: usize>(words: &[u64], count: u64, hash: u64) {
 /// # Panics
 ///
 /// If there are not so many blocks.
-#[inline]
+#[inline(always)]
 pub(crate) fn contains_shared<const W: usize>(words: &AtomicWords, count: u64, hash: u64) -> bool {
     words.kernel().contains_shared::<W>(shared_block(words, count, hash), hash)
 }
