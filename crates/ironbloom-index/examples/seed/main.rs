@@ -4,6 +4,7 @@
 //! alias seed='cargo run --release -p ironbloom-index --features compare --example seed --'
 //! seed                   10 M rows, 512 rows a block, 10 bits
 //! seed 10M 1024 4        the small setting
+//! seed build             only the builds of index and sorted arrays, five times in turns
 //! seed growth            1 M, 10 M, 100 M rows, two columns
 //! seed skew              columns that are not uniform
 //! ```
@@ -24,6 +25,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
+        Some("build") => builds(),
         Some("growth") => growth(),
         Some("skew") => skew::run(),
         rows => {
@@ -78,6 +80,24 @@ fn seed(rows: usize, params: Params) -> Result<(), Failure> {
             compare(&table, &index, &sorted, &signatures, columns, hit)?;
         }
     }
+    Ok(())
+}
+
+/// Builds index and sorted arrays in turns: a single build depends on what else the machine does.
+fn builds() -> Result<(), Failure> {
+    let table = Columns::random(10_000_000, 10, VALUES);
+    let mut ratios = Vec::new();
+    for _ in 0..5 {
+        let (index, index_time) = timed(|| table.index(Params::default()));
+        drop(index?);
+        let (sorted, sorted_time) = timed(|| SortedColumns::build(&table));
+        drop(sorted);
+        let ratio = index_time.as_secs_f64() / sorted_time.as_secs_f64();
+        println!("index {index_time:.2?}, sorted {sorted_time:.2?}: {ratio:.2}");
+        ratios.push(ratio);
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    println!("median {:.2}", ratios[ratios.len() / 2]);
     Ok(())
 }
 
