@@ -276,6 +276,26 @@ fn a_damaged_index_is_refused_by_the_name_of_its_part() {
     }
 }
 
+/// What the system says of a missing file is said once.
+#[test]
+fn a_missing_file_is_named_once() {
+    let scratch = indexed();
+    let missing = "No such file or directory";
+    for args in [
+        &["index", "find", "none.ibx", "id = 1"][..],
+        &["index", "build", "none.csv", "-o", "u.ibx"],
+        &["index", "append", "t.ibx", "none.parquet"],
+        &["index", "info", "none.ibx"],
+    ] {
+        let output = scratch.command(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(stderr.matches(missing).count(), 1, "{args:?}: {stderr}");
+        assert!(stderr.contains("none."), "{args:?}: {stderr}");
+    }
+    refuses(&scratch, ["index", "build", "t.csv", "-o", "u.ibx", "--columns", "id,"], "--columns");
+}
+
 // ------------------------------------------------------------------------------------------------------------- killing
 
 /// Runs a change of t.ibx and kills it, each time a little later. The index must then be the old one, to the byte, or the

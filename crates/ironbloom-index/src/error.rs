@@ -202,11 +202,5 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+/// No source: what the system said is in the message, and whoever prints the chain would say it twice.
+impl std::error::Error for Error {}

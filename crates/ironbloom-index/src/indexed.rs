@@ -66,15 +66,7 @@ impl fmt::Display for IndexedError {
     }
 }
 
-impl std::error::Error for IndexedError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Index(error) | Self::Indexing { error, .. } => error.source(),
-            Self::Table(error) => error.source(),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for IndexedError {}
 
 impl From<Error> for IndexedError {
     fn from(error: Error) -> Self {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use ironbloom_index::{Index, Params, index_tables};
 
 use super::look;
@@ -31,7 +32,7 @@ pub(crate) struct BuildArgs {
     output: PathBuf,
 
     /// Columns to index [default: all that can be]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     columns: Option<Vec<String>>,
 
     /// Rows of a block, a power of two: what is read and compared at once

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
 fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
     let typed = |text: &String| {
         let condition = Condition::parse(text)?;
-        condition.typed(schema).with_context(|| format!("in {text:?}"))
+        condition.typed(schema).with_context(|| format!("in `{text}`"))
     };
     let parts = args.conditions.iter().map(typed).collect::<Result<Vec<_>>>()?;
     Ok(if args.or { Predicate::Or(parts) } else { Predicate::And(parts) })

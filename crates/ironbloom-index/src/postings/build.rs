@@ -7,12 +7,7 @@ use crate::params::Params;
 use crate::words::Words;
 
 /// Seals a column of `blocks` blocks. The writer's memory is used, and can be again.
-pub(crate) fn build(
-    cells: &Sealed,
-    blocks: u32,
-    params: Params,
-    writer: &mut Writer,
-) -> Postings {
+pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, writer: &mut Writer) -> Postings {
     let heavy = params.heavy(cells.len());
     let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
     cells.numbers(params.bucket_bits(), blocks, heavy, |some| match some {
@@ -61,12 +56,7 @@ pub(super) struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// For at most `entries` blocks in all lists.
-    pub(super) fn new(
-        blocks: u32,
-        bucket_bits: u32,
-        entries: u64,
-        writer: &'a mut Writer,
-    ) -> Self {
+    pub(super) fn new(blocks: u32, bucket_bits: u32, entries: u64, writer: &'a mut Writer) -> Self {
         writer.restart(Shape::new(entries, u64::from(blocks) << bucket_bits));
         Self { blocks, bucket_bits, writer, keys: Vec::new(), private: Vec::new() }
     }
@@ -89,7 +79,12 @@ impl<'a> Lists<'a> {
     }
 
     /// `null_blocks` ascend, each once.
-    pub(super) fn write_all(&mut self, null_blocks: &[u32], cells: u64, null_cells: u64) -> Postings {
+    pub(super) fn write_all(
+        &mut self,
+        null_blocks: &[u32],
+        cells: u64,
+        null_cells: u64,
+    ) -> Postings {
         let plan = Plan::new(self, null_blocks);
         let mut head = Head {
             blocks: self.blocks,
@@ -134,7 +129,8 @@ impl<'a> Lists<'a> {
             set_bits(&mut words[head.bitmap(dense)], null_blocks);
         }
         let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
-        let lists = self.keys.iter().zip(starts).map(|(&(_, end), start)| &self.private[start..end]);
+        let lists =
+            self.keys.iter().zip(starts).map(|(&(_, end), start)| &self.private[start..end]);
         let lists = lists.filter(|list| !plan.is_dense(list));
         let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
         for (list, number) in lists.chain(nulls).zip(head.buckets()..) {

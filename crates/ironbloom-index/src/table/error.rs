@@ -122,14 +122,8 @@ impl fmt::Display for TableError {
     }
 }
 
-impl std::error::Error for TableError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+/// No source: what the system said is in the message, and whoever prints the chain would say it twice.
+impl std::error::Error for TableError {}
 
 /// "; did you mean a or b?", or nothing.
 pub(crate) fn write_near(f: &mut fmt::Formatter<'_>, near: &[String]) -> fmt::Result {
