@@ -168,6 +168,9 @@ mod tests {
             prop_assert_eq!(blocks(&a).and(blocks(&b)), blocks(&both));
             prop_assert_eq!(blocks(&a).and(Blocks::All), blocks(&a));
             prop_assert_eq!(Blocks::All.and(blocks(&a)), blocks(&a));
+            let (Blocks::Some(mut left), Blocks::Some(right)) = (blocks(&a), blocks(&b)) else { unreachable!() };
+            keep_common(&mut left, &right);
+            prop_assert_eq!(Blocks::Some(left), blocks(&both));
             let any: BTreeSet<u32> = a.iter().chain(&b).chain(&c).copied().collect();
             prop_assert_eq!(Blocks::any_of([&a, &b, &c].map(blocks)), blocks(&any));
             prop_assert_eq!(Blocks::any_of([blocks(&a), Blocks::All]), Blocks::All);

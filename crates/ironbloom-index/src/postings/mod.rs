@@ -432,6 +432,24 @@ mod tests {
             prop_assert_eq!(blocks(postings.nulls()), nulls);
         }
 
+        /// Read whole or leapt through, what two lists have in common is the same.
+        #[test]
+        fn lists_intersect_as_sets_do(prints in prints(), some in prop::collection::btree_set(0u32..188, 0..40)) {
+            let postings = postings(&prints, 4);
+            for print in [0x8000_0001, 0x8000_0007, prints.last().copied().unwrap_or(1).max(1)] {
+                let list = blocks(postings.list(print));
+                let both: Vec<u32> = list.iter().copied().filter(|block| some.contains(block)).collect();
+                for estimate in [1, u64::MAX] {
+                    let mut run = postings.list(print);
+                    if let List::Run(run) = &mut run {
+                        run.estimate = estimate;
+                    }
+                    let some = crate::blocks::Blocks::Some(some.iter().copied().collect());
+                    prop_assert_eq!(some.and_list(run), crate::blocks::Blocks::Some(both.clone()));
+                }
+            }
+        }
+
         /// A forger can make the checksums right. What he gets is an error or an answer, and no panic.
         #[test]
         fn forged_words_never_panic(
