@@ -1,7 +1,8 @@
-//! A module for Redis and Valkey: the filters of RedisBloom to the byte.
+//! A module for Redis and Valkey: the filters of RedisBloom to the byte, and Ironbloom's own.
 //!
 //! ```text
 //! redisbloom/   its two filters, dumps and files, without a server
+//! native/       Ironbloom's filters, their dumps and files, without a server
 //! commands/     BF.* and CF.*: arguments in, replies out
 //! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
 //! engine/       the edge to the server, and the only unsafe code
@@ -12,6 +13,7 @@
 
 mod commands;
 mod engine;
+pub mod native;
 pub mod redisbloom;
 mod settings;
 mod values;

@@ -1,12 +1,15 @@
-//! The two filters as values of the server.
+//! The filters as values of the server.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 
 use crate::engine::value::{DataType, Value};
+use crate::native::bloom::NativeBloom;
+use crate::native::cuckoo::NativeCuckoo;
+use crate::native::{Imaged, Native, file};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump;
-use crate::redisbloom::error::DecodeError;
 use crate::redisbloom::rdb::{self, FieldReader, FieldWriter};
 
 impl Value for Chain {
@@ -19,8 +22,8 @@ impl Value for Chain {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, DecodeError> {
-        rdb::load_chain(from, version)
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
+        rdb::load_chain(from, version).map_err(|error| error.to_string())
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -31,8 +34,8 @@ impl Value for Chain {
         dump::chain_header(self)
     }
 
-    fn chunk(&self, iterator: i64) -> Option<(i64, &[u8])> {
-        dump::chain_chunk(self, iterator)
+    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+        dump::chain_chunk(self, iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
     }
 
     fn size_in_bytes(&self) -> u64 {
@@ -54,8 +57,8 @@ impl Value for CuckooFilter {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, DecodeError> {
-        rdb::load_cuckoo(from, version)
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
+        rdb::load_cuckoo(from, version).map_err(|error| error.to_string())
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -66,8 +69,8 @@ impl Value for CuckooFilter {
         dump::cuckoo_header(self)
     }
 
-    fn chunk(&self, iterator: i64) -> Option<(i64, &[u8])> {
-        dump::cuckoo_chunk(self, iterator)
+    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+        dump::cuckoo_chunk(self, iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
     }
 
     fn size_in_bytes(&self) -> u64 {
@@ -76,5 +79,72 @@ impl Value for CuckooFilter {
 
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>> {
         self.arrays_to_move()
+    }
+}
+
+/// A native filter and its names.
+trait Named: Imaged + Clone + 'static {
+    const NAME: &'static CStr;
+    const LOAD_COMMAND: &'static CStr;
+
+    fn data_type() -> &'static DataType;
+}
+
+impl Named for NativeBloom {
+    const NAME: &'static CStr = c"ironbloom";
+    const LOAD_COMMAND: &'static CStr = c"BF.LOADCHUNK";
+
+    fn data_type() -> &'static DataType {
+        static TYPE: DataType = DataType::new();
+        &TYPE
+    }
+}
+
+impl Named for NativeCuckoo {
+    const NAME: &'static CStr = c"ironcucko";
+    const LOAD_COMMAND: &'static CStr = c"CF.LOADCHUNK";
+
+    fn data_type() -> &'static DataType {
+        static TYPE: DataType = DataType::new();
+        &TYPE
+    }
+}
+
+impl<T: Named> Value for Native<T> {
+    const NAME: &'static CStr = T::NAME;
+    const VERSION: u32 = file::VERSION;
+    const LOAD_COMMAND: &'static CStr = T::LOAD_COMMAND;
+
+    fn data_type() -> &'static DataType {
+        T::data_type()
+    }
+
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
+        match file::load(from, version) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn save(&self, to: &mut impl FieldWriter) {
+        file::save(self, to);
+    }
+
+    fn header(&self) -> Vec<u8> {
+        Native::header(self)
+    }
+
+    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+        self.piece(iterator)
+    }
+
+    fn size_in_bytes(&self) -> u64 {
+        Native::size_in_bytes(self)
+    }
+
+    /// None: their lines begin inside of what the allocator gave, and servers leave pieces of this size where they are.
+    fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>> {
+        Vec::new()
     }
 }

@@ -126,7 +126,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         Planned::new(self.capacity, |len| sizing::bloom_rate(bits, LANES, len))
     }
 
-    fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+    pub(crate) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("number of blocks", self.blocks, other.blocks)
     }
 }
@@ -354,6 +354,11 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// True once the count shows more keys than planned for: the rate asked for is no longer held.
     pub fn is_over_capacity(&self) -> bool {
         self.planned.is_exceeded(self.len)
+    }
+
+    /// New keys that may still come before it has as many as planned for.
+    pub fn room(&self) -> u64 {
+        self.planned.room(self.len)
     }
 
     pub(crate) fn planned(&self) -> Planned {

@@ -550,6 +550,11 @@ impl Bloom {
         self.planned.is_exceeded(self.len)
     }
 
+    /// New keys that may still come before it has as many as planned for.
+    pub fn room(&self) -> u64 {
+        self.planned.room(self.len)
+    }
+
     pub(crate) fn planned(&self) -> Planned {
         self.planned
     }

@@ -53,6 +53,7 @@ pub mod format;
 mod fuse;
 pub mod hash;
 mod kernel;
+pub mod memory;
 pub mod multi;
 mod packed;
 mod planned;

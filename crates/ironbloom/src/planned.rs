@@ -39,6 +39,11 @@ impl Planned {
         len >= self.limit
     }
 
+    /// New keys that are still planned for.
+    pub(crate) fn room(&self, len: u64) -> u64 {
+        self.limit.saturating_sub(len)
+    }
+
     /// True if the count shows more keys than planned.
     pub(crate) fn is_exceeded(&self, len: u64) -> bool {
         len > self.limit
@@ -83,6 +88,7 @@ mod tests {
         assert!(planned.limit < 600);
         assert!(planned.is_reached(planned.limit) && !planned.is_exceeded(planned.limit));
         assert!(planned.is_exceeded(planned.limit + 1));
+        assert_eq!((planned.room(planned.limit - 7), planned.room(planned.limit + 7)), (7, 0));
         let small_rate = Planned::new(2000, |i| sizing::bloom_rate(28_756, 10, i));
         assert_eq!(small_rate.limit, 2000);
         assert_eq!(Planned::new(1, |_| 0.999).limit, 1);

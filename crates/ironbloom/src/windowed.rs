@@ -419,6 +419,11 @@ impl Windowed {
         sizing::run_rate(self.params.shape.probes, &fills)
     }
 
+    /// Fraction of the bits of all slices that are set.
+    pub fn fill(&self) -> f64 {
+        count_ones_in(&self.words, 0, self.params.bits()) as f64 / self.params.bits() as f64
+    }
+
     /// Bits set in the slice of this age.
     fn ones(&self, age: u32) -> u64 {
         let slice = slice_of(self.youngest, age, self.params.slices());

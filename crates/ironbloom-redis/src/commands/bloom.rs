@@ -1,21 +1,36 @@
 //! BF.RESERVE, BF.ADD, BF.MADD, BF.INSERT; BF.EXISTS, BF.MEXISTS and BF.FIND.
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Found, Key};
+use crate::engine::key::{Access, Either, Found, Key};
+use crate::native::Native;
+use crate::native::bloom::NativeBloom;
 use crate::redisbloom::chain::{Chain, Scaling};
-use crate::redisbloom::murmur::BloomHash;
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE};
 
+use super::filter::{Bloom, BloomMut, bloom, bloom_mut};
 use super::{
     Refusal, check_arity, expect_filter, expect_nothing, find_option, in_range, memory_limit,
     settle, text,
 };
 
+/// What kind of filter is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// RedisBloom's.
+    RedisBloom,
+    /// One cache line a key and stage.
+    Blocked,
+    /// The last so many keys.
+    Window(u64),
+}
+
 /// What a filter is made from.
+#[derive(Clone, Copy)]
 struct Plan {
     capacity: u64,
     rate: f64,
     scaling: Scaling,
+    layout: Layout,
 }
 
 impl Plan {
@@ -25,6 +40,7 @@ impl Plan {
             capacity: settings::BF_CAPACITY.get() as u64,
             rate: settings::BF_RATE.get(),
             scaling: scaling(settings::BF_EXPANSION.get()),
+            layout: Layout::RedisBloom,
         }
     }
 
@@ -32,22 +48,57 @@ impl Plan {
         &self,
         call: &Call<'_>,
         key: &'key mut Key<'_>,
-    ) -> Result<&'key mut Chain, Refusal> {
-        let chain = Chain::new(self.capacity, self.rate, self.scaling, memory_limit(call))
-            .map_err(text::of_create)?;
-        Ok(key.set(chain))
+    ) -> Result<BloomMut<'key>, Refusal> {
+        let limit = memory_limit(call);
+        let native = match (self.layout, self.scaling) {
+            (Layout::RedisBloom, _) => {
+                let chain = Chain::new(self.capacity, self.rate, self.scaling, limit)
+                    .map_err(text::of_create)?;
+                return Ok(Either::One(key.set(chain)));
+            }
+            (Layout::Blocked, Scaling::Fixed(_)) => {
+                NativeBloom::blocked(self.capacity, self.rate, limit)
+            }
+            (Layout::Blocked, Scaling::Growing(growth)) => {
+                NativeBloom::growing(self.capacity, self.rate, u64::from(growth), limit)
+            }
+            (Layout::Window(window), _) => NativeBloom::window(window, self.rate, limit),
+        };
+        let native = native.map_err(text::of_plan)?;
+        match key.set(Native::Whole(native)) {
+            Native::Whole(filter) => Ok(Either::Other(filter)),
+            Native::Arriving(_) => unreachable!("it was just made whole"),
+        }
     }
 
     /// The words of a BF.RESERVE that makes the same filter with any settings.
     fn words(&self) -> Vec<String> {
         let mut words = vec![format!("{:e}", self.rate), self.capacity.to_string()];
+        let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
+        if let Layout::Window(window) = self.layout {
+            add(&["WINDOW", &window.to_string()]);
+            return words;
+        }
         match self.scaling {
-            Scaling::Growing(growth) => words.extend(["EXPANSION".to_owned(), growth.to_string()]),
+            Scaling::Growing(growth) => add(&["EXPANSION", &growth.to_string()]),
             // The growth of a filter that does not grow is 2 unless it was told not to grow by EXPANSION 0.
-            Scaling::Fixed(0) => words.extend(["EXPANSION".to_owned(), "0".to_owned()]),
-            Scaling::Fixed(_) => words.push("NONSCALING".to_owned()),
+            Scaling::Fixed(0) => add(&["EXPANSION", "0"]),
+            Scaling::Fixed(_) => add(&["NONSCALING"]),
+        }
+        if self.layout == Layout::Blocked {
+            add(&["LAYOUT", "BLOCKED"]);
         }
         words
+    }
+
+    /// Refuses what cannot be had together.
+    fn checked(self) -> Result<Self, Refusal> {
+        match (self.layout, self.scaling) {
+            (Layout::Blocked, Scaling::Growing(growth)) if !(2..=16).contains(&growth) => {
+                Err(text::BLOCKED_EXPANSION.into())
+            }
+            _ => Ok(self),
+        }
     }
 }
 
@@ -62,16 +113,22 @@ fn scaling(expansion: i64) -> Scaling {
 /// What a filter with NONSCALING remembers as its growth.
 const FIXED: Scaling = Scaling::Fixed(2);
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING]`
+/// Arguments of a BF.RESERVE that has no more than RedisBloom's options; and with ours.
+const MOST_ARGUMENTS: usize = 7;
+const MOST_ARGUMENTS_NATIVE: usize = 11;
+
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]`
 pub(crate) fn reserve(call: &Call<'_>) {
     settle(call, try_reserve(call));
 }
 
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
-    check_arity((4..=7).contains(&call.count()))?;
+    let is_native = [b"LAYOUT", b"WINDOW"].iter().any(|name| find_option(call, 4, *name).is_some());
+    let most = if is_native { MOST_ARGUMENTS_NATIVE } else { MOST_ARGUMENTS };
+    check_arity((4..=most).contains(&call.count()))?;
     let plan = reserve_plan(call)?;
     let mut key = call.open(1, Access::Write);
-    expect_nothing(key.get::<Chain>())?;
+    expect_nothing(bloom(&key)?)?;
     plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
     call.replicate_words(c"BF.RESERVE", &plan.words());
@@ -87,7 +144,8 @@ fn reserve_plan(call: &Call<'_>) -> Result<Plan, Refusal> {
     let capacity = call.integer(3).ok_or(text::BF_CAPACITY)?;
     let capacity = in_range(capacity, 1, MAX_CAPACITY).ok_or(text::BF_CAPACITY_RANGE)?;
     let is_fixed = find_option(call, 4, b"NONSCALING").is_some();
-    let scaling = match find_option(call, 4, b"EXPANSION") {
+    let expansion = find_option(call, 4, b"EXPANSION");
+    let scaling = match expansion {
         None if is_fixed => FIXED,
         None => scaling(settings::BF_EXPANSION.get()),
         Some(at) if at + 1 == call.count() => return Err(text::BF_NO_EXPANSION.into()),
@@ -97,7 +155,28 @@ fn reserve_plan(call: &Call<'_>) -> Result<Plan, Refusal> {
             scaling(in_range(expansion, 0, MAX_EXPANSION).ok_or(text::BF_EXPANSION_RANGE)?)
         }
     };
-    Ok(Plan { capacity: capacity as u64, rate: rate.min(MAX_RATE), scaling })
+    let asked = find_option(call, 4, b"LAYOUT");
+    let layout = match (asked, find_option(call, 4, b"WINDOW")) {
+        (None, None) => Layout::RedisBloom,
+        (Some(at), None) => layout_at(call, at + 1)?,
+        (None, Some(at)) if !is_fixed && expansion.is_none() => window_at(call, at + 1)?,
+        (_, Some(_)) => return Err(text::WINDOW_ALONE.into()),
+    };
+    Plan { capacity: capacity as u64, rate: rate.min(MAX_RATE), scaling, layout }.checked()
+}
+
+fn layout_at(call: &Call<'_>, i: usize) -> Result<Layout, Refusal> {
+    match (i < call.count()).then(|| call.arg(i).to_ascii_uppercase()).as_deref() {
+        Some(b"REDISBLOOM") => Ok(Layout::RedisBloom),
+        Some(b"BLOCKED") => Ok(Layout::Blocked),
+        _ => Err(text::LAYOUT.into()),
+    }
+}
+
+fn window_at(call: &Call<'_>, i: usize) -> Result<Layout, Refusal> {
+    let window = (i < call.count()).then(|| call.integer(i)).flatten();
+    let window = window.and_then(|window| in_range(window, 1, MAX_CAPACITY)).ok_or(text::WINDOW)?;
+    Ok(Layout::Window(window as u64))
 }
 
 /// `BF.ADD key item`
@@ -108,19 +187,20 @@ pub(crate) fn add(call: &Call<'_>) {
 /// One key: the most frequent command, without an array for its replies or a list of what was new.
 fn add_one(call: &Call<'_>) -> Result<(), Refusal> {
     let mut key = call.open(1, Access::Write);
-    let (chain, made) = open_or_make(call, &mut key, Some(Plan::by_default()))?;
-    let outcome = chain.insert(BloomHash::of(call.arg(2)), memory_limit(call));
-    match (&made, outcome) {
-        (None, Ok(true)) => call.replicate_verbatim(),
-        (Some(plan), _) => {
+    let (mut filter, made) = open_or_make(call, &mut key, Plan::by_default, true)?;
+    let outcome = filter.insert(call, call.arg(2));
+    let is_changed = outcome == Ok(true) || (outcome.is_ok() && filter.counts_repeats());
+    match &made {
+        None if is_changed => call.replicate_verbatim(),
+        None => {}
+        Some(plan) => {
             call.replicate_words(c"BF.RESERVE", &plan.words());
-            if outcome == Ok(true) {
+            if is_changed {
                 call.replicate_args(c"BF.ADD", 2, 1);
             }
         }
-        _ => {}
     }
-    notify(call, made.is_some(), outcome == Ok(true));
+    notify(call, made.is_some(), is_changed);
     match outcome {
         Ok(is_new) => call.reply_bool(is_new),
         Err(error) => call.reply_error(text::of_bloom_insert(error)),
@@ -132,11 +212,12 @@ fn add_one(call: &Call<'_>) -> Result<(), Refusal> {
 pub(crate) fn madd(call: &Call<'_>) {
     settle(
         call,
-        check_arity(call.count() >= 3).and_then(|()| add_many(call, 2, Some(Plan::by_default()))),
+        check_arity(call.count() >= 3).and_then(|()| add_many(call, 2, Plan::by_default, true)),
     );
 }
 
-/// `BF.INSERT key [CAPACITY c] [ERROR e] [EXPANSION x] [NOCREATE] [NONSCALING] ITEMS item [item ...]`
+/// `BF.INSERT key [CAPACITY c] [ERROR e] [EXPANSION x] [NOCREATE] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]
+/// ITEMS item [item ...]`
 pub(crate) fn insert(call: &Call<'_>) {
     settle(call, try_insert(call));
 }
@@ -144,7 +225,7 @@ pub(crate) fn insert(call: &Call<'_>) {
 fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 4)?;
     let mut plan = Plan::by_default();
-    let (mut may_create, mut is_fixed) = (true, false);
+    let (mut may_create, mut is_fixed, mut is_window, mut is_other) = (true, false, false, false);
     let mut at = 2;
     // RedisBloom looks at the first letters only, and so do clients that shorten.
     let letter = |i: usize, n: usize| call.arg(i).get(n).map_or(0, u8::to_ascii_lowercase);
@@ -152,6 +233,19 @@ fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
         check_arity(at < call.count())?;
         let name = at;
         at += 1;
+        // Ours are whole words: RedisBloom knows nothing that begins with these letters.
+        if call.arg(name).eq_ignore_ascii_case(b"LAYOUT") {
+            plan.layout = layout_at(call, at)?;
+            is_other = true;
+            at += 1;
+            continue;
+        }
+        if call.arg(name).eq_ignore_ascii_case(b"WINDOW") {
+            plan.layout = window_at(call, at)?;
+            is_window = true;
+            at += 1;
+            continue;
+        }
         match letter(name, 0) {
             b'i' => break at,
             b'n' if letter(name, 2) == b'c' => may_create = false,
@@ -161,7 +255,10 @@ fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
                 match (letter(name, 0), letter(name, 1)) {
                     (b'c', _) => plan.capacity = insert_capacity(call, at)?,
                     (_, b'r') => plan.rate = insert_rate(call, at)?,
-                    _ => plan.scaling = insert_scaling(call, at)?,
+                    _ => {
+                        plan.scaling = insert_scaling(call, at)?;
+                        is_other = true;
+                    }
                 }
                 at += 1;
             }
@@ -172,7 +269,11 @@ fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
     if is_fixed {
         plan.scaling = FIXED;
     }
-    add_many(call, first, may_create.then_some(plan))
+    if is_window && (is_fixed || is_other) {
+        return Err(text::WINDOW_ALONE.into());
+    }
+    let plan = plan.checked()?;
+    add_many(call, first, || plan, may_create)
 }
 
 fn insert_capacity(call: &Call<'_>, i: usize) -> Result<u64, Refusal> {
@@ -191,52 +292,55 @@ fn insert_scaling(call: &Call<'_>, i: usize) -> Result<Scaling, Refusal> {
 }
 
 /// Inserts the arguments from `first` on. Stops at the first that is refused, which is the last reply.
-fn add_many(call: &Call<'_>, first: usize, plan: Option<Plan>) -> Result<(), Refusal> {
+fn add_many(
+    call: &Call<'_>,
+    first: usize,
+    plan: impl FnOnce() -> Plan,
+    may_create: bool,
+) -> Result<(), Refusal> {
     let mut key = call.open(1, Access::Write);
-    let (chain, made) = open_or_make(call, &mut key, plan)?;
-    let limit = memory_limit(call);
-    let mut new = Vec::with_capacity(call.count() - first);
-    let mut replies = 0;
-    call.begin_array();
-    for i in first..call.count() {
-        replies += 1;
-        match chain.insert(BloomHash::of(call.arg(i)), limit) {
-            Ok(is_new) => {
-                if is_new {
-                    new.push(i);
-                }
-                call.reply_bool(is_new);
-            }
-            Err(error) => {
-                call.reply_error(text::of_bloom_insert(error));
-                break;
-            }
-        }
+    let (mut filter, made) = open_or_make(call, &mut key, plan, may_create)?;
+    let count = call.count() - first;
+    let mut new = vec![false; count];
+    let outcome = filter.insert_args(call, first, &mut new);
+    let taken = outcome.map_or_else(|(taken, _)| taken, |()| count);
+    call.reply_array(taken + usize::from(outcome.is_err()));
+    new[..taken].iter().for_each(|&is_new| call.reply_bool(is_new));
+    if let Err((_, error)) = outcome {
+        call.reply_error(text::of_bloom_insert(error));
     }
-    call.end_array(replies);
+    // What changed the filter: all of them if repeats do.
+    if filter.counts_repeats() {
+        new[..taken].fill(true);
+    }
+    let changed = new[..taken].iter().filter(|&&is_new| is_new).count();
     if let Some(plan) = &made {
         call.replicate_words(c"BF.RESERVE", &plan.words());
     }
-    match (&made, new.len()) {
-        (_, 0) => {}
-        (None, all) if all == call.count() - first => call.replicate_verbatim(),
-        _ => call.replicate_chosen(c"BF.MADD", &new),
+    match &made {
+        _ if changed == 0 => {}
+        None if changed == count => call.replicate_verbatim(),
+        _ => {
+            let places: Vec<usize> = (0..taken).filter(|&i| new[i]).map(|i| first + i).collect();
+            call.replicate_chosen(c"BF.MADD", &places);
+        }
     }
-    notify(call, made.is_some(), !new.is_empty());
+    notify(call, made.is_some(), changed > 0);
     Ok(())
 }
 
-/// The filter of a key, made by the plan if there is none; then the plan comes back.
+/// The filter of a key, made by the plan if there is none and it may be; then the plan comes back.
 fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,
-    plan: Option<Plan>,
-) -> Result<(&'key mut Chain, Option<Plan>), Refusal> {
-    if let (Found::Nothing, Some(plan)) = (key.get::<Chain>(), &plan) {
-        let chain = plan.make(call, key)?;
-        return Ok((chain, Some(Plan { ..*plan })));
+    plan: impl FnOnce() -> Plan,
+    may_create: bool,
+) -> Result<(BloomMut<'key>, Option<Plan>), Refusal> {
+    if may_create && matches!(bloom(key)?, Found::Nothing) {
+        let plan = plan();
+        return Ok((plan.make(call, key)?, Some(plan)));
     }
-    Ok((expect_filter(key.get_mut())?, None))
+    Ok((expect_filter(bloom_mut(key)?)?, None))
 }
 
 fn notify(call: &Call<'_>, is_made: bool, is_changed: bool) {
@@ -250,34 +354,42 @@ fn notify(call: &Call<'_>, is_made: bool, is_changed: bool) {
 
 /// `BF.EXISTS key item`
 pub(crate) fn exists(call: &Call<'_>) {
-    settle(
-        call,
-        check_arity(call.count() == 3).map(|()| {
-            let key = call.open(1, Access::Read);
-            let chain =
-                if let Found::Filter(chain) = key.get::<Chain>() { Some(chain) } else { None };
-            reply_contains(call, chain, 2);
-        }),
-    );
+    settle(call, try_exists(call));
+}
+
+fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
+    check_arity(call.count() == 3)?;
+    let key = call.open(1, Access::Read);
+    let filter = filter_of(bloom(&key)?);
+    call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
+    Ok(())
 }
 
 /// `BF.MEXISTS key item [item ...]`
 pub(crate) fn mexists(call: &Call<'_>) {
-    settle(
-        call,
-        check_arity(call.count() >= 3).map(|()| {
-            let key = call.open(1, Access::Read);
-            let chain =
-                if let Found::Filter(chain) = key.get::<Chain>() { Some(chain) } else { None };
-            call.reply_array(call.count() - 2);
-            (2..call.count()).for_each(|i| reply_contains(call, chain, i));
-        }),
-    );
+    settle(call, try_mexists(call));
+}
+
+fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
+    check_arity(call.count() >= 3)?;
+    let key = call.open(1, Access::Read);
+    reply_contains(call, filter_of(bloom(&key)?));
+    Ok(())
 }
 
 /// A key that is missing, or no filter, has no items: RedisBloom gives no error here.
-fn reply_contains(call: &Call<'_>, chain: Option<&Chain>, i: usize) {
-    call.reply_bool(chain.is_some_and(|chain| chain.contains(BloomHash::of(call.arg(i)))));
+fn filter_of(found: Found<Bloom<'_>>) -> Option<Bloom<'_>> {
+    if let Found::Filter(filter) = found { Some(filter) } else { None }
+}
+
+/// Replies for all arguments behind the key.
+fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
+    let mut found = vec![false; call.count() - 2];
+    if let Some(filter) = filter {
+        filter.contains_args(call, 2, &mut found);
+    }
+    call.reply_array(found.len());
+    found.iter().for_each(|&is_found| call.reply_bool(is_found));
 }
 
 /// `BF.FIND key item [item ...]`: like BF.MEXISTS, but nothing for a missing key, and an error for another type.
@@ -288,13 +400,9 @@ pub(crate) fn find(call: &Call<'_>) {
 fn try_find(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3)?;
     let key = call.open(1, Access::Read);
-    match key.get::<Chain>() {
+    match bloom(&key)? {
         Found::Nothing => call.reply_null(),
-        found => {
-            let chain = expect_filter(found)?;
-            call.reply_array(call.count() - 2);
-            (2..call.count()).for_each(|i| reply_contains(call, Some(chain), i));
-        }
+        found => reply_contains(call, Some(expect_filter(found)?)),
     }
     Ok(())
 }

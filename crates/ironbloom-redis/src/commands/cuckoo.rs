@@ -1,16 +1,18 @@
-//! CF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX; CF.EXISTS, CF.MEXISTS, CF.COUNT; CF.DEL and CF.COMPACT.
+//! CF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX; CF.EXISTS, CF.MEXISTS, CF.COUNT and CF.DEL.
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Found, Key};
+use crate::engine::key::{Access, Either, Found, Key};
+use crate::native::Native;
+use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use crate::redisbloom::error::InsertError;
-use crate::redisbloom::memory::MemoryLimit;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
 
+use super::filter::{Cuckoo, CuckooMut, cuckoo, cuckoo_mut};
 use super::{
-    Refusal, check_arity, expect_filter, expect_nothing, find_option, in_range, memory_limit,
-    settle, text,
+    Refusal, check_arity, compact, expect_filter, expect_nothing, find_option, in_range,
+    memory_limit, settle, text,
 };
 
 /// Whether a key that is there is inserted once more.
@@ -27,6 +29,8 @@ struct Plan {
     bucket_size: i64,
     max_iterations: i64,
     expansion: i64,
+    /// Asked for: then it is a native filter.
+    rate: Option<f64>,
 }
 
 impl Plan {
@@ -36,6 +40,7 @@ impl Plan {
             bucket_size: settings::CF_BUCKET_SIZE.get(),
             max_iterations: settings::CF_MAX_ITERATIONS.get(),
             expansion: settings::CF_EXPANSION.get(),
+            rate: None,
         }
     }
 
@@ -43,19 +48,33 @@ impl Plan {
         &self,
         call: &Call<'_>,
         key: &'key mut Key<'_>,
-    ) -> Result<&'key mut CuckooFilter, Refusal> {
+    ) -> Result<CuckooMut<'key>, Refusal> {
+        let limit = memory_limit(call);
+        if let Some(rate) = self.rate {
+            let filter = NativeCuckoo::new(self.capacity as u64, rate, self.expansion > 0, limit)
+                .map_err(text::of_plan)?;
+            return match key.set(Native::Whole(filter)) {
+                Native::Whole(filter) => Ok(Either::Other(filter)),
+                Native::Arriving(_) => unreachable!("it was just made whole"),
+            };
+        }
         let shape = CuckooShape::new(
             self.capacity as u64,
             self.bucket_size as u16,
             self.max_iterations as u16,
             self.expansion as u16,
         );
-        let filter = shape.and_then(|shape| CuckooFilter::new(shape, memory_limit(call)));
-        Ok(key.set(filter.map_err(text::of_create)?))
+        let filter = shape.and_then(|shape| CuckooFilter::new(shape, limit));
+        Ok(Either::One(key.set(filter.map_err(text::of_create)?)))
     }
 
     /// The words of a CF.RESERVE that makes the same filter with any settings.
     fn words(&self) -> Vec<String> {
+        if let Some(rate) = self.rate {
+            let words = [self.capacity.to_string(), "ERROR".to_owned(), format!("{rate:e}")];
+            let expansion = ["EXPANSION".to_owned(), self.expansion.to_string()];
+            return words.into_iter().chain(expansion).collect();
+        }
         let named = [
             ("BUCKETSIZE", self.bucket_size),
             ("MAXITERATIONS", self.max_iterations),
@@ -67,7 +86,7 @@ impl Plan {
     }
 }
 
-/// `CF.RESERVE key capacity [BUCKETSIZE b] [MAXITERATIONS i] [EXPANSION e]`
+/// `CF.RESERVE key capacity [BUCKETSIZE b] [MAXITERATIONS i] [EXPANSION e] [ERROR rate]`
 pub(crate) fn reserve(call: &Call<'_>) {
     settle(call, try_reserve(call));
 }
@@ -105,14 +124,30 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     )?;
     let capacity =
         in_range(capacity, 2 * bucket_size, MAX_CAPACITY).ok_or(text::CF_CAPACITY_RANGE)?;
+    let rate = asked_rate(call, expansion)?;
     let mut key = call.open(1, Access::Write);
-    expect_nothing(key.get::<CuckooFilter>())?;
-    let plan = Plan { capacity, bucket_size, max_iterations, expansion };
+    expect_nothing(cuckoo(&key)?)?;
+    let plan = Plan { capacity, bucket_size, max_iterations, expansion, rate };
     plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
     call.replicate_words(c"CF.RESERVE", &plan.words());
     call.notify(c"cf.reserve");
     Ok(())
+}
+
+/// The rate of CF.RESERVE, if it has one, and nothing that does not go with it.
+fn asked_rate(call: &Call<'_>, expansion: i64) -> Result<Option<f64>, Refusal> {
+    let Some(at) = find_option(call, 3, b"ERROR") else { return Ok(None) };
+    let rate = (at + 1 < call.count()).then(|| call.double(at + 1)).flatten();
+    let rate = rate.filter(|&rate| settings::is_rate(rate)).ok_or(text::CF_RATE)?;
+    let others: [&[u8]; 2] = [b"BUCKETSIZE", b"MAXITERATIONS"];
+    if others.iter().any(|name| find_option(call, 3, name).is_some()) {
+        return Err(text::CF_RATE_ALONE.into());
+    }
+    if !(0..=1).contains(&expansion) {
+        return Err(text::CF_RATE_EXPANSION.into());
+    }
+    Ok(Some(rate))
 }
 
 /// `CF.ADD key item`
@@ -128,8 +163,8 @@ pub(crate) fn addnx(call: &Call<'_>) {
 fn add_one(call: &Call<'_>, repeats: Repeats) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let mut key = call.open(1, Access::Write);
-    let (filter, made) = open_or_make(call, &mut key, Some(Plan::by_default()))?;
-    let outcome = store(filter, call.arg(2), repeats, memory_limit(call));
+    let (mut filter, made) = open_or_make(call, &mut key, Some(Plan::by_default()))?;
+    let outcome = store(call, &mut filter, call.arg(2), repeats);
     if let Some(plan) = &made {
         call.replicate_words(c"CF.RESERVE", &plan.words());
     }
@@ -147,14 +182,25 @@ fn add_one(call: &Call<'_>, repeats: Repeats) -> Result<(), Refusal> {
 }
 
 fn store(
-    filter: &mut CuckooFilter,
+    call: &Call<'_>,
+    filter: &mut CuckooMut<'_>,
     item: &[u8],
     repeats: Repeats,
-    limit: MemoryLimit,
 ) -> Result<bool, InsertError> {
-    match repeats {
-        Repeats::Stored => filter.insert(cuckoo_hash(item), limit).map(|()| true),
-        Repeats::Skipped => filter.insert_new(cuckoo_hash(item), limit),
+    match (filter, repeats) {
+        (Either::One(filter), Repeats::Stored) => {
+            filter.insert(cuckoo_hash(item), memory_limit(call)).map(|()| true)
+        }
+        (Either::One(filter), Repeats::Skipped) => {
+            filter.insert_new(cuckoo_hash(item), memory_limit(call))
+        }
+        (Either::Other(filter), Repeats::Stored) => {
+            let hash = filter.hash_fn().hash(item);
+            filter.insert(hash, || memory_limit(call)).map(|()| true)
+        }
+        (Either::Other(filter), Repeats::Skipped) => {
+            filter.insert_new(filter.hash_fn().hash(item), || memory_limit(call))
+        }
     }
 }
 
@@ -202,12 +248,11 @@ fn add_many(
     repeats: Repeats,
 ) -> Result<(), Refusal> {
     let mut key = call.open(1, Access::Write);
-    let (filter, made) = open_or_make(call, &mut key, plan)?;
-    let limit = memory_limit(call);
+    let (mut filter, made) = open_or_make(call, &mut key, plan)?;
     let mut new = Vec::with_capacity(call.count() - first);
     call.reply_array(call.count() - first);
     for i in first..call.count() {
-        let outcome = store(filter, call.arg(i), repeats, limit);
+        let outcome = store(call, &mut filter, call.arg(i), repeats);
         if outcome == Ok(true) {
             new.push(i);
         }
@@ -243,14 +288,16 @@ fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,
     plan: Option<Plan>,
-) -> Result<(&'key mut CuckooFilter, Option<Plan>), Refusal> {
-    if let (Found::Nothing, Some(plan)) = (key.get::<CuckooFilter>(), plan) {
+) -> Result<(CuckooMut<'key>, Option<Plan>), Refusal> {
+    if let (Found::Nothing, Some(plan)) = (cuckoo(key)?, plan) {
         return Ok((plan.make(call, key)?, Some(plan)));
     }
-    let filter: &mut CuckooFilter = expect_filter(key.get_mut())?;
-    let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
-    if is_at_end && !call.must_obey() {
-        return Err(text::CF_MAX_EXPANSIONS.into());
+    let filter = expect_filter(cuckoo_mut(key)?)?;
+    if let Either::One(filter) = &filter {
+        let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
+        if is_at_end && !call.must_obey() {
+            return Err(text::CF_MAX_EXPANSIONS.into());
+        }
     }
     Ok((filter, None))
 }
@@ -266,47 +313,50 @@ fn notify(call: &Call<'_>, is_made: bool, is_changed: bool) {
 
 /// `CF.EXISTS key item`
 pub(crate) fn exists(call: &Call<'_>) {
-    settle(
-        call,
-        check_arity(call.count() == 3).map(|()| {
-            let key = call.open(1, Access::Read);
-            reply_contains(call, filter_of(&key), 2);
-        }),
-    );
+    settle(call, try_exists(call));
+}
+
+fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
+    check_arity(call.count() == 3)?;
+    let key = call.open(1, Access::Read);
+    let filter = filter_of(cuckoo(&key)?);
+    call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
+    Ok(())
 }
 
 /// `CF.MEXISTS key item [item ...]`
 pub(crate) fn mexists(call: &Call<'_>) {
-    settle(
-        call,
-        check_arity(call.count() >= 3).map(|()| {
-            let key = call.open(1, Access::Read);
-            let filter = filter_of(&key);
-            call.reply_array(call.count() - 2);
-            (2..call.count()).for_each(|i| reply_contains(call, filter, i));
-        }),
-    );
+    settle(call, try_mexists(call));
+}
+
+fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
+    check_arity(call.count() >= 3)?;
+    let key = call.open(1, Access::Read);
+    let mut found = vec![false; call.count() - 2];
+    if let Some(filter) = filter_of(cuckoo(&key)?) {
+        filter.contains_args(call, 2, &mut found);
+    }
+    call.reply_array(found.len());
+    found.iter().for_each(|&is_found| call.reply_bool(is_found));
+    Ok(())
 }
 
 /// `CF.COUNT key item`
 pub(crate) fn count(call: &Call<'_>) {
-    settle(
-        call,
-        check_arity(call.count() == 3).map(|()| {
-            let key = call.open(1, Access::Read);
-            let count = filter_of(&key).map_or(0, |filter| filter.count(cuckoo_hash(call.arg(2))));
-            call.reply_integer(count as i64);
-        }),
-    );
+    settle(call, try_count(call));
+}
+
+fn try_count(call: &Call<'_>) -> Result<(), Refusal> {
+    check_arity(call.count() == 3)?;
+    let key = call.open(1, Access::Read);
+    let count = filter_of(cuckoo(&key)?).map_or(0, |filter| filter.count(call.arg(2)));
+    call.reply_integer(count as i64);
+    Ok(())
 }
 
 /// A key that is missing, or no filter, has no items: RedisBloom gives no error here.
-fn filter_of<'key>(key: &'key Key<'_>) -> Option<&'key CuckooFilter> {
-    if let Found::Filter(filter) = key.get() { Some(filter) } else { None }
-}
-
-fn reply_contains(call: &Call<'_>, filter: Option<&CuckooFilter>, i: usize) {
-    call.reply_bool(filter.is_some_and(|filter| filter.contains(cuckoo_hash(call.arg(i)))));
+fn filter_of(found: Found<Cuckoo<'_>>) -> Option<Cuckoo<'_>> {
+    if let Found::Filter(filter) = found { Some(filter) } else { None }
 }
 
 /// `CF.DEL key item`
@@ -317,32 +367,18 @@ pub(crate) fn del(call: &Call<'_>) {
 fn try_del(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let mut key = call.open(1, Access::Write);
-    let Found::Filter(filter) = key.get_mut::<CuckooFilter>() else {
+    let Found::Filter(mut filter) = cuckoo_mut(&mut key)? else {
         return Err(text::CF_DEL_NOT_FOUND.into());
     };
-    let is_found = filter.remove(cuckoo_hash(call.arg(2)));
+    let is_found = match &mut filter {
+        Either::One(filter) => filter.take_out(cuckoo_hash(call.arg(2))),
+        Either::Other(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
+    };
     if is_found {
         call.replicate_verbatim();
         call.notify(c"cf.del");
+        compact::after_removal(call, filter);
     }
     call.reply_bool(is_found);
-    Ok(())
-}
-
-/// `CF.COMPACT key`
-pub(crate) fn compact(call: &Call<'_>) {
-    settle(call, try_compact(call));
-}
-
-fn try_compact(call: &Call<'_>) -> Result<(), Refusal> {
-    check_arity(call.count() == 2)?;
-    let mut key = call.open(1, Access::Write);
-    let Found::Filter(filter) = key.get_mut::<CuckooFilter>() else {
-        return Err(text::CF_COMPACT_NOT_FOUND.into());
-    };
-    filter.compact();
-    call.replicate_verbatim();
-    call.notify(c"cf.compact");
-    call.reply_simple(c"OK");
     Ok(())
 }

@@ -32,6 +32,9 @@ const ITERATOR: Arg = plain(c"iterator", ArgKind::Integer);
 const DATA: Arg = plain(c"data", ArgKind::String);
 const CAPACITY: Arg = option(c"CAPACITY", c"capacity", ArgKind::Integer);
 const EXPANSION: Arg = option(c"EXPANSION", c"expansion", ArgKind::Integer);
+const LAYOUT: Arg = option(c"LAYOUT", c"layout", ArgKind::String);
+const WINDOW: Arg = option(c"WINDOW", c"window", ArgKind::Integer);
+const ERROR: Arg = option(c"ERROR", c"error", ArgKind::Double);
 const NOCREATE: Arg = flag(c"NOCREATE", c"nocreate");
 const NONSCALING: Arg = flag(c"NONSCALING", c"nonscaling");
 
@@ -46,7 +49,7 @@ const SIZE: &CStr = c"O(n), where n is the number of bytes";
 const CONSTANT: &CStr = c"O(1)";
 
 pub(super) const BF_RESERVE: Docs = docs(
-    c"Makes an empty Bloom filter",
+    c"Makes an empty Bloom filter: of RedisBloom's layout, of blocks (LAYOUT BLOCKED), or one that forgets (WINDOW)",
     CONSTANT,
     -4,
     &[
@@ -54,6 +57,8 @@ pub(super) const BF_RESERVE: Docs = docs(
         plain(c"capacity", ArgKind::Integer),
         EXPANSION,
         NONSCALING,
+        LAYOUT,
+        WINDOW,
     ],
 );
 pub(super) const BF_ADD: Docs =
@@ -68,14 +73,7 @@ pub(super) const BF_INSERT: Docs = docs(
     c"Adds items to a Bloom filter, which is made as told if it is missing",
     PROBES_EACH,
     -4,
-    &[
-        CAPACITY,
-        option(c"ERROR", c"error", ArgKind::Double),
-        EXPANSION,
-        NOCREATE,
-        NONSCALING,
-        NAMED_ITEMS,
-    ],
+    &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, NAMED_ITEMS],
 );
 pub(super) const BF_EXISTS: Docs =
     docs(c"Tells whether an item might be in a Bloom filter", PROBES, 3, &[ITEM]);
@@ -120,6 +118,7 @@ pub(super) const CF_RESERVE: Docs = docs(
         option(c"BUCKETSIZE", c"bucketsize", ArgKind::Integer),
         option(c"MAXITERATIONS", c"maxiterations", ArgKind::Integer),
         EXPANSION,
+        ERROR,
     ],
 );
 pub(super) const CF_ADD: Docs =
@@ -147,7 +146,7 @@ pub(super) const CF_COUNT: Docs =
 pub(super) const CF_DEL: Docs =
     docs(c"Removes an item from a cuckoo filter once", TABLES, 3, &[ITEM]);
 pub(super) const CF_COMPACT: Docs =
-    docs(c"Moves the items of a cuckoo filter into its older sub-filters", SIZE, 2, &[]);
+    docs(c"Moves the items of a cuckoo filter into its older sub-filters, in the background if it is large", SIZE, -2, &[]);
 pub(super) const CF_INFO: Docs = docs(c"Tells the numbers of a cuckoo filter", CONSTANT, 2, &[]);
 pub(super) const CF_DEBUG: Docs =
     docs(c"Tells the numbers of a cuckoo filter in a line", CONSTANT, 2, &[]);

@@ -1,13 +1,21 @@
-//! BF.SCANDUMP, BF.LOADCHUNK, CF.SCANDUMP and CF.LOADCHUNK.
+//! BF.SCANDUMP, BF.LOADCHUNK, CF.SCANDUMP and CF.LOADCHUNK, of RedisBloom's layouts and of native filters.
+
+use std::ffi::CStr;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Found};
+use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::value::Value;
+use crate::native::bloom::NativeBloom;
+use crate::native::cuckoo::NativeCuckoo;
+use crate::native::wire::{self, Arrival, NotTaken};
+use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump::{self, CUCKOO_HEADER};
 use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
 
-use super::{Refusal, check_arity, expect_filter, expect_nothing, memory_limit, settle, text};
+use super::filter::{bloom, cuckoo, says};
+use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
 /// `BF.SCANDUMP key iterator`
 pub(crate) fn scan_bloom(call: &Call<'_>) {
@@ -17,18 +25,21 @@ pub(crate) fn scan_bloom(call: &Call<'_>) {
 fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
-    let chain: &Chain = expect_filter(key.get())?;
-    match call.integer(2).ok_or(text::BF_SCAN_ITERATOR)? {
-        0 => reply_pair(call, 1, Some(&dump::chain_header(chain))),
-        iterator => {
+    let filter = expect_filter(bloom(&key)?)?;
+    let iterator = call.integer(2).ok_or(text::BF_SCAN_ITERATOR)?;
+    match (filter, iterator) {
+        (Either::One(chain), 0) => reply_pair(call, 1, Some(&dump::chain_header(chain))),
+        (Either::One(chain), _) => {
             let (next, piece) = dump::chain_chunk(chain, iterator).unwrap_or((0, &[]));
             reply_pair(call, next, Some(piece));
         }
+        (Either::Other(filter), _) => reply_native(call, filter, iterator),
     }
     Ok(())
 }
 
-/// `CF.SCANDUMP key iterator`. A filter without keys has no dump, and the end is nothing instead of no bytes.
+/// `CF.SCANDUMP key iterator`. A filter without keys has no dump, and the end is nothing instead of no bytes; both only in
+/// RedisBloom's layout.
 pub(crate) fn scan_cuckoo(call: &Call<'_>) {
     settle(call, try_scan_cuckoo(call));
 }
@@ -37,7 +48,13 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let iterator = call.integer(2).filter(|&iterator| iterator >= 0).ok_or(text::CF_POSITION)?;
     let key = call.open(1, Access::Read);
-    let filter: &CuckooFilter = expect_filter(key.get())?;
+    let filter = match expect_filter(cuckoo(&key)?)? {
+        Either::One(filter) => filter,
+        Either::Other(filter) => {
+            reply_native(call, filter, iterator);
+            return Ok(());
+        }
+    };
     if filter.is_empty() {
         reply_pair(call, 0, None);
     } else if iterator == 0 {
@@ -49,6 +66,14 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+fn reply_native<T: Imaged>(call: &Call<'_>, filter: &T, iterator: i64) {
+    if iterator == 0 {
+        return reply_pair(call, 1, Some(&wire::header(filter)));
+    }
+    let (next, piece) = wire::piece(filter, iterator).unwrap_or_default();
+    reply_pair(call, next, Some(&piece));
 }
 
 fn reply_pair(call: &Call<'_>, next: i64, bytes: Option<&[u8]>) {
@@ -68,23 +93,32 @@ pub(crate) fn load_bloom(call: &Call<'_>) {
 fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 4)?;
     let iterator = call.integer(2).ok_or(text::BF_LOAD_ITERATOR)?;
-    let mut key = call.open(1, Access::Write);
-    if let (Found::Nothing, 1) = (key.get::<Chain>(), iterator) {
-        let chain =
-            dump::chain_from_header(call.arg(3), memory_limit(call)).map_err(
-                |error| match error {
+    let (mut key, data) = (call.open(1, Access::Write), call.arg(3));
+    if iterator == 1 && wire::is_header(data) {
+        begin::<Chain, NativeBloom>(call, &mut key)?;
+        accept(call, c"bf.loadchunk");
+        return Ok(());
+    }
+    match key.get_either_mut::<Chain, Native<NativeBloom>>() {
+        Found::Nothing if iterator == 1 => {
+            let chain =
+                dump::chain_from_header(data, memory_limit(call)).map_err(|error| match error {
                     DecodeError::TooLarge(CreateError::OverLimit { .. }) => text::OVER_LIMIT,
                     DecodeError::TooLarge(CreateError::Memory { .. }) => text::NO_MEMORY_TO_CREATE,
                     _ => text::BF_BAD_DATA,
-                },
-            )?;
-        key.set(chain);
-    } else {
-        let chain = expect_filter(key.get_mut::<Chain>())?;
-        dump::load_chain_chunk(chain, iterator, call.arg(3)).map_err(|error| match error {
-            ChunkError::NoSuchPlace => text::BF_NO_LINK,
-            ChunkError::TooLong => text::BF_TOO_BIG,
-        })?;
+                })?;
+            key.set(chain);
+        }
+        Found::Filter(Either::Other(_)) => go_on::<NativeBloom>(call, &mut key, iterator)?,
+        Found::Filter(Either::One(chain)) => {
+            dump::load_chain_chunk(chain, iterator, data).map_err(|error| match error {
+                ChunkError::NoSuchPlace => text::BF_NO_LINK,
+                ChunkError::TooLong => text::BF_TOO_BIG,
+            })?;
+        }
+        found => {
+            expect_filter(found)?;
+        }
     }
     accept(call, c"bf.loadchunk");
     Ok(())
@@ -98,30 +132,93 @@ pub(crate) fn load_cuckoo(call: &Call<'_>) {
 fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 4)?;
     let iterator = call.integer(2).filter(|&iterator| iterator > 0).ok_or(text::CF_POSITION)?;
-    let mut key = call.open(1, Access::Write);
-    let data = call.arg(3);
-    if iterator == 1 {
-        expect_nothing(key.get::<CuckooFilter>())?;
-        if data.len() != CUCKOO_HEADER {
-            return Err(text::CF_HEADER.into());
+    let (mut key, data) = (call.open(1, Access::Write), call.arg(3));
+    if iterator == 1 && wire::is_header(data) {
+        begin::<CuckooFilter, NativeCuckoo>(call, &mut key)?;
+        accept(call, c"cf.loadchunk");
+        return Ok(());
+    }
+    match key.get_either_mut::<CuckooFilter, Native<NativeCuckoo>>() {
+        Found::Filter(_) if iterator == 1 => return Err(text::EXISTS.into()),
+        Found::Nothing if iterator == 1 => {
+            if data.len() != CUCKOO_HEADER {
+                return Err(text::CF_HEADER.into());
+            }
+            let filter =
+                dump::cuckoo_from_header(data, memory_limit(call)).map_err(
+                    |error| match error {
+                        DecodeError::TooLarge(CreateError::OverLimit { .. }) => text::OVER_LIMIT,
+                        _ => text::CF_NOT_CREATED,
+                    },
+                )?;
+            key.set(filter);
         }
-        let filter =
-            dump::cuckoo_from_header(data, memory_limit(call)).map_err(|error| match error {
-                DecodeError::TooLarge(CreateError::OverLimit { .. }) => text::OVER_LIMIT,
-                _ => text::CF_NOT_CREATED,
-            })?;
-        key.set(filter);
-    } else {
-        let filter = expect_filter(key.get_mut::<CuckooFilter>())?;
-        if data.is_empty() || dump::load_cuckoo_chunk(filter, iterator, data).is_err() {
-            return Err(text::CF_NOT_LOADED.into());
+        Found::Filter(Either::Other(_)) => go_on::<NativeCuckoo>(call, &mut key, iterator)?,
+        Found::Filter(Either::One(filter)) => {
+            if data.is_empty() || dump::load_cuckoo_chunk(filter, iterator, data).is_err() {
+                return Err(text::CF_NOT_LOADED.into());
+            }
+        }
+        found => {
+            expect_filter(found)?;
         }
     }
     accept(call, c"cf.loadchunk");
     Ok(())
 }
 
-fn accept(call: &Call<'_>, event: &std::ffi::CStr) {
+/// Begins to load a native filter. There is none yet, or one of which pieces are missing, which they then replace.
+fn begin<A: Value, T: Imaged>(call: &Call<'_>, key: &mut Key<'_>) -> Result<(), Refusal>
+where
+    Native<T>: Value,
+{
+    match key.get_either::<A, Native<T>>() {
+        Found::Nothing | Found::Filter(Either::Other(Native::Arriving(_))) => {}
+        Found::Filter(_) => return Err(text::EXISTS.into()),
+        Found::Other => return Err(text::WRONG_TYPE.into()),
+    }
+    let arrival = Arrival::begin::<T>(call.arg(3), memory_limit(call))
+        .map_err(|error| says(format!("ERR {error}")))?
+        .map_err(text::of_create)?;
+    key.set(Native::<T>::Arriving(arrival));
+    Ok(())
+}
+
+/// Takes the next piece of a native filter. The last one makes it whole; if that fails there is nothing left at the key, on
+/// replicas neither.
+fn go_on<T: Imaged>(call: &Call<'_>, key: &mut Key<'_>, iterator: i64) -> Result<(), Refusal>
+where
+    Native<T>: Value,
+{
+    let arrival = match expect_filter(key.get_mut::<Native<T>>())? {
+        Native::Arriving(arrival) => arrival,
+        Native::Whole(_) => return Err(text::LOADED.into()),
+    };
+    let is_last = arrival.take(iterator, call.arg(3)).map_err(|error| match error {
+        NotTaken::Empty => text::BF_BAD_DATA.into(),
+        NotTaken::Memory => text::NO_MEMORY.into(),
+        NotTaken::Length => says("ERR the chunk reaches beyond the end of the filter".to_owned()),
+        NotTaken::Order { expected } => {
+            says(format!("ERR the chunk is not the next one: its iterator should be {expected}"))
+        }
+    })?;
+    if !is_last {
+        return Ok(());
+    }
+    match arrival.finish::<T>() {
+        Ok(filter) => {
+            key.set(Native::Whole(filter));
+            Ok(())
+        }
+        Err(error) => {
+            key.delete();
+            call.replicate_words(c"DEL", &[]);
+            Err(says(format!("ERR the filter was not loaded: {error}")))
+        }
+    }
+}
+
+fn accept(call: &Call<'_>, event: &CStr) {
     call.replicate_verbatim();
     call.notify(event);
     call.reply_simple(c"OK");

@@ -3,7 +3,8 @@
 //! ```text
 //! bloom    BF.RESERVE ADD MADD INSERT EXISTS MEXISTS    cuckoo    CF.RESERVE ADD ADDNX INSERT INSERTNX EXISTS …
 //! dump     SCANDUMP and LOADCHUNK of both               report    CARD, INFO and DEBUG of both
-//! merge    BF.MERGE                                     text      what clients are told when something is wrong
+//! merge    BF.MERGE                                     compact   CF.COMPACT, which goes on between commands
+//! filter   the filter of a key, of either layout        text      what clients are told when something is wrong
 //! docs     the commands in words
 //! ```
 //!
@@ -12,14 +13,16 @@
 //! that failed half way only what it did, since a replica must not see it fail.
 
 mod bloom;
+pub(crate) mod compact;
 mod cuckoo;
 mod docs;
 mod dump;
+mod filter;
 mod merge;
 mod report;
 mod text;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 use crate::engine::call::Call;
 use crate::engine::describe::Docs;
@@ -79,7 +82,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     cuckoo_command(c"cf.count", READ, handler(cuckoo::count), docs::CF_COUNT),
     cuckoo_command(c"cf.del", c"write fast", handler(cuckoo::del), docs::CF_DEL),
     // RedisBloom calls it `readonly`, so that its replicas may be told to compact alone and then differ.
-    cuckoo_command(c"cf.compact", c"write", handler(cuckoo::compact), docs::CF_COMPACT),
+    cuckoo_command(c"cf.compact", c"write", handler(compact::compact), docs::CF_COMPACT),
     cuckoo_command(c"cf.info", READ, handler(report::cuckoo_info), docs::CF_INFO),
     cuckoo_command(c"cf.debug", READ, handler(report::cuckoo_debug), docs::CF_DEBUG),
     cuckoo_command(c"cf.scandump", READ, handler(dump::scan_cuckoo), docs::CF_SCANDUMP),
@@ -92,6 +95,8 @@ pub(crate) enum Refusal {
     Arity,
     /// For the reason that stands in the text.
     Because(&'static CStr),
+    /// For a reason with numbers in it.
+    Says(CString),
 }
 
 impl From<&'static CStr> for Refusal {
@@ -106,6 +111,7 @@ fn settle(call: &Call<'_>, outcome: Result<(), Refusal>) {
         Ok(()) => {}
         Err(Refusal::Arity) => call.reply_wrong_arity(),
         Err(Refusal::Because(text)) => call.reply_error(text),
+        Err(Refusal::Says(text)) => call.reply_error(&text),
     }
 }
 

@@ -3,11 +3,12 @@
 use std::ffi::CStr;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Found};
-use crate::redisbloom::chain::{Chain, Scaling};
-use crate::redisbloom::cuckoo::CuckooFilter;
+use crate::engine::key::{Access, Either, Found};
+use crate::native::Imaged;
+use crate::redisbloom::chain::Scaling;
 use crate::redisbloom::debug;
 
+use super::filter::{Bloom, Cuckoo, bloom, cuckoo};
 use super::{Refusal, check_arity, expect_filter, settle, text};
 
 /// `BF.CARD key`
@@ -18,10 +19,14 @@ pub(crate) fn bloom_card(call: &Call<'_>) {
 fn try_card(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
-    match key.get::<Chain>() {
-        Found::Nothing => call.reply_integer(0),
-        found => call.reply_integer(expect_filter(found)?.len() as i64),
-    }
+    let len = match bloom(&key)? {
+        Found::Nothing => 0,
+        found => match expect_filter(found)? {
+            Either::One(chain) => chain.len(),
+            Either::Other(filter) => filter.len(),
+        },
+    };
+    call.reply_integer(len as i64);
     Ok(())
 }
 
@@ -33,17 +38,27 @@ struct Field {
     value: Option<u64>,
 }
 
-fn fields(chain: &Chain) -> [Field; 5] {
-    let expansion = match chain.scaling() {
-        Scaling::Growing(growth) => Some(u64::from(growth)),
-        Scaling::Fixed(_) => None,
+fn fields(filter: &Bloom<'_>) -> [Field; 5] {
+    let (capacity, size, filters, len, expansion) = match filter {
+        Either::One(chain) => {
+            let expansion = match chain.scaling() {
+                Scaling::Growing(growth) => Some(u64::from(growth)),
+                Scaling::Fixed(_) => None,
+            };
+            let links = chain.links().len() as u64;
+            (chain.capacity(), chain.size_in_bytes(), links, chain.len(), expansion)
+        }
+        Either::Other(filter) => {
+            let (size, stages) = (filter.array_bytes(), filter.stages());
+            (filter.capacity(), size, stages, filter.len(), filter.growth())
+        }
     };
     let field = |word, name, value| Field { word, name, value };
     [
-        field("CAPACITY", c"Capacity", Some(chain.capacity())),
-        field("SIZE", c"Size", Some(chain.size_in_bytes())),
-        field("FILTERS", c"Number of filters", Some(chain.links().len() as u64)),
-        field("ITEMS", c"Number of items inserted", Some(chain.len())),
+        field("CAPACITY", c"Capacity", Some(capacity)),
+        field("SIZE", c"Size", Some(size)),
+        field("FILTERS", c"Number of filters", Some(filters)),
+        field("ITEMS", c"Number of items inserted", Some(len)),
         field("EXPANSION", c"Expansion rate", expansion),
     ]
 }
@@ -56,8 +71,8 @@ pub(crate) fn bloom_info(call: &Call<'_>) {
 fn try_bloom_info(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity((2..=3).contains(&call.count()))?;
     let key = call.open(1, Access::Read);
-    let chain = expect_filter(key.get::<Chain>())?;
-    let fields = fields(chain);
+    let filter = expect_filter(bloom(&key)?)?;
+    let fields = fields(&filter);
     if call.count() == 2 {
         call.reply_map(fields.len());
         fields.iter().for_each(|field| reply_field(call, field));
@@ -65,7 +80,7 @@ fn try_bloom_info(call: &Call<'_>) -> Result<(), Refusal> {
     }
     let asked = call.arg(2);
     if asked.eq_ignore_ascii_case(b"FULL") {
-        reply_full(call, chain, &fields);
+        reply_full(call, &filter, &fields);
         return Ok(());
     }
     let field = fields.iter().find(|field| asked.eq_ignore_ascii_case(field.word.as_bytes()));
@@ -94,15 +109,19 @@ fn reply_value(call: &Call<'_>, value: Option<u64>) {
 }
 
 /// All fields and three that RedisBloom has not. Counts the bits: takes as long as reading the filter.
-fn reply_full(call: &Call<'_>, chain: &Chain, fields: &[Field]) {
+fn reply_full(call: &Call<'_>, filter: &Bloom<'_>, fields: &[Field]) {
+    let (layout, fill, rate) = match filter {
+        Either::One(chain) => ("redisbloom", chain.fill(), chain.estimate_rate()),
+        Either::Other(filter) => (filter.layout(), filter.fill(), filter.estimate_rate()),
+    };
     call.reply_map(fields.len() + 3);
     fields.iter().for_each(|field| reply_field(call, field));
     call.reply_simple(c"Layout");
-    call.reply_simple(c"redisbloom");
+    call.reply_word(layout);
     call.reply_simple(c"Fill");
-    call.reply_double(chain.fill());
+    call.reply_double(fill);
     call.reply_simple(c"Estimated error rate");
-    call.reply_double(chain.estimate_rate());
+    call.reply_double(rate);
 }
 
 /// `BF.DEBUG key`
@@ -113,7 +132,10 @@ pub(crate) fn bloom_debug(call: &Call<'_>) {
 fn try_bloom_debug(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
-    let lines = debug::chain_lines(expect_filter(key.get())?);
+    let lines = match expect_filter(bloom(&key)?)? {
+        Either::One(chain) => debug::chain_lines(chain),
+        Either::Other(filter) => filter.debug_lines(),
+    };
     call.reply_array(lines.len());
     lines.iter().for_each(|line| call.reply_bytes(line.as_bytes()));
     Ok(())
@@ -127,24 +149,49 @@ pub(crate) fn cuckoo_info(call: &Call<'_>) {
 fn try_cuckoo_info(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
-    let filter: &CuckooFilter = expect_filter(key.get())?;
-    let shape = filter.shape();
-    let fields = [
-        (c"Size", filter.size_in_bytes()),
-        (c"Number of buckets", shape.buckets()),
-        (c"Number of filters", filter.sub_filters() as u64),
-        (c"Number of items inserted", filter.len()),
-        (c"Number of items deleted", filter.removed()),
-        (c"Bucket size", u64::from(shape.bucket_size())),
-        (c"Expansion rate", u64::from(shape.expansion())),
-        (c"Max iterations", u64::from(shape.max_iterations())),
-    ];
+    let filter = expect_filter(cuckoo(&key)?)?;
+    let fields = cuckoo_fields(&filter);
     call.reply_map(fields.len());
     for (name, value) in fields {
         call.reply_simple(name);
         call.reply_integer(value as i64);
     }
     Ok(())
+}
+
+fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
+    let (size, buckets, filters, len, removed, bucket_size, expansion) = match filter {
+        Either::One(filter) => {
+            let shape = filter.shape();
+            let (size, filters) = (filter.size_in_bytes(), filter.sub_filters() as u64);
+            let (len, removed) = (filter.len(), filter.removed());
+            let (bucket_size, expansion) =
+                (u64::from(shape.bucket_size()), u64::from(shape.expansion()));
+            (size, shape.buckets(), filters, len, removed, bucket_size, expansion)
+        }
+        Either::Other(filter) => {
+            let (size, filters) = (filter.array_bytes(), filter.parts() as u64);
+            let (len, removed) = (filter.len(), filter.removed());
+            let expansion = u64::from(filter.is_growing());
+            (size, filter.params().buckets(), filters, len, removed, 4, expansion)
+        }
+    };
+    let last = match filter {
+        Either::One(filter) => (c"Max iterations", u64::from(filter.shape().max_iterations())),
+        Either::Other(filter) => {
+            (c"Fingerprint bits", u64::from(filter.params().fingerprint_bits()))
+        }
+    };
+    vec![
+        (c"Size", size),
+        (c"Number of buckets", buckets),
+        (c"Number of filters", filters),
+        (c"Number of items inserted", len),
+        (c"Number of items deleted", removed),
+        (c"Bucket size", bucket_size),
+        (c"Expansion rate", expansion),
+        last,
+    ]
 }
 
 /// `CF.DEBUG key`
@@ -155,6 +202,10 @@ pub(crate) fn cuckoo_debug(call: &Call<'_>) {
 fn try_cuckoo_debug(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
-    call.reply_bytes(debug::cuckoo_line(expect_filter(key.get())?).as_bytes());
+    let line = match expect_filter(cuckoo(&key)?)? {
+        Either::One(filter) => debug::cuckoo_line(filter),
+        Either::Other(filter) => filter.debug_line(),
+    };
+    call.reply_bytes(line.as_bytes());
     Ok(())
 }

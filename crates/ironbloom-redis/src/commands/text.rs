@@ -4,7 +4,11 @@
 
 use std::ffi::CStr;
 
+use crate::native::bloom::PlanError;
 use crate::redisbloom::error::{CreateError, InsertError};
+
+use super::Refusal;
+use super::filter::says;
 
 pub(crate) const WRONG_TYPE: &CStr =
     c"WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -65,6 +69,30 @@ pub(crate) const OVER_LIMIT: &CStr =
 /// Ours: RedisBloom cannot merge.
 pub(crate) const MERGE_DIFFERS: &CStr =
     c"ERR filters of different size, error rate or number of sub-filters cannot be merged";
+
+/// Ours: what only native filters have.
+pub(crate) const LAYOUT: &CStr = c"ERR LAYOUT must be REDISBLOOM or BLOCKED";
+pub(crate) const WINDOW: &CStr = c"ERR WINDOW must be in the range [1, 1073741824]";
+pub(crate) const WINDOW_ALONE: &CStr =
+    c"ERR a filter with WINDOW does not grow: no EXPANSION, NONSCALING or LAYOUT with it";
+pub(crate) const BLOCKED_EXPANSION: &CStr =
+    c"ERR with LAYOUT BLOCKED, EXPANSION must be in the range [2, 16], or 0 for a filter that does not grow";
+pub(crate) const CF_RATE: &CStr = c"ERR ERROR must be in the range (0, 1)";
+pub(crate) const CF_RATE_ALONE: &CStr =
+    c"ERR with ERROR, buckets have four slots and the search for room its own end: no BUCKETSIZE or MAXITERATIONS with it";
+pub(crate) const CF_RATE_EXPANSION: &CStr =
+    c"ERR with ERROR, EXPANSION must be 0 (does not grow) or 1 (grows by equal parts, 16 at most)";
+pub(crate) const MERGE_LAYOUTS: &CStr =
+    c"ERR filters of different layouts, and filters with WINDOW, cannot be merged";
+pub(crate) const LOADED: &CStr = c"ERR the filter is loaded already";
+
+/// Why a native filter was not made.
+pub(crate) fn of_plan(error: PlanError) -> Refusal {
+    match error {
+        PlanError::Create(error) => of_create(error).into(),
+        PlanError::Params(error) => says(format!("ERR {error}")),
+    }
+}
 
 /// Why a filter was not made.
 pub(crate) fn of_create(error: CreateError) -> &'static CStr {

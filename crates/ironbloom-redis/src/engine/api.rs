@@ -50,6 +50,9 @@ pub(crate) struct TypeMethods {
 
 pub(crate) const TYPE_METHODS_VERSION: u64 = 3;
 
+/// How a function looks that a timer calls.
+pub(crate) type TimerCallback = unsafe extern "C" fn(Ctx, *mut c_void);
+
 type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;
 type SetNumber = unsafe extern "C" fn(*const c_char, c_longlong, *mut c_void, *mut Str) -> c_int;
 type GetText = unsafe extern "C" fn(*const c_char, *mut c_void) -> Str;
@@ -97,7 +100,6 @@ pub(crate) struct Api {
     pub(crate) reply_with_double: unsafe extern "C" fn(Ctx, c_double) -> c_int,
     pub(crate) reply_with_null: unsafe extern "C" fn(Ctx) -> c_int,
     pub(crate) reply_with_array: unsafe extern "C" fn(Ctx, c_long) -> c_int,
-    pub(crate) reply_set_array_length: unsafe extern "C" fn(Ctx, c_long),
     pub(crate) reply_with_bool: Option<unsafe extern "C" fn(Ctx, c_int) -> c_int>,
     pub(crate) reply_with_map: Option<unsafe extern "C" fn(Ctx, c_long) -> c_int>,
 
@@ -107,6 +109,12 @@ pub(crate) struct Api {
 
     pub(crate) open_key: unsafe extern "C" fn(Ctx, Str, c_int) -> KeyPtr,
     pub(crate) close_key: unsafe extern "C" fn(KeyPtr),
+    pub(crate) delete_key: unsafe extern "C" fn(KeyPtr) -> c_int,
+    pub(crate) get_selected_db: unsafe extern "C" fn(Ctx) -> c_int,
+    pub(crate) select_db: unsafe extern "C" fn(Ctx, c_int) -> c_int,
+    pub(crate) create_timer:
+        unsafe extern "C" fn(Ctx, c_longlong, TimerCallback, *mut c_void) -> u64,
+    pub(crate) avoid_replica_traffic: Option<unsafe extern "C" fn() -> c_int>,
     pub(crate) key_type: unsafe extern "C" fn(KeyPtr) -> c_int,
     pub(crate) module_type_set_value: unsafe extern "C" fn(KeyPtr, Type, *mut c_void) -> c_int,
     pub(crate) module_type_get_type: unsafe extern "C" fn(KeyPtr) -> Type,
@@ -239,7 +247,6 @@ fn resolve(find: Finder) -> Option<Api> {
         reply_with_double: find.get(c"RedisModule_ReplyWithDouble")?,
         reply_with_null: find.get(c"RedisModule_ReplyWithNull")?,
         reply_with_array: find.get(c"RedisModule_ReplyWithArray")?,
-        reply_set_array_length: find.get(c"RedisModule_ReplySetArrayLength")?,
         reply_with_bool: find.get(c"RedisModule_ReplyWithBool"),
         reply_with_map: find.get(c"RedisModule_ReplyWithMap"),
         replicate: find.get(c"RedisModule_Replicate")?,
@@ -247,6 +254,11 @@ fn resolve(find: Finder) -> Option<Api> {
         notify_keyspace_event: find.get(c"RedisModule_NotifyKeyspaceEvent")?,
         open_key: find.get(c"RedisModule_OpenKey")?,
         close_key: find.get(c"RedisModule_CloseKey")?,
+        delete_key: find.get(c"RedisModule_DeleteKey")?,
+        get_selected_db: find.get(c"RedisModule_GetSelectedDb")?,
+        select_db: find.get(c"RedisModule_SelectDb")?,
+        create_timer: find.get(c"RedisModule_CreateTimer")?,
+        avoid_replica_traffic: find.get(c"RedisModule_AvoidReplicaTraffic"),
         key_type: find.get(c"RedisModule_KeyType")?,
         module_type_set_value: find.get(c"RedisModule_ModuleTypeSetValue")?,
         module_type_get_type: find.get(c"RedisModule_ModuleTypeGetType")?,

@@ -1,6 +1,6 @@
 //! A command that is being executed: its arguments, its replies, and what replicas are told.
 
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{CStr, CString, c_int, c_long};
 use std::marker::PhantomData;
 use std::{ptr, slice};
 
@@ -8,15 +8,13 @@ use super::api::{Ctx, Str, api};
 use super::key::{Access, Key};
 
 /// Bits of the context's flags.
+const REPLICA: c_int = 1 << 3;
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
 const RESP3: c_int = 1 << 22;
 
 /// The class of keyspace events that modules have.
 const NOTIFY_MODULE: c_int = 1 << 13;
-
-/// The length of an array that is not known yet.
-const POSTPONED: c_long = -1;
 
 /// A command in execution.
 pub(crate) struct Call<'call> {
@@ -81,6 +79,17 @@ impl<'call> Call<'call> {
         self.has_flag(REPLICATED | LOADING)
     }
 
+    /// Whether this server is a replica of another.
+    pub(crate) fn is_replica(&self) -> bool {
+        self.has_flag(REPLICA)
+    }
+
+    /// The number of the database.
+    pub(crate) fn database(&self) -> c_int {
+        // SAFETY: the context of this call.
+        unsafe { (api().get_selected_db)(self.ctx) }
+    }
+
     /// Opens the key that argument `i` names.
     pub(crate) fn open(&self, i: usize, access: Access) -> Key<'_> {
         Key::open(self, self.args[i], access)
@@ -102,6 +111,11 @@ impl<'call> Call<'call> {
     pub(crate) fn reply_simple(&self, text: &CStr) {
         // SAFETY: the context of this call; the server copies the text.
         unsafe { (api().reply_with_simple_string)(self.ctx, text.as_ptr()) };
+    }
+
+    /// Replies with a word that is known only now.
+    pub(crate) fn reply_word(&self, text: &str) {
+        self.reply_simple(&CString::new(text).unwrap_or_default());
     }
 
     /// Replies with a number.
@@ -147,18 +161,6 @@ impl<'call> Call<'call> {
         unsafe { (api().reply_with_array)(self.ctx, len as c_long) };
     }
 
-    /// Announces replies; [`end_array`](Self::end_array) says how many there were.
-    pub(crate) fn begin_array(&self) {
-        // SAFETY: the context of this call.
-        unsafe { (api().reply_with_array)(self.ctx, POSTPONED) };
-    }
-
-    /// Says how many replies came since [`begin_array`](Self::begin_array).
-    pub(crate) fn end_array(&self, len: usize) {
-        // SAFETY: the context of this call, which has an array of unknown length.
-        unsafe { (api().reply_set_array_length)(self.ctx, len as c_long) };
-    }
-
     /// Announces so many pairs, which are an array for clients that know no maps.
     pub(crate) fn reply_map(&self, len: usize) {
         match api().reply_with_map {
@@ -179,7 +181,7 @@ impl<'call> Call<'call> {
     /// Sends a command to replicas and to the append-only file: its name, the key of this one, and words.
     pub(crate) fn replicate_words(&self, name: &CStr, words: &[String]) {
         let words: Vec<OwnString> =
-            words.iter().map(|word| OwnString::new(self.ctx, word)).collect();
+            words.iter().map(|word| OwnString::new(word.as_bytes())).collect();
         let words: Vec<Str> = words.iter().map(|word| word.string).collect();
         self.replicate_strings(name, &words);
     }
@@ -199,7 +201,7 @@ impl<'call> Call<'call> {
 
     /// The same with a word before the arguments.
     pub(crate) fn replicate_chosen_after(&self, name: &CStr, word: &str, places: &[usize]) {
-        let word = OwnString::new(self.ctx, word);
+        let word = OwnString::new(word.as_bytes());
         let chosen = places.iter().map(|&i| self.args[i]);
         let strings: Vec<Str> = std::iter::once(word.string).chain(chosen).collect();
         self.replicate_strings(name, &strings);
@@ -229,21 +231,22 @@ impl<'call> Call<'call> {
 }
 
 /// A string that was made for the server, and is given back.
-struct OwnString {
-    string: Str,
+pub(super) struct OwnString {
+    pub(super) string: Str,
 }
 
 impl OwnString {
-    fn new(ctx: Ctx, text: &str) -> Self {
-        // SAFETY: the context of a call; the server copies the text.
-        let string = unsafe { (api().create_string)(ctx, text.as_ptr().cast(), text.len()) };
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        // SAFETY: without a context, the string is ours until it is freed; the server copies the bytes.
+        let string =
+            unsafe { (api().create_string)(ptr::null_mut(), bytes.as_ptr().cast(), bytes.len()) };
         Self { string }
     }
 }
 
 impl Drop for OwnString {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and given back once. Without automatic memory management no context is needed.
+        // SAFETY: made by `new`, and given back once.
         unsafe { (api().free_string)(ptr::null_mut(), self.string) };
     }
 }

@@ -21,7 +21,7 @@ impl Reader {
     }
 
     /// Says in the server's log why a filter was refused.
-    pub(super) fn log(&self, error: DecodeError) {
+    pub(super) fn log(&self, error: &str) {
         let text = CString::new(format!("filter refused: {error}")).unwrap_or_default();
         // SAFETY: the file that is being read; the format takes one string.
         unsafe {

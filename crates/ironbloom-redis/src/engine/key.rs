@@ -32,6 +32,14 @@ pub(crate) enum Found<T> {
     Filter(T),
 }
 
+/// One of two.
+pub(crate) enum Either<A, B> {
+    /// The one.
+    One(A),
+    /// The other.
+    Other(B),
+}
+
 /// An open key; closed when it goes.
 pub(crate) struct Key<'call> {
     /// Null if the key is missing and was opened to look.
@@ -51,40 +59,72 @@ impl<'call> Key<'call> {
         Self { key, access, _call: PhantomData }
     }
 
-    /// What is there, to look at.
-    pub(crate) fn get<T: Value>(&self) -> Found<&T> {
-        match self.find::<T>() {
-            Found::Nothing => Found::Nothing,
-            Found::Other => Found::Other,
-            // SAFETY: a value of this type was made from a `Box<T>`. The server runs one command at a time, and the key
-            // is borrowed as long as the value.
-            Found::Filter(value) => Found::Filter(unsafe { &*value }),
-        }
-    }
-
     /// What is there, to change it.
     pub(crate) fn get_mut<T: Value>(&mut self) -> Found<&mut T> {
         assert!(self.access == Access::Write, "opened to look");
         match self.find::<T>() {
             Found::Nothing => Found::Nothing,
             Found::Other => Found::Other,
-            // SAFETY: as in `get`; and the key is borrowed alone.
+            // SAFETY: as in `get_either_mut`.
             Found::Filter(value) => Found::Filter(unsafe { &mut *value }),
         }
     }
 
+    /// What is there of either type, to look at.
+    pub(crate) fn get_either<A: Value, B: Value>(&self) -> Found<Either<&A, &B>> {
+        match self.find_either::<A, B>() {
+            Found::Nothing => Found::Nothing,
+            Found::Other => Found::Other,
+            // SAFETY: a value of this type was made from a `Box` of it. The server runs one command at a time, and the key
+            // is borrowed as long as the value.
+            Found::Filter(Either::One(value)) => Found::Filter(Either::One(unsafe { &*value })),
+            // SAFETY: as above.
+            Found::Filter(Either::Other(value)) => Found::Filter(Either::Other(unsafe { &*value })),
+        }
+    }
+
+    /// What is there of either type, to change it.
+    pub(crate) fn get_either_mut<A: Value, B: Value>(&mut self) -> Found<Either<&mut A, &mut B>> {
+        assert!(self.access == Access::Write, "opened to look");
+        match self.find_either::<A, B>() {
+            Found::Nothing => Found::Nothing,
+            Found::Other => Found::Other,
+            // SAFETY: as in `get_either`; and the key is borrowed alone.
+            Found::Filter(Either::One(value)) => Found::Filter(Either::One(unsafe { &mut *value })),
+            Found::Filter(Either::Other(value)) => {
+                // SAFETY: as above.
+                Found::Filter(Either::Other(unsafe { &mut *value }))
+            }
+        }
+    }
+
     fn find<T: Value>(&self) -> Found<*mut T> {
+        match self.find_either::<T, T>() {
+            Found::Nothing => Found::Nothing,
+            Found::Other => Found::Other,
+            Found::Filter(Either::One(value) | Either::Other(value)) => Found::Filter(value),
+        }
+    }
+
+    fn find_either<A: Value, B: Value>(&self) -> Found<Either<*mut A, *mut B>> {
         if self.key.is_null() {
             return Found::Nothing;
         }
         // SAFETY: an open key.
         match unsafe { (api().key_type)(self.key) } {
-            TYPE_EMPTY => Found::Nothing,
-            TYPE_MODULE if self.module_type() == T::data_type().get() => {
-                // SAFETY: an open key with a value of our type.
-                Found::Filter(unsafe { (api().module_type_get_value)(self.key) }.cast())
-            }
-            _ => Found::Other,
+            TYPE_EMPTY => return Found::Nothing,
+            TYPE_MODULE => {}
+            _ => return Found::Other,
+        }
+        let found = self.module_type();
+        // SAFETY: an open key with a module's value; it is looked at only if it is of our type.
+        let value = unsafe { (api().module_type_get_value)(self.key) };
+        if found == A::data_type().get() {
+            Found::Filter(Either::One(value.cast()))
+        } else if found == B::data_type().get() {
+            Found::Filter(Either::Other(value.cast()))
+        } else {
+            Found::Other
         }
     }
 
@@ -92,6 +132,13 @@ impl<'call> Key<'call> {
     fn module_type(&self) -> Type {
         // SAFETY: an open key; called where it has a module's value.
         unsafe { (api().module_type_get_type)(self.key) }
+    }
+
+    /// Deletes what is there.
+    pub(crate) fn delete(&mut self) {
+        assert!(self.access == Access::Write, "opened to look");
+        // SAFETY: a key that is open to be changed.
+        unsafe { (api().delete_key)(self.key) };
     }
 
     /// Puts a filter there, in place of what was.

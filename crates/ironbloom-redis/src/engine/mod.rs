@@ -7,6 +7,7 @@
 //! key         a key that is open: missing, of another type, or a filter
 //! value       a filter as a value of the server: saved, loaded, copied, freed …
 //! io          fields of an RDB file
+//! timer       work that goes on between commands
 //! config      settings that CONFIG SET changes
 //! register    commands, their flags and their handlers     describe   what COMMAND DOCS says of them
 //! ```
@@ -25,4 +26,5 @@ pub(crate) mod describe;
 pub(crate) mod io;
 pub(crate) mod key;
 pub(crate) mod register;
+pub(crate) mod timer;
 pub(crate) mod value;

@@ -8,7 +8,10 @@ use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
 use super::call::Call;
 use super::describe::{self, Docs};
 use super::{config, value};
-use crate::commands::COMMANDS;
+use crate::commands::{COMMANDS, compact};
+use crate::native::Native;
+use crate::native::bloom::NativeBloom;
+use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 
@@ -89,10 +92,20 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
     // SAFETY: the context of loading, and text that the server copies.
     unsafe {
         if (api.is_module_name_busy)(NAME.as_ptr()) != 0 {
-            return false;
+            return refuse(ctx, "a module of the name ironbloom is loaded already");
         }
         (api.set_module_attribs)(ctx, NAME.as_ptr(), VERSION, API_VERSION);
         (api.set_module_options)(ctx, HANDLE_IO_ERRORS);
+        // What filters take must be in the server's accounts.
+        ironbloom::memory::take_all_from_allocator();
+        let are_own_free = value::register::<Native<NativeBloom>>(ctx)
+            && value::register::<Native<NativeCuckoo>>(ctx);
+        if !are_own_free {
+            return refuse(
+                ctx,
+                "the data types ironbloom and ironcucko are taken by another module",
+            );
+        }
         if !value::register::<Chain>(ctx) || !value::register::<CuckooFilter>(ctx) {
             return refuse(
                 ctx,
@@ -189,19 +202,22 @@ unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
     else {
         return;
     };
-    // SAFETY: the report that is being made; the server copies the names. An empty name makes the section of the module.
+    fn count<T: value::Value>() -> u64 {
+        T::data_type().count()
+    }
+    // SAFETY: the report that is being made; the server copies the names.
     unsafe {
-        if add_section(info, c"filters".as_ptr()) == OK {
-            add_field(
-                info,
-                c"bloom_filters".as_ptr(),
-                <Chain as value::Value>::data_type().count(),
-            );
-            add_field(
-                info,
-                c"cuckoo_filters".as_ptr(),
-                <CuckooFilter as value::Value>::data_type().count(),
-            );
+        if add_section(info, c"filters".as_ptr()) != OK {
+            return;
+        }
+        for (name, number) in [
+            (c"bloom_filters", count::<Chain>()),
+            (c"cuckoo_filters", count::<CuckooFilter>()),
+            (c"native_bloom_filters", count::<Native<NativeBloom>>()),
+            (c"native_cuckoo_filters", count::<Native<NativeCuckoo>>()),
+            (c"cuckoo_filters_compacting", compact::jobs()),
+        ] {
+            add_field(info, name.as_ptr(), number);
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The functions that the server calls are written once, over [`Value`]; a filter says what is in it.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +13,6 @@ use super::api::{
     Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
 };
 use super::io::{Reader, Writer, emit_chunk};
-use crate::redisbloom::error::DecodeError;
 use crate::redisbloom::memory;
 use crate::redisbloom::rdb::{FieldReader, FieldWriter};
 
@@ -53,17 +53,17 @@ pub(crate) trait Value: Clone + 'static {
 
     /// Where the server's name of the type is kept.
     fn data_type() -> &'static DataType;
-    /// Reads a filter.
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, DecodeError>;
+    /// Reads a filter, or says why not.
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String>;
     /// Writes a filter.
     fn save(&self, to: &mut impl FieldWriter);
     /// Its header.
     fn header(&self) -> Vec<u8>;
     /// The piece of its arrays at an iterator, and the next iterator.
-    fn chunk(&self, iterator: i64) -> Option<(i64, &[u8])>;
+    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)>;
     /// Bytes it takes.
     fn size_in_bytes(&self) -> u64;
-    /// Its arrays.
+    /// Its arrays that may be moved.
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>>;
 }
 
@@ -116,7 +116,7 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
                 Box::into_raw(Box::new(value)).cast()
             }
             Err(error) => {
-                reader.log(error);
+                reader.log(&error);
                 ptr::null_mut()
             }
         }
@@ -137,7 +137,7 @@ unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
         unsafe { emit_chunk(file, key, T::LOAD_COMMAND, iterator, &value.header()) };
         while let Some((next, piece)) = value.chunk(iterator) {
             // SAFETY: file and key of this rewrite.
-            unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, piece) };
+            unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, &piece) };
             iterator = next;
         }
     });
@@ -162,7 +162,7 @@ unsafe extern "C" fn digest<T: Value>(digest: Digest, value: *mut c_void) {
         add(&value.header());
         let mut iterator = 1;
         while let Some((next, piece)) = value.chunk(iterator) {
-            add(piece);
+            add(&piece);
             iterator = next;
         }
         // SAFETY: the digest that is being made.

@@ -117,14 +117,33 @@ impl Chain {
 
     /// Inserts a key unless it might be here already. True if it was new.
     pub fn insert(&mut self, hash: BloomHash, limit: MemoryLimit) -> Result<bool, InsertError> {
+        self.insert_asking(hash, || limit)
+    }
+
+    /// The same with a limit that is asked only if the filter has to grow.
+    pub(crate) fn insert_asking(
+        &mut self,
+        hash: BloomHash,
+        limit: impl FnOnce() -> MemoryLimit,
+    ) -> Result<bool, InsertError> {
         if self.contains(hash) {
             return Ok(false);
         }
+        self.insert_absent(hash, limit)?;
+        Ok(true)
+    }
+
+    /// Inserts a key that is not here.
+    pub(super) fn insert_absent(
+        &mut self,
+        hash: BloomHash,
+        limit: impl FnOnce() -> MemoryLimit,
+    ) -> Result<(), InsertError> {
         if self.last().is_full() {
-            self.grow(limit)?;
+            self.grow(limit())?;
         }
         self.links.last_mut().expect("a chain has a link").insert(hash);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether a key might be here.
@@ -147,7 +166,7 @@ impl Chain {
         Ok(())
     }
 
-    fn last(&self) -> &Link {
+    pub(super) fn last(&self) -> &Link {
         self.links.last().expect("a chain has a link")
     }
 

@@ -8,13 +8,15 @@
 //! The bucket a fingerprint is in, and the fingerprint, are all that is known of its key; they say its places in every
 //! sub-filter with as many buckets or fewer, and the older ones never have more.
 
+use std::ops::Range;
+
 use super::cuckoo::{CuckooFilter, EMPTY, Places, SubFilter};
 
 impl CuckooFilter {
     /// Moves what can be moved, from every sub-filter.
     pub fn compact(&mut self) {
         for i in (1..self.sub_filters.len()).rev() {
-            self.empty_into_older(i);
+            self.compact_part(i, 0..u64::MAX);
         }
         self.removed = 0;
     }
@@ -22,23 +24,33 @@ impl CuckooFilter {
     /// The same up to the first sub-filter that keeps something: older ones cannot be dropped then.
     pub(crate) fn compact_until_stuck(&mut self) {
         for i in (1..self.sub_filters.len()).rev() {
-            if !self.empty_into_older(i) {
+            if !self.compact_part(i, 0..u64::MAX) {
                 break;
             }
         }
         self.removed = 0;
     }
 
-    /// Moves what can be moved from sub-filter `i`, and drops it if that is all and it is the newest. False if
-    /// something stays.
-    fn empty_into_older(&mut self, i: usize) -> bool {
+    /// Moves what can be moved from some buckets of sub-filter `i`. If these are the last and nothing is left in the
+    /// newest sub-filter, it is dropped. False if something stays.
+    ///
+    /// Done range by range it may be interrupted by anything: every fingerprint is at its old place or at its new one.
+    pub fn compact_part(&mut self, i: usize, buckets: Range<u64>) -> bool {
+        self.removed = 0;
+        if i == 0 || i >= self.sub_filters.len() {
+            return false;
+        }
         let is_newest = i + 1 == self.sub_filters.len();
         let bucket_size = usize::from(self.shape().bucket_size());
         let (older, rest) = self.sub_filters.split_at_mut(i);
+        let count = rest[0].buckets();
+        let (first, end) = (buckets.start.min(count), buckets.end.min(count));
         let mut is_empty = true;
-        for (place, bucket) in rest[0].slots_mut().chunks_mut(bucket_size).enumerate() {
+        for place in first..end {
+            let start = place as usize * bucket_size;
+            let bucket = &mut rest[0].slots_mut()[start..start + bucket_size];
             for slot in bucket.iter_mut().filter(|slot| **slot != EMPTY) {
-                let places = Places::from_place(*slot, place as u64);
+                let places = Places::from_place(*slot, place);
                 if store(older, places) {
                     *slot = EMPTY;
                 } else {
@@ -46,6 +58,9 @@ impl CuckooFilter {
                 }
             }
         }
+        // Other buckets were done earlier, and keys may have come since.
+        let is_last = end == count;
+        is_empty &= is_last && rest[0].slots().iter().all(|&slot| slot == EMPTY);
         if is_empty && is_newest {
             self.sub_filters.pop();
         }

@@ -326,6 +326,20 @@ impl CuckooFilter {
     /// Removes a key once; false if it is not here. When a tenth of the keys were removed, the others are moved
     /// together.
     pub fn remove(&mut self, hash: u64) -> bool {
+        let is_found = self.take_out(hash);
+        if is_found && self.is_due() {
+            self.compact_until_stuck();
+        }
+        is_found
+    }
+
+    /// Whether a tenth of the keys were removed since the last time, and moving the others together may drop a sub-filter.
+    pub(crate) fn is_due(&self) -> bool {
+        self.sub_filters.len() > 1 && self.removed as f64 > self.len as f64 * 0.10
+    }
+
+    /// Removes a key once; false if it is not here.
+    pub(crate) fn take_out(&mut self, hash: u64) -> bool {
         let places = Places::of(hash);
         let is_found = self.sub_filters.iter_mut().rev().any(|table| {
             match table.find(places, places.fingerprint) {
@@ -340,9 +354,6 @@ impl CuckooFilter {
             // A forged header may say less than there is.
             self.len = self.len.saturating_sub(1);
             self.removed = self.removed.saturating_add(1);
-            if self.sub_filters.len() > 1 && self.removed as f64 > self.len as f64 * 0.10 {
-                self.compact_until_stuck();
-            }
         }
         is_found
     }

@@ -11,6 +11,10 @@
 //! For 100 keys at 0.5 %: 11.0277 bits a key, 1152 bits, 8 probes. Every number is stored in dumps and files, and the
 //! constants have fifteen digits there and here: ln(2)^2 with all its digits would give another last bit.
 
+use std::ops::Range;
+
+use ironbloom::memory::prefetch;
+
 use super::error::{CreateError, DecodeError};
 use super::memory::{self, MemoryLimit};
 use super::modulus::Modulus;
@@ -163,10 +167,24 @@ impl Link {
     /// Whether all bits of a key are set.
     #[inline]
     pub fn contains(&self, hash: BloomHash) -> bool {
-        (0..self.shape.probes).all(|i| {
+        self.are_set(hash, 0..self.shape.probes)
+    }
+
+    /// Whether the bits of these probes are set.
+    #[inline]
+    pub(super) fn are_set(&self, hash: BloomHash, mut probes: Range<u32>) -> bool {
+        probes.all(|i| {
             let at = self.modulus.of(hash.probe(i));
             self.array[(at / 8) as usize] & mask(at) != 0
         })
+    }
+
+    /// Asks memory for the bytes of these probes.
+    #[inline]
+    pub(super) fn touch(&self, hash: BloomHash, probes: Range<u32>) {
+        for i in probes {
+            prefetch(&self.array, (self.modulus.of(hash.probe(i)) / 8) as usize);
+        }
     }
 
     /// Sets all bits of a key and counts it.

@@ -3,6 +3,7 @@
 //! ```text
 //! murmur    key ──► hash                       modulus   x mod bits without a division
 //! link      one Bloom filter                   chain     links that grow: what BF.* works on
+//! batch     many keys at once
 //! cuckoo    sub-filters of fingerprints        compact   moving them into older sub-filters
 //! dump      SCANDUMP and LOADCHUNK: headers and pieces of arrays
 //! rdb       the fields of a saved filter, in order     debug   a filter in words
@@ -12,6 +13,7 @@
 //! knows the server. Numbers out of dumps and files are checked before anything is allocated or indexed by them: this
 //! is where RedisBloom was attacked.
 
+pub mod batch;
 pub mod chain;
 mod compact;
 pub mod cuckoo;

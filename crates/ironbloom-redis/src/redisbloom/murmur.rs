@@ -35,7 +35,7 @@ fn scramble(word: u64) -> u64 {
 }
 
 /// What a Bloom filter knows of a key: an arithmetic progression of 64-bit numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BloomHash {
     first: u64,
     step: u64,

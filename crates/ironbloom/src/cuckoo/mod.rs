@@ -29,6 +29,8 @@ mod semisort;
 pub use bucket::CuckooLayout;
 pub use params::CuckooParams;
 
+use std::ops::Range;
+
 use bucket::{Buckets, EMPTY, SLOTS};
 use places::{Place, Places};
 use room::make_room;
@@ -230,6 +232,38 @@ impl Cuckoo {
         Ok(())
     }
 
+    /// Moves keys of some buckets into `other`, a filter of the same shape and hash, as long as that has fewer than it is
+    /// planned for; only where a slot is free, so that it takes no longer than looking at the buckets. What finds no room
+    /// stays. The number of keys that were moved; refused, and nothing changed, if the two do not fit together.
+    ///
+    /// Every key is found in one of the two before and after, and may be removed from the first of them that has it.
+    pub fn move_into(&mut self, other: &mut Self, buckets: Range<u64>) -> Result<u64, Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.params.check_same(&other.params)?;
+        let mut moved = 0;
+        for bucket in buckets.start..buckets.end.min(self.params.buckets()) {
+            for fingerprint in self.buckets.get(bucket) {
+                if other.len >= other.params.capacity() {
+                    return Ok(moved);
+                }
+                let place = self.places.beside(bucket, fingerprint);
+                if fingerprint == EMPTY || !other.buckets.put_in_emptier(place) {
+                    continue;
+                }
+                if self.buckets.take(bucket, fingerprint) {
+                    self.len = self.len.saturating_sub(1);
+                    other.len = other.len.saturating_add(1);
+                    moved += 1;
+                } else {
+                    // A packed bucket with bits that no filter writes: what was read from it is not in it.
+                    let _ = other.buckets.take(place.bucket, fingerprint)
+                        || other.buckets.take(place.other, fingerprint);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
     /// Every fingerprint with the bucket it is in.
     fn fingerprints(&self) -> impl Iterator<Item = (u64, u32)> {
         let slots = |bucket| self.buckets.get(bucket).map(|slot| (bucket, slot));
@@ -362,6 +396,33 @@ mod tests {
         }
         assert!(decode([100, 8, 0], 0, words()).is_err());
         assert!(decode([100, 8, 0], 401, words()).is_err());
+    }
+
+    /// Keys move as far as the other is planned for, and are found in one of the two at every step.
+    #[test]
+    fn moving_keeps_every_key_in_one_of_the_two() {
+        for packed in [false, true] {
+            let params = if packed {
+                CuckooParams::packed_for_rate(2000, 0.001).unwrap()
+            } else {
+                CuckooParams::for_rate(2000, 0.001).unwrap()
+            };
+            let mut older = Cuckoo::new(params, HashFn::default()).unwrap();
+            let mut newer = older.clone();
+            let hashes: Vec<u64> = (0..3000).map(mix64).collect();
+            older.insert_hashes(&hashes[..1500]).unwrap();
+            newer.insert_hashes(&hashes[1500..]).unwrap();
+            let mut moved = 0;
+            for start in (0..params.buckets()).step_by(37) {
+                moved += newer.move_into(&mut older, start..start + 37).unwrap();
+                let found = |&hash: &u64| older.contains_hash(hash) || newer.contains_hash(hash);
+                assert!(hashes.iter().all(found));
+            }
+            assert_eq!((older.len(), newer.len(), moved), (2000, 1000, 500));
+            assert_eq!((older.estimate_len(), newer.estimate_len()), (2000.0, 1000.0));
+            let mut other = Cuckoo::with_rate(500, 0.01).unwrap();
+            assert!(newer.move_into(&mut other, 0..10).is_err());
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::{Mmap, MmapMut};
 
@@ -29,6 +30,14 @@ pub(crate) const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
 /// From this size on memory comes straight from the system. Random probes into pages of 4 KiB miss the TLB each time,
 /// and even a prefetch then waits for the page table; the system has pages of this size for those who ask.
 const HUGE_PAGE: usize = 2 << 20;
+
+/// Whether large arrays come from the allocator, too.
+static ALLOCATOR_ALONE: AtomicBool = AtomicBool::new(false);
+
+/// See [`memory`](crate::memory).
+pub(crate) fn take_all_from_allocator() {
+    ALLOCATOR_ALONE.store(true, Ordering::Relaxed);
+}
 
 /// A memory-mapped file, shared by the filters that look into it.
 #[derive(Clone)]
@@ -92,7 +101,7 @@ impl Words {
         if bytes == 0 {
             return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
         }
-        if bytes >= HUGE_PAGE {
+        if bytes >= HUGE_PAGE && !ALLOCATOR_ALONE.load(Ordering::Relaxed) {
             // Whole huge pages are aligned to their size by Linux; the surplus is never touched.
             let mut pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE)?).ok()?;
             // Advice: a refusal (an old kernel, a container) costs nothing but speed.

@@ -28,12 +28,12 @@ use stage::Stage;
 
 use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
-use crate::error::{DecodeError, MAX_CAPACITY, ParamError, check_range, check_rate};
+use crate::error::{DecodeError, MAX_CAPACITY, Mismatch, ParamError, check_range, check_rate};
 use crate::filter::Filter;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::{GROUP, HashFn};
-use crate::kernel::{LINE_WORDS, try_for_each_ahead};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, try_for_each_ahead};
 use crate::sizing;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
@@ -121,8 +121,17 @@ impl ScalableParams {
         self.growth.saturating_pow(i).saturating_mul(self.initial_capacity).min(MAX_CAPACITY)
     }
 
-    /// Stage `i`, empty. The module header says why it may be of another kind or rate than the series asks for.
-    fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
+    /// Bytes of the bits of stage `i`, counted from 0: what growing to it takes.
+    pub fn stage_bytes(&self, i: usize) -> Result<u64, ParamError> {
+        let bits = match self.stage_params(i)? {
+            StageParams::Bloom(params) => params.bits(),
+            StageParams::Blocked(params) => params.bits(),
+        };
+        Ok(bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64))
+    }
+
+    /// The shape of stage `i`. The module header says why it may be of another kind or rate than the series asks for.
+    fn stage_params(&self, i: usize) -> Result<StageParams, ParamError> {
         check_range("stages", i as u64 + 1, 1, MAX_STAGES as u64)?;
         let i = i as u32;
         let capacity = self.stage_capacity(i);
@@ -130,10 +139,17 @@ impl ScalableParams {
         if self.stages_of == StageKind::Blocked
             && let Ok(params) = BlockedBloomParams::for_rate(capacity, rate)
         {
-            return Ok(Stage::Blocked(BlockedBloom::new(params, hash_fn)?));
+            return Ok(StageParams::Blocked(params));
         }
-        let params = BloomParams::segmented_for_rate(capacity, rate)?;
-        Ok(Stage::Bloom(Bloom::new(params, hash_fn)?))
+        Ok(StageParams::Bloom(BloomParams::segmented_for_rate(capacity, rate)?))
+    }
+
+    /// Stage `i`, empty.
+    fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
+        Ok(match self.stage_params(i)? {
+            StageParams::Bloom(params) => Stage::Bloom(Bloom::new(params, hash_fn)?),
+            StageParams::Blocked(params) => Stage::Blocked(BlockedBloom::new(params, hash_fn)?),
+        })
     }
 
     /// The parameters as they stand in a file; the initial capacity is the header's.
@@ -155,6 +171,12 @@ impl ScalableParams {
             .with_tightening(f64::from_bits(tightening))?
             .with_stages_of(kind))
     }
+}
+
+/// The shape of a stage.
+enum StageParams {
+    Bloom(BloomParams),
+    Blocked(BlockedBloomParams),
 }
 
 /// No rate below 1 that a float can hold takes less than a 64th of a bit per key.
@@ -310,6 +332,20 @@ impl Scalable {
         }
     }
 
+    /// Adds every key of `other`, whose stages must be as many and of the same shapes. Refused, and nothing changed,
+    /// unless the two set the same bits for the same key. The counts become estimates.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
+        for (one, two) in self.stages.iter().zip(&other.stages) {
+            one.check_same(two)?;
+        }
+        for (one, two) in self.stages.iter_mut().zip(&other.stages) {
+            one.union_with(two)?;
+        }
+        Ok(())
+    }
+
     /// Removes all keys, and all stages but the first.
     pub fn clear(&mut self) {
         self.stages.truncate(1);
@@ -335,6 +371,18 @@ impl Scalable {
     pub fn estimate_rate(&self) -> f64 {
         // The logarithm of the product: 1 − x would lose the digits of a small x.
         -self.stages.iter().map(|stage| (-stage.estimate_rate()).ln_1p()).sum::<f64>().exp_m1()
+    }
+
+    /// Fraction of the bits of all stages that are set.
+    pub fn fill(&self) -> f64 {
+        let bits = |stage: &Stage| stage.info().bits as f64;
+        let ones: f64 = self.stages.iter().map(|stage| stage.fill() * bits(stage)).sum();
+        ones / self.stages.iter().map(bits).sum::<f64>()
+    }
+
+    /// New keys that may come before the next one begins another stage, which takes [`ScalableParams::stage_bytes`].
+    pub fn room(&self) -> u64 {
+        self.stages.last().expect("a chain has a stage").room()
     }
 
     /// Always false: the filter grows instead. For symmetry with the other kinds.
@@ -470,6 +518,41 @@ mod tests {
             assert!(
                 stage.params().rate_at(capacity) <= 1e-18_f64.max(sizing::hash_floor(capacity))
             );
+        }
+    }
+
+    #[test]
+    fn room_and_bytes_tell_when_and_how_much_a_chain_grows() {
+        let mut filter = grown(StageKind::Blocked);
+        let (stages, bytes) = (filter.stages().len(), filter.size_in_bytes() as u64);
+        let next = filter.params().stage_bytes(stages).unwrap();
+        let mut key = 1000;
+        while filter.stages().len() == stages {
+            let room = filter.room();
+            let is_new = filter.insert_hash(mix64(key)).unwrap();
+            assert_eq!(filter.stages().len() > stages, room == 0 && is_new);
+            key += 1;
+        }
+        assert_eq!(filter.size_in_bytes() as u64, bytes + next);
+        assert!(filter.params().stage_bytes(MAX_STAGES).is_err());
+    }
+
+    #[test]
+    fn equal_chains_unite_and_others_are_refused() {
+        let (mut one, two) = (grown(StageKind::Blocked), grown(StageKind::Blocked));
+        let hashes: Vec<u64> = (0..1000).map(mix64).collect();
+        one.clear();
+        let more: Vec<u64> = (5000..6000).map(mix64).collect();
+        one.insert_hashes(&more).unwrap();
+        one.union_with(&two).unwrap();
+        assert!(hashes.iter().chain(&more).all(|&hash| one.contains_hash(hash)));
+        assert!((one.fill() - two.fill()) > 0.1, "{} {}", one.fill(), two.fill());
+        let before = one.clone();
+        let mut longer = two.clone();
+        longer.insert_hashes(&(9000..12_000).map(mix64).collect::<Vec<_>>()).unwrap();
+        for other in [&longer, &grown(StageKind::Bloom)] {
+            assert!(one.union_with(other).is_err());
+            assert_eq!(one, before);
         }
     }
 

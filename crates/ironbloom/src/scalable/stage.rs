@@ -2,7 +2,7 @@
 
 use crate::blocked::BlockedBloom;
 use crate::bloom::Bloom;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Mismatch};
 use crate::format::Kind;
 use crate::format::native::{Header, Parts, Persist, Sections};
 use crate::hash::HashFn;
@@ -85,6 +85,45 @@ impl Stage {
         match self {
             Self::Bloom(stage) => stage.planned().is_reached(stage.len()),
             Self::Blocked(stage) => stage.planned().is_reached(stage.len()),
+        }
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        match self {
+            Self::Bloom(stage) => stage.room(),
+            Self::Blocked(stage) => stage.room(),
+        }
+    }
+
+    pub(super) fn fill(&self) -> f64 {
+        match self {
+            Self::Bloom(stage) => stage.fill(),
+            Self::Blocked(stage) => stage.fill(),
+        }
+    }
+
+    /// An error unless the two set the same bits for the same key.
+    pub(super) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+        match (self, other) {
+            (Self::Bloom(one), Self::Bloom(two)) => one.params().check_same(&two.params()),
+            (Self::Blocked(one), Self::Blocked(two)) => one.params().check_same(&two.params()),
+            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind()),
+        }
+    }
+
+    /// Adds every key of a stage of the same shape.
+    pub(super) fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        match (&mut *self, other) {
+            (Self::Bloom(one), Self::Bloom(two)) => one.union_with(two),
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two),
+            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind()),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Blocked(_) => Kind::Blocked,
         }
     }
 

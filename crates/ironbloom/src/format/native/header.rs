@@ -55,6 +55,12 @@ impl Header {
         Self { kind, hash_fn, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
     }
 
+    /// Bytes of the whole file, from the magic to the last checksum.
+    pub fn file_bytes(&self) -> u64 {
+        file_bytes(self.payload_bytes)
+            .expect("checked with the header, or made from an array in memory")
+    }
+
     pub(crate) fn with_params(mut self, params: &[u64]) -> Self {
         self.params[..params.len()].copy_from_slice(params);
         self

@@ -24,6 +24,7 @@
 //! version may give meaning to what is zero here; a reader refuses versions it does not know.
 
 mod header;
+mod piece;
 mod read;
 mod replace;
 mod write;
@@ -33,6 +34,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
+pub use piece::{image_bytes, image_piece};
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
@@ -220,6 +222,13 @@ pub trait Persist: Sized {
         Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
     }
 
+    /// As [`read_from`](Persist::read_from) if it is known that just `len` bytes are there: the memory is taken at once, and
+    /// not more than once.
+    fn read_sized(input: impl Read, len: u64) -> Result<Self, io::Error> {
+        let parts = read_parts(input, Some(len)).map_err(ReadError::into_io)?;
+        Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
+    }
+
     /// The bytes of a file.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -241,6 +250,15 @@ pub fn header(path: impl AsRef<Path>) -> Result<Header, FileError> {
     let path = path.as_ref();
     let mut file = open(path)?;
     read_header(&mut file).map(|(header, _)| header).map_err(|error| error.at(path))
+}
+
+/// The header at the front of these bytes, checked; the rest may be missing or belong to something else.
+pub fn header_of(bytes: &[u8]) -> Result<Header, DecodeError> {
+    match read_header(&mut &*bytes) {
+        Ok((header, _)) => Ok(header),
+        Err(ReadError::Decode(error)) => Err(error),
+        Err(ReadError::Io(_)) => unreachable!("reading from a slice cannot fail"),
+    }
 }
 
 /// What [`verify`] found.

@@ -1,0 +1,205 @@
+//! CF.COMPACT, and the compaction that follows when many items were removed.
+//!
+//! ```text
+//! small filter    compacted at once; replicas and files get the command, and do the same
+//! large filter    a slice of buckets at a time, between commands: about a millisecond, then at least as long for others
+//!                 replicas and files get `CF.COMPACT key part first end` for each slice, and have the same bytes after it
+//! ```
+//!
+//! Between two slices anything may happen to the filter: each fingerprint is at its old place or at its new one. A job
+//! knows the name of its key and how far it is, nothing else: if the key is gone, renamed or something else, it
+//! ends. A replica does what its primary sends and has no jobs; when it takes over, the rest stays as it is until somebody
+//! compacts again.
+
+use std::ffi::c_int;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::engine::call::Call;
+use crate::engine::key::{Access, Either, Found};
+use crate::engine::timer::{self, Moment};
+
+use super::filter::{CuckooMut, cuckoo_mut};
+use super::{Refusal, check_arity, settle, text};
+
+/// Filters of so many bytes are compacted at once: that takes a few milliseconds.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// How long a turn takes, about, and the buckets between two looks at the clock.
+const TURN: Duration = Duration::from_millis(1);
+const BUCKETS: u64 = 2048;
+
+/// A filter that is being compacted.
+struct Job {
+    database: c_int,
+    key: Vec<u8>,
+    /// The sub-filter that is being emptied, the newest first; it is the newest there is if this is more.
+    part: usize,
+    /// Its next bucket.
+    bucket: u64,
+}
+
+static JOBS: Mutex<Vec<Job>> = Mutex::new(Vec::new());
+
+/// Number of filters that are being compacted.
+pub(crate) fn jobs() -> u64 {
+    JOBS.lock().map_or(0, |jobs| jobs.len() as u64)
+}
+
+/// `CF.COMPACT key`; and, from a primary or a file, `CF.COMPACT key part first end`.
+pub(crate) fn compact(call: &Call<'_>) {
+    settle(call, try_compact(call));
+}
+
+fn try_compact(call: &Call<'_>) -> Result<(), Refusal> {
+    let is_slice = call.count() == 5 && call.must_obey();
+    check_arity(call.count() == 2 || is_slice)?;
+    let mut key = call.open(1, Access::Write);
+    let Found::Filter(mut filter) = cuckoo_mut(&mut key)? else {
+        return Err(text::CF_COMPACT_NOT_FOUND.into());
+    };
+    if is_slice {
+        let number = |i| call.integer(i).and_then(|number| u64::try_from(number).ok());
+        let (Some(part), Some(first), Some(end)) = (number(2), number(3), number(4)) else {
+            return Err(text::CF_POSITION.into());
+        };
+        filter.compact_part(part as usize, first, end);
+        call.replicate_verbatim();
+    } else if filter.bytes() <= SMALL_BYTES || call.must_obey() {
+        filter.compact_all();
+        call.replicate_verbatim();
+        call.notify(c"cf.compact");
+    } else {
+        add_job(call);
+    }
+    call.reply_simple(c"OK");
+    Ok(())
+}
+
+/// Compacts when a tenth of the items were removed, as RedisBloom does; a large filter between commands.
+pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) {
+    let is_small = filter.bytes() <= SMALL_BYTES;
+    let is_due = match &mut filter {
+        Either::One(filter) if filter.is_due() => {
+            if is_small {
+                filter.compact_until_stuck();
+            }
+            filter.removed = 0;
+            true
+        }
+        Either::One(_) => false,
+        Either::Other(filter) => filter.is_due(),
+    };
+    // A replica decides the same by itself for small filters, and is sent slices of large ones.
+    match &filter {
+        Either::Other(_) if is_due && is_small => filter.compact_all(),
+        _ if is_due && !is_small && !call.must_obey() => add_job(call),
+        _ => {}
+    }
+}
+
+impl CuckooMut<'_> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Either::One(filter) => filter.slot_bytes(),
+            Either::Other(filter) => crate::native::Imaged::array_bytes(&**filter),
+        }
+    }
+
+    fn parts(&self) -> usize {
+        match self {
+            Either::One(filter) => filter.sub_filters(),
+            Either::Other(filter) => filter.parts(),
+        }
+    }
+
+    fn buckets(&self, part: usize) -> u64 {
+        match self {
+            Either::One(filter) => filter.sub_filters[part].buckets(),
+            Either::Other(filter) => filter.params().buckets(),
+        }
+    }
+
+    fn compact_part(&mut self, part: usize, first: u64, end: u64) {
+        match self {
+            Either::One(filter) => {
+                filter.compact_part(part, first..end);
+            }
+            Either::Other(filter) => filter.compact_part(part, first..end),
+        }
+    }
+
+    fn compact_all(&mut self) {
+        for part in (1..self.parts()).rev() {
+            self.compact_part(part, 0, u64::MAX);
+        }
+        if let Either::One(filter) = self {
+            filter.removed = 0;
+        }
+    }
+}
+
+fn add_job(call: &Call<'_>) {
+    let (database, key) = (call.database(), call.arg(1));
+    let Ok(mut jobs) = JOBS.lock() else { return };
+    match jobs.iter_mut().find(|job| job.database == database && job.key == key) {
+        // It begins anew: what was done need not be done again, and takes no time.
+        Some(job) => (job.part, job.bucket) = (usize::MAX, 0),
+        None => jobs.push(Job { database, key: key.to_vec(), part: usize::MAX, bucket: 0 }),
+    }
+    drop(jobs);
+    timer::start(call, turn);
+}
+
+/// A turn of the timer: a slice of the first job, which then goes to the end. True if jobs are left.
+fn turn(moment: &Moment) -> bool {
+    if moment.must_wait() {
+        return jobs() > 0;
+    }
+    // Taken out of the list while it runs: what a slice does may ask for the list.
+    let first = JOBS.lock().ok().filter(|jobs| !jobs.is_empty()).map(|mut jobs| jobs.remove(0));
+    let Some(mut job) = first else { return false };
+    let (database, key) = (job.database, job.key.clone());
+    let is_left = moment.with_key(database, &key, |call| slice(call, &mut job));
+    let Ok(mut jobs) = JOBS.lock() else { return false };
+    if is_left {
+        jobs.push(job);
+    }
+    !jobs.is_empty()
+}
+
+/// Compacts until the turn is over. True if something is left to do.
+fn slice(call: &Call<'_>, job: &mut Job) -> bool {
+    if call.is_replica() {
+        return false;
+    }
+    let mut key = call.open(1, Access::Write);
+    let Ok(Found::Filter(mut filter)) = cuckoo_mut(&mut key) else { return false };
+    let start = Instant::now();
+    let is_left = loop {
+        if job.part >= filter.parts() {
+            (job.part, job.bucket) = (filter.parts() - 1, 0);
+        }
+        if job.part == 0 {
+            break false;
+        }
+        let (part, first, buckets) = (job.part, job.bucket, filter.buckets(job.part));
+        let mut end = first;
+        while end < buckets && (end == first || start.elapsed() < TURN) {
+            let next = (end + BUCKETS).min(buckets);
+            // The last slice drops the sub-filter if it is empty, and must be the last for replicas, too.
+            filter.compact_part(part, end, next);
+            end = next;
+        }
+        let words = [part as u64, first, end].map(|number| number.to_string());
+        call.replicate_words(c"CF.COMPACT", &words);
+        (job.part, job.bucket) = if end == buckets { (part - 1, 0) } else { (part, end) };
+        if start.elapsed() >= TURN {
+            break true;
+        }
+    };
+    if !is_left {
+        call.notify(c"cf.compact");
+    }
+    is_left
+}

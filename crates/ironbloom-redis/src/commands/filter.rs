@@ -1,0 +1,214 @@
+//! The filter of a key, of RedisBloom's layout or native.
+//!
+//! A native filter that is still being loaded is none yet: every command but LOADCHUNK is refused, and told how far it is.
+
+use std::ffi::CString;
+
+use crate::engine::call::Call;
+use crate::engine::key::{Either, Found, Key};
+use crate::native::bloom::NativeBloom;
+use crate::native::cuckoo::NativeCuckoo;
+use crate::native::wire::Arrival;
+use crate::native::{Imaged, Native};
+use crate::redisbloom::batch::BATCH;
+use crate::redisbloom::chain::Chain;
+use crate::redisbloom::cuckoo::CuckooFilter;
+use crate::redisbloom::error::InsertError;
+use crate::redisbloom::murmur::{BloomHash, cuckoo_hash};
+
+use super::{Refusal, memory_limit};
+
+/// A Bloom filter to look at.
+pub(super) type Bloom<'key> = Either<&'key Chain, &'key NativeBloom>;
+/// A Bloom filter to change.
+pub(super) type BloomMut<'key> = Either<&'key mut Chain, &'key mut NativeBloom>;
+/// A cuckoo filter to look at.
+pub(super) type Cuckoo<'key> = Either<&'key CuckooFilter, &'key NativeCuckoo>;
+/// A cuckoo filter to change.
+pub(super) type CuckooMut<'key> = Either<&'key mut CuckooFilter, &'key mut NativeCuckoo>;
+
+/// The Bloom filter of a key.
+pub(super) fn bloom<'key>(key: &'key Key<'_>) -> Result<Found<Bloom<'key>>, Refusal> {
+    whole(key.get_either::<Chain, Native<NativeBloom>>())
+}
+
+/// The Bloom filter of a key, to change it.
+pub(super) fn bloom_mut<'key>(key: &'key mut Key<'_>) -> Result<Found<BloomMut<'key>>, Refusal> {
+    whole_mut(key.get_either_mut::<Chain, Native<NativeBloom>>())
+}
+
+/// The cuckoo filter of a key.
+pub(super) fn cuckoo<'key>(key: &'key Key<'_>) -> Result<Found<Cuckoo<'key>>, Refusal> {
+    whole(key.get_either::<CuckooFilter, Native<NativeCuckoo>>())
+}
+
+/// The cuckoo filter of a key, to change it.
+pub(super) fn cuckoo_mut<'key>(key: &'key mut Key<'_>) -> Result<Found<CuckooMut<'key>>, Refusal> {
+    whole_mut(key.get_either_mut::<CuckooFilter, Native<NativeCuckoo>>())
+}
+
+fn whole<'key, A, T: Imaged>(
+    found: Found<Either<&'key A, &'key Native<T>>>,
+) -> Result<Found<Either<&'key A, &'key T>>, Refusal> {
+    Ok(match found {
+        Found::Nothing => Found::Nothing,
+        Found::Other => Found::Other,
+        Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
+        Found::Filter(Either::Other(Native::Whole(filter))) => Found::Filter(Either::Other(filter)),
+        Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
+    })
+}
+
+fn whole_mut<'key, A, T: Imaged>(
+    found: Found<Either<&'key mut A, &'key mut Native<T>>>,
+) -> Result<Found<Either<&'key mut A, &'key mut T>>, Refusal> {
+    Ok(match found {
+        Found::Nothing => Found::Nothing,
+        Found::Other => Found::Other,
+        Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
+        Found::Filter(Either::Other(Native::Whole(filter))) => Found::Filter(Either::Other(filter)),
+        Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
+    })
+}
+
+fn loading(arrival: &Arrival) -> Refusal {
+    let (arrived, announced) = (arrival.arrived(), arrival.announced());
+    says(format!("ERR the filter is still being loaded: {arrived} of {announced} bytes"))
+}
+
+/// A refusal in these words.
+pub(super) fn says(text: String) -> Refusal {
+    // A reply of one line: no text of ours has a line break or a zero, but a message of the system might.
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Refusal::Says(CString::new(text).unwrap_or_default())
+}
+
+impl Bloom<'_> {
+    /// Whether an item might be here.
+    pub(super) fn contains(&self, item: &[u8]) -> bool {
+        match self {
+            Either::One(chain) => chain.contains(BloomHash::of(item)),
+            Either::Other(filter) => filter.contains(filter.hash_fn().hash(item)),
+        }
+    }
+
+    /// `found[i]` tells whether argument `first + i` might be here.
+    pub(super) fn contains_args(&self, call: &Call<'_>, first: usize, found: &mut [bool]) {
+        for (group, found) in found.chunks_mut(BATCH).enumerate() {
+            let first = first + group * BATCH;
+            match self {
+                Either::One(chain) => {
+                    let hashes = hashes::<BloomHash>(call, first, found.len(), BloomHash::of);
+                    chain.contains_each(&hashes[..found.len()], found);
+                }
+                Either::Other(filter) => {
+                    let hash_fn = filter.hash_fn();
+                    let hashes = hashes::<u64>(call, first, found.len(), |item| hash_fn.hash(item));
+                    filter.contains_each(&hashes[..found.len()], found);
+                }
+            }
+        }
+    }
+}
+
+/// The hashes of so many arguments, a batch at most.
+fn hashes<H: Copy + Default>(
+    call: &Call<'_>,
+    first: usize,
+    count: usize,
+    hash: impl Fn(&[u8]) -> H,
+) -> [H; BATCH] {
+    let mut hashes = [H::default(); BATCH];
+    for (i, place) in hashes[..count].iter_mut().enumerate() {
+        *place = hash(call.arg(first + i));
+    }
+    hashes
+}
+
+impl BloomMut<'_> {
+    /// Inserts one item. True if it was new.
+    pub(super) fn insert(&mut self, call: &Call<'_>, item: &[u8]) -> Result<bool, InsertError> {
+        let limit = || memory_limit(call);
+        match self {
+            Either::One(chain) => chain.insert_asking(BloomHash::of(item), limit),
+            Either::Other(filter) => {
+                let mut new = [false];
+                let hash = filter.hash_fn().hash(item);
+                filter.insert_each(&[hash], &mut new, limit).map_err(|(_, error)| error)?;
+                Ok(new[0])
+            }
+        }
+    }
+
+    /// Inserts arguments from `first` on; `new[i]` tells whether argument `first + i` was new. Stops at the first that is
+    /// refused: how many came before it, and why.
+    pub(super) fn insert_args(
+        &mut self,
+        call: &Call<'_>,
+        first: usize,
+        new: &mut [bool],
+    ) -> Result<(), (usize, InsertError)> {
+        let limit = || memory_limit(call);
+        for (group, new) in new.chunks_mut(BATCH).enumerate() {
+            let before = group * BATCH;
+            let outcome = match self {
+                Either::One(chain) => {
+                    let hashes = hashes(call, first + before, new.len(), BloomHash::of);
+                    chain.insert_each(&hashes[..new.len()], new, limit)
+                }
+                Either::Other(filter) => {
+                    let hash_fn = filter.hash_fn();
+                    let hashes = hashes(call, first + before, new.len(), |item| hash_fn.hash(item));
+                    filter.insert_each(&hashes[..new.len()], new, limit)
+                }
+            };
+            outcome.map_err(|(taken, error)| (before + taken, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an item that was there changes the filter all the same.
+    pub(super) fn counts_repeats(&self) -> bool {
+        match self {
+            Either::One(_) => false,
+            Either::Other(filter) => filter.counts_repeats(),
+        }
+    }
+}
+
+impl Cuckoo<'_> {
+    /// Whether an item might be here.
+    pub(super) fn contains(&self, item: &[u8]) -> bool {
+        match self {
+            Either::One(filter) => filter.contains(cuckoo_hash(item)),
+            Either::Other(filter) => filter.contains(filter.hash_fn().hash(item)),
+        }
+    }
+
+    /// `found[i]` tells whether argument `first + i` might be here.
+    pub(super) fn contains_args(&self, call: &Call<'_>, first: usize, found: &mut [bool]) {
+        match self {
+            Either::One(filter) => {
+                for (i, found) in found.iter_mut().enumerate() {
+                    *found = filter.contains(cuckoo_hash(call.arg(first + i)));
+                }
+            }
+            Either::Other(filter) => {
+                let hash_fn = filter.hash_fn();
+                for (group, found) in found.chunks_mut(BATCH).enumerate() {
+                    let first = first + group * BATCH;
+                    let hashes = hashes(call, first, found.len(), |item| hash_fn.hash(item));
+                    filter.contains_each(&hashes[..found.len()], found);
+                }
+            }
+        }
+    }
+
+    /// How often an item might have been inserted.
+    pub(super) fn count(&self, item: &[u8]) -> u64 {
+        match self {
+            Either::One(filter) => filter.count(cuckoo_hash(item)),
+            Either::Other(filter) => filter.count(filter.hash_fn().hash(item)),
+        }
+    }
+}

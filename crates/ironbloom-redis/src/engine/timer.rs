@@ -1,0 +1,75 @@
+//! Work that goes on between commands, a little at a time, on the server's main thread.
+//!
+//! One timer for all of it: it is started when there is work and starts itself again as long as some is left. What it
+//! changes is replicated like the effects of a command.
+
+use std::ffi::{c_int, c_longlong, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::api::{Ctx, api};
+use super::call::{Call, OwnString};
+
+/// Time between two turns. A turn takes about one, so commands have at least as much.
+const MILLISECONDS: c_longlong = 2;
+
+/// Whether a timer is set.
+static IS_SET: AtomicBool = AtomicBool::new(false);
+
+/// A moment between commands.
+pub(crate) struct Moment {
+    ctx: Ctx,
+}
+
+impl Moment {
+    /// Runs something as if it were a command on this key.
+    pub(crate) fn with_key<R>(
+        &self,
+        database: c_int,
+        key: &[u8],
+        run: impl FnOnce(&Call<'_>) -> R,
+    ) -> R {
+        let (name, key) = (OwnString::new(b""), OwnString::new(key));
+        let mut args = [name.string, key.string];
+        // SAFETY: the context of the timer; the strings live until the call is over.
+        let call = unsafe {
+            (api().select_db)(self.ctx, database);
+            Call::new(self.ctx, args.as_mut_ptr(), 2)
+        };
+        run(&call)
+    }
+
+    /// Whether replicas must be sent nothing now, because one of them is about to take over.
+    pub(crate) fn must_wait(&self) -> bool {
+        // SAFETY: it takes nothing.
+        api().avoid_replica_traffic.is_some_and(|avoid| unsafe { avoid() != 0 })
+    }
+}
+
+/// Work: does a little, and says whether some is left.
+pub(crate) type Work = fn(&Moment) -> bool;
+
+/// Calls `work` soon, and again as long as some is left.
+pub(crate) fn start(call: &Call<'_>, work: Work) {
+    if !IS_SET.swap(true, Ordering::Relaxed) {
+        set(call.ctx, work);
+    }
+}
+
+fn set(ctx: Ctx, work: Work) {
+    // SAFETY: the context of a call or of a timer; the function takes what is given here.
+    unsafe { (api().create_timer)(ctx, MILLISECONDS, turn, work as *mut c_void) };
+}
+
+unsafe extern "C" fn turn(ctx: Ctx, work: *mut c_void) {
+    debug_assert!(work != ptr::null_mut());
+    // SAFETY: `set` made the address from such a function.
+    let work: Work = unsafe { std::mem::transmute::<*mut c_void, Work>(work) };
+    // A panic must not reach the server. Filters are changed in steps that cannot panic half way.
+    if catch_unwind(AssertUnwindSafe(|| work(&Moment { ctx }))).unwrap_or(false) {
+        set(ctx, work);
+    } else {
+        IS_SET.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,453 @@
+//! The native filters behind BF.*.
+//!
+//! ```text
+//! LAYOUT BLOCKED                growing: stages of blocked filters, each with half the rate of the one before
+//! LAYOUT BLOCKED NONSCALING     one blocked filter, which refuses keys when it is full
+//! WINDOW n                      remembers the last n keys and forgets older ones
+//! a file of `ironbloom build`   blocked, flat, growing or forgetting, as it was made
+//! ```
+//!
+//! The library does the work, in batches; here is what a server adds: the limit of memory is asked before a filter grows.
+
+use std::io;
+
+use ironbloom::format::native::{header_of, image_bytes, image_piece};
+use ironbloom::{
+    BlockedBloom, BlockedBloomParams, Bloom, HashFn, Kind, Mismatch, ParamError, Persist, Scalable,
+    ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
+};
+
+use super::Imaged;
+use super::error::NativeError;
+use super::pieces::Pieces;
+use crate::redisbloom::error::{CreateError, InsertError};
+use crate::redisbloom::memory::MemoryLimit;
+
+/// Each stage has half the rate of the one before, as in RedisBloom's chains.
+const TIGHTENING: f64 = 0.5;
+
+/// Bytes of the header of an image.
+const IMAGE_HEADER: usize = 256;
+
+/// A filter of crate `ironbloom`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NativeBloom {
+    /// One blocked filter.
+    Blocked(BlockedBloom),
+    /// One flat or segmented filter.
+    Flat(Bloom),
+    /// Stages that are added as keys come.
+    Growing(Scalable),
+    /// The last keys.
+    Window(Windowed),
+}
+
+/// Why a filter was not made: the limit, or the parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PlanError {
+    /// It would be too large.
+    Create(CreateError),
+    /// There is no such filter.
+    Params(ParamError),
+}
+
+impl From<CreateError> for PlanError {
+    fn from(error: CreateError) -> Self {
+        Self::Create(error)
+    }
+}
+
+impl From<ParamError> for PlanError {
+    fn from(error: ParamError) -> Self {
+        match error {
+            ParamError::Memory { bytes } => Self::Create(CreateError::Memory { bytes }),
+            error => Self::Params(error),
+        }
+    }
+}
+
+impl NativeBloom {
+    /// An empty blocked filter that refuses keys when it is full.
+    pub fn blocked(capacity: u64, rate: f64, limit: MemoryLimit) -> Result<Self, PlanError> {
+        let params = BlockedBloomParams::for_rate(capacity, rate)?;
+        limit.check(0, params.bits() / 8)?;
+        Ok(Self::Blocked(BlockedBloom::new(params, HashFn::default())?))
+    }
+
+    /// An empty chain of blocked filters that starts with room for `capacity` keys.
+    pub fn growing(
+        capacity: u64,
+        rate: f64,
+        growth: u64,
+        limit: MemoryLimit,
+    ) -> Result<Self, PlanError> {
+        let params = ScalableParams::new(capacity, rate)?
+            .with_growth(growth)?
+            .with_tightening(TIGHTENING)?
+            .with_stages_of(StageKind::Blocked);
+        limit.check(0, params.stage_bytes(0)?)?;
+        Ok(Self::Growing(Scalable::new(params, HashFn::default())?))
+    }
+
+    /// An empty filter that remembers the last `window` keys.
+    pub fn window(window: u64, rate: f64, limit: MemoryLimit) -> Result<Self, PlanError> {
+        let params = WindowedParams::for_keys(window, rate)?;
+        limit.check(0, params.bits() / 8)?;
+        Ok(Self::Window(Windowed::new(params, HashFn::default())?))
+    }
+
+    /// The function that keys are hashed with, which is never an external one.
+    pub fn hash_fn(&self) -> HashFn {
+        match self {
+            Self::Blocked(filter) => filter.hash_fn(),
+            Self::Flat(filter) => filter.hash_fn(),
+            Self::Growing(filter) => filter.hash_fn(),
+            Self::Window(filter) => filter.hash_fn(),
+        }
+    }
+
+    /// Inserts hashes in their order; `new[i]` tells whether `hashes[i]` was new. Stops at the first that is refused: how
+    /// many came before it, and why. The limit is asked only if the filter has to grow.
+    pub fn insert_each(
+        &mut self,
+        hashes: &[u64],
+        new: &mut [bool],
+        limit: impl Fn() -> MemoryLimit,
+    ) -> Result<(), (usize, InsertError)> {
+        match self {
+            Self::Blocked(filter) => insert_fixed(filter, hashes, new),
+            Self::Flat(filter) => insert_fixed(filter, hashes, new),
+            Self::Growing(filter) => insert_growing(filter, hashes, new, limit),
+            Self::Window(filter) => {
+                filter.insert_each(hashes, new);
+                Ok(())
+            }
+        }
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here.
+    pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
+        match self {
+            Self::Blocked(filter) => filter.contains_hashes(hashes, found),
+            Self::Flat(filter) => filter.contains_hashes(hashes, found),
+            Self::Growing(filter) => filter.contains_hashes(hashes, found),
+            Self::Window(filter) => filter.contains_hashes(hashes, found),
+        }
+    }
+
+    /// Whether a key might be here.
+    pub fn contains(&self, hash: u64) -> bool {
+        match self {
+            Self::Blocked(filter) => filter.contains_hash(hash),
+            Self::Flat(filter) => filter.contains_hash(hash),
+            Self::Growing(filter) => filter.contains_hash(hash),
+            Self::Window(filter) => filter.contains_hash(hash),
+        }
+    }
+
+    /// Whether a key that was there changes the filter when it is inserted again: it is remembered anew, and ages the
+    /// others.
+    pub fn counts_repeats(&self) -> bool {
+        matches!(self, Self::Window(_))
+    }
+
+    /// Adds the keys of a filter of the same shape, or says what differs and changes nothing.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Option<Mismatch>> {
+        match (self, other) {
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two).map_err(Some),
+            (Self::Flat(one), Self::Flat(two)) => one.union_with(two).map_err(Some),
+            (Self::Growing(one), Self::Growing(two)) => one.union_with(two).map_err(Some),
+            _ => Err(None),
+        }
+    }
+
+    /// Keys counted: inserts that were new; of a window, those that it remembers.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Blocked(filter) => filter.len(),
+            Self::Flat(filter) => filter.len(),
+            Self::Growing(filter) => filter.len(),
+            Self::Window(filter) => filter.len(),
+        }
+    }
+
+    /// Whether no key is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keys planned for.
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Self::Blocked(filter) => filter.params().capacity(),
+            Self::Flat(filter) => filter.params().capacity(),
+            Self::Growing(filter) => filter.capacity(),
+            Self::Window(filter) => filter.params().capacity(),
+        }
+    }
+
+    /// Factor between the capacities of two stages, if it grows.
+    pub fn growth(&self) -> Option<u64> {
+        match self {
+            Self::Growing(filter) => Some(filter.params().growth()),
+            _ => None,
+        }
+    }
+
+    /// Number of stages.
+    pub fn stages(&self) -> u64 {
+        match self {
+            Self::Growing(filter) => filter.stages().len() as u64,
+            _ => 1,
+        }
+    }
+
+    /// The layout in a word.
+    pub fn layout(&self) -> &'static str {
+        match self {
+            Self::Blocked(_) => "blocked",
+            Self::Flat(_) => "bloom",
+            Self::Growing(filter) if filter.params().stages_of() == StageKind::Blocked => "blocked",
+            Self::Growing(_) => "bloom",
+            Self::Window(_) => "window",
+        }
+    }
+
+    /// Share of the bits that are set.
+    pub fn fill(&self) -> f64 {
+        match self {
+            Self::Blocked(filter) => filter.fill(),
+            Self::Flat(filter) => filter.fill(),
+            Self::Growing(filter) => filter.fill(),
+            Self::Window(filter) => filter.fill(),
+        }
+    }
+
+    /// The rate that follows from the bits that are set.
+    pub fn estimate_rate(&self) -> f64 {
+        match self {
+            Self::Blocked(filter) => filter.estimate_rate(),
+            Self::Flat(filter) => filter.estimate_rate(),
+            Self::Growing(filter) => filter.estimate_rate(),
+            Self::Window(filter) => filter.estimate_rate(),
+        }
+    }
+
+    /// The lines of BF.DEBUG, in RedisBloom's form: the number of keys, then a line a stage.
+    pub fn debug_lines(&self) -> Vec<String> {
+        let line = |bits: u64, probes: u32, capacity: u64, len: u64, rate: f64| {
+            let bytes = bits.div_ceil(8);
+            format!(
+                "bytes:{bytes} bits:{bits} hashes:{probes} hashwidth:64 capacity:{capacity} size:{len} ratio:{rate:e}"
+            )
+        };
+        let mut lines = vec![format!("size:{}", self.len())];
+        match self {
+            Self::Blocked(filter) => {
+                let params = filter.params();
+                let rate = params.rate_at(params.capacity());
+                lines.push(line(params.bits(), 8, params.capacity(), filter.len(), rate));
+            }
+            Self::Flat(filter) => {
+                let params = filter.params();
+                let rate = params.rate_at(params.capacity());
+                let (bits, probes) = (params.bits(), params.probes());
+                lines.push(line(bits, probes, params.capacity(), filter.len(), rate));
+            }
+            Self::Growing(filter) => {
+                lines.extend(filter.stages().enumerate().map(|(i, stage)| {
+                    let StageInfo { bits, probes, capacity, len, .. } = stage;
+                    line(bits, probes, capacity, len, filter.params().stage_rate(i as u32))
+                }));
+            }
+            Self::Window(filter) => {
+                let params = filter.params();
+                let (bits, probes) = (params.bits(), params.probes());
+                lines.push(line(bits, probes, params.capacity(), filter.len(), params.rate()));
+            }
+        }
+        lines
+    }
+}
+
+/// A filter of one size.
+trait Fixed {
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
+    fn contains_hash(&self, hash: u64) -> bool;
+    fn insert_hash(&mut self, hash: u64) -> bool;
+    fn room(&self) -> u64;
+}
+
+impl Fixed for BlockedBloom {
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash)
+    }
+
+    fn room(&self) -> u64 {
+        self.room()
+    }
+}
+
+impl Fixed for Bloom {
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.insert_hash(hash)
+    }
+
+    fn room(&self) -> u64 {
+        self.room()
+    }
+}
+
+/// Asks for all of them first, which brings their lines near; then inserts what was not there. A full filter still says of
+/// keys that it has them.
+fn insert_fixed(
+    filter: &mut impl Fixed,
+    hashes: &[u64],
+    new: &mut [bool],
+) -> Result<(), (usize, InsertError)> {
+    filter.contains_hashes(hashes, new);
+    for (i, &hash) in hashes.iter().enumerate() {
+        if new[i] {
+            new[i] = false;
+        } else if filter.room() > 0 {
+            // One that came twice in this batch is not new the second time.
+            new[i] = filter.insert_hash(hash);
+        } else if !filter.contains_hash(hash) {
+            return Err((i, InsertError::Full));
+        }
+    }
+    Ok(())
+}
+
+/// Inserts batches that the newest stage has room for. Between them, one key decides whether a stage is added.
+fn insert_growing(
+    filter: &mut Scalable,
+    hashes: &[u64],
+    new: &mut [bool],
+    limit: impl Fn() -> MemoryLimit,
+) -> Result<(), (usize, InsertError)> {
+    let mut at = 0;
+    while at < hashes.len() {
+        let room = usize::try_from(filter.room()).unwrap_or(usize::MAX).min(hashes.len() - at);
+        if room > 0 {
+            let end = at + room;
+            filter
+                .insert_each(&hashes[at..end], &mut new[at..end])
+                .map_err(|error| (at, refused(error)))?;
+            at = end;
+            continue;
+        }
+        new[at] = if filter.contains_hash(hashes[at]) {
+            false
+        } else {
+            grow_and_insert(filter, hashes[at], limit()).map_err(|error| (at, error))?
+        };
+        at += 1;
+    }
+    Ok(())
+}
+
+fn grow_and_insert(
+    filter: &mut Scalable,
+    hash: u64,
+    limit: MemoryLimit,
+) -> Result<bool, InsertError> {
+    let more = filter.params().stage_bytes(filter.stages().len()).map_err(refused)?;
+    limit.check(filter.size_in_bytes() as u64, more).map_err(InsertError::Growth)?;
+    filter.insert_hash(hash).map_err(refused)
+}
+
+fn refused(error: ParamError) -> InsertError {
+    InsertError::Growth(match error {
+        ParamError::Memory { bytes } => CreateError::Memory { bytes },
+        _ => CreateError::Shape,
+    })
+}
+
+/// Refuses what cannot be asked by keys.
+pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
+    match hash_fn {
+        HashFn::External { id } => Err(NativeError::External { id }),
+        _ => Ok(()),
+    }
+}
+
+/// The kind, hash function and length of the image at the front, before any of it is believed further.
+pub(super) fn front(image: &Pieces) -> Result<(Kind, u64), NativeError> {
+    let header = header_of(&image.front(IMAGE_HEADER))?;
+    check_hash(header.hash_fn)?;
+    Ok((header.kind, header.file_bytes()))
+}
+
+/// A filter from an image of so many bytes.
+pub(super) fn read<T: Persist>(image: impl io::Read, len: u64) -> Result<T, NativeError> {
+    T::read_sized(image, len).map_err(|error| NativeError::Damaged { why: error.to_string() })
+}
+
+impl Imaged for NativeBloom {
+    const NUMBERS: usize = 0;
+
+    fn numbers(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn image_bytes(&self) -> u64 {
+        match self {
+            Self::Blocked(filter) => image_bytes(filter),
+            Self::Flat(filter) => image_bytes(filter),
+            Self::Growing(filter) => image_bytes(filter),
+            Self::Window(filter) => image_bytes(filter),
+        }
+    }
+
+    fn image_piece(&self, offset: u64, most: usize) -> Vec<u8> {
+        match self {
+            Self::Blocked(filter) => image_piece(filter, offset, most),
+            Self::Flat(filter) => image_piece(filter, offset, most),
+            Self::Growing(filter) => image_piece(filter, offset, most),
+            Self::Window(filter) => image_piece(filter, offset, most),
+        }
+    }
+
+    fn from_image(image: Pieces, _numbers: &[u64]) -> Result<Self, NativeError> {
+        let (kind, _) = front(&image)?;
+        // The length is compared with that of the header when the image is read.
+        let len = image.len();
+        Ok(match kind {
+            Kind::Blocked => Self::Blocked(read(image, len)?),
+            Kind::Bloom => Self::Flat(read(image, len)?),
+            Kind::Scalable => Self::Growing(read(image, len)?),
+            Kind::Windowed => match read::<Windowed>(image, len)? {
+                filter if filter.params().span().is_some() => return Err(NativeError::Clock),
+                filter => Self::Window(filter),
+            },
+            found => return Err(NativeError::Kind { found }),
+        })
+    }
+
+    fn array_bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Blocked(filter) => filter.size_in_bytes(),
+            Self::Flat(filter) => filter.size_in_bytes(),
+            Self::Growing(filter) => filter.size_in_bytes(),
+            Self::Window(filter) => filter.size_in_bytes(),
+        };
+        bytes as u64
+    }
+}

@@ -1,0 +1,60 @@
+//! Ironbloom's own filters as values: `LAYOUT BLOCKED`, `WINDOW n`, cuckoo filters with `ERROR rate`, and what
+//! `ironbloom build` made.
+//!
+//! ```text
+//! bloom     blocked, flat, growing and forgetting filters behind BF.*
+//! cuckoo    equal cuckoo filters that are added one by one, behind CF.*
+//! pieces    bytes that came in pieces                  wire    SCANDUMP and LOADCHUNK
+//! file      the fields of a saved filter               error   why bytes are no filter here
+//! ```
+//!
+//! Inside and outside such a filter is what a file of crate `ironbloom` holds: an `.ibf` image (or several, one behind the
+//! other), with its own checksums. A filter that is sent in pieces is an [`Arrival`] until its last byte has come.
+
+pub mod bloom;
+pub mod cuckoo;
+pub mod error;
+pub mod file;
+pub mod pieces;
+pub mod wire;
+
+use error::NativeError;
+use pieces::Pieces;
+use wire::Arrival;
+
+/// A filter that is an image, and numbers beside it.
+pub trait Imaged: Sized {
+    /// How many numbers stand beside the image.
+    const NUMBERS: usize;
+
+    /// The numbers beside the image.
+    fn numbers(&self) -> Vec<u64>;
+    /// Bytes of the image.
+    fn image_bytes(&self) -> u64;
+    /// The image from `offset` on, `most` bytes at most. Empty behind the end.
+    fn image_piece(&self, offset: u64, most: usize) -> Vec<u8>;
+    /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file.
+    fn from_image(image: Pieces, numbers: &[u64]) -> Result<Self, NativeError>;
+    /// Bytes of its arrays.
+    fn array_bytes(&self) -> u64;
+}
+
+/// A filter, or what has come of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Native<T> {
+    /// A filter.
+    Whole(T),
+    /// Pieces of one.
+    Arriving(Arrival),
+}
+
+impl<T: Imaged> Native<T> {
+    /// Bytes it takes.
+    pub fn size_in_bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Whole(filter) => filter.array_bytes(),
+            Self::Arriving(arrival) => arrival.arrived(),
+        };
+        bytes + size_of::<Self>() as u64
+    }
+}

@@ -1,0 +1,206 @@
+//! SCANDUMP and LOADCHUNK of a native filter: its image behind a header.
+//!
+//! ```text
+//! iterator 0             the header                                next iterator: 1
+//! iterator 1 + offset    the image from there, 8 MiB at most       next iterator: 1 + offset + its length
+//! at the end             nothing                                   next iterator: 0
+//!
+//! header, little endian
+//!   0  8   "IBLOOM01"
+//!   8  u64 bytes of the image
+//!  16  u64 XXH3-64 of the image, seed 0
+//!  24  of a cuckoo filter, two numbers more: EXPANSION, and how many keys were removed since it was last compacted;
+//!      a plain file has neither, and makes a filter that does not grow
+//! ```
+//!
+//! LOADCHUNK takes the pairs (next iterator, bytes) as they came, and in order. With the last one the checksum is compared
+//! and the image decoded; before it, there is an [`Arrival`] and no filter.
+
+use super::error::NativeError;
+use super::pieces::Pieces;
+use super::{Imaged, Native};
+use crate::redisbloom::error::CreateError;
+use crate::redisbloom::memory::{self, MemoryLimit};
+use std::borrow::Cow;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Most bytes of a piece.
+pub const MAX_PIECE: usize = 8 << 20;
+
+const MAGIC: &[u8; 8] = b"IBLOOM01";
+const HEADER: usize = 24;
+
+/// Whether a chunk is the header of a native filter. RedisBloom's would begin with the number of its keys, and no filter
+/// has so many.
+pub fn is_header(chunk: &[u8]) -> bool {
+    chunk.starts_with(MAGIC)
+}
+
+/// The header of a filter. Reads all of it.
+pub fn header<T: Imaged>(filter: &T) -> Vec<u8> {
+    let mut hash = Xxh3::new();
+    let mut offset = 0;
+    loop {
+        let piece = filter.image_piece(offset, MAX_PIECE);
+        if piece.is_empty() {
+            break;
+        }
+        hash.update(&piece);
+        offset += piece.len() as u64;
+    }
+    encode(offset, hash.digest(), &filter.numbers())
+}
+
+fn encode(len: u64, sum: u64, numbers: &[u64]) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    for number in [len, sum].iter().chain(numbers) {
+        header.extend(number.to_le_bytes());
+    }
+    header
+}
+
+/// The piece of a filter at this iterator, and the next iterator. Nothing at the end and outside.
+pub fn piece<T: Imaged>(filter: &T, iterator: i64) -> Option<(i64, Vec<u8>)> {
+    let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
+    let piece = filter.image_piece(offset, MAX_PIECE);
+    (!piece.is_empty()).then(|| (iterator + piece.len() as i64, piece))
+}
+
+/// What has come of a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrival {
+    len: u64,
+    sum: u64,
+    numbers: Vec<u64>,
+    pieces: Pieces,
+}
+
+/// A chunk that was not taken. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It is not the next one: its iterator should be this.
+    Order {
+        /// The iterator it should have had.
+        expected: u64,
+    },
+    /// It reaches beyond the length that the header announced.
+    Length,
+    /// No bytes.
+    Empty,
+    /// The memory for it is not to be had.
+    Memory,
+}
+
+impl Arrival {
+    /// Begins with a header. The limit is asked before anything is taken.
+    pub fn begin<T: Imaged>(
+        header: &[u8],
+        limit: MemoryLimit,
+    ) -> Result<Result<Self, CreateError>, NativeError> {
+        let rest = header.strip_prefix(MAGIC).ok_or(NativeError::Header)?;
+        let is_long_enough =
+            [HEADER, HEADER + 8 * T::NUMBERS].contains(&header.len()) && rest.len() % 8 == 0;
+        if !is_long_enough {
+            return Err(NativeError::Header);
+        }
+        let (words, _) = rest.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let (len, sum) = (words.next().unwrap_or(0), words.next().unwrap_or(0));
+        if len == 0 || len > i64::MAX as u64 - 1 {
+            return Err(NativeError::Header);
+        }
+        let arrival = Self { len, sum, numbers: words.collect(), pieces: Pieces::default() };
+        Ok(limit.check(0, len).map(|()| arrival))
+    }
+
+    /// An arrival as it was saved.
+    pub(super) fn from_parts(
+        len: u64,
+        sum: u64,
+        numbers: Vec<u64>,
+        pieces: Pieces,
+    ) -> Result<Self, NativeError> {
+        if pieces.len() >= len {
+            return Err(NativeError::Number { what: "number of bytes" });
+        }
+        Ok(Self { len, sum, numbers, pieces })
+    }
+
+    /// Bytes that came.
+    pub fn arrived(&self) -> u64 {
+        self.pieces.len()
+    }
+
+    /// Bytes that were announced.
+    pub fn announced(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    pub(super) fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Takes the next chunk. True if it was the last.
+    pub fn take(&mut self, iterator: i64, chunk: &[u8]) -> Result<bool, NotTaken> {
+        if chunk.is_empty() {
+            return Err(NotTaken::Empty);
+        }
+        let end = self.arrived() + chunk.len() as u64;
+        if iterator as u64 != end + 1 {
+            return Err(NotTaken::Order { expected: end + 1 });
+        }
+        if end > self.len {
+            return Err(NotTaken::Length);
+        }
+        memory::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
+        self.pieces.push(chunk);
+        Ok(end == self.len)
+    }
+
+    /// The filter, when all bytes have come. They are gone then, whatever it says.
+    pub fn finish<T: Imaged>(&mut self) -> Result<T, NativeError> {
+        let image = std::mem::take(&mut self.pieces);
+        if image.len() != self.len || image.hash() != self.sum {
+            return Err(NativeError::Checksum);
+        }
+        T::from_image(image, &self.numbers)
+    }
+
+    /// The header it began with.
+    pub fn header(&self) -> Vec<u8> {
+        encode(self.len, self.sum, &self.numbers)
+    }
+
+    /// The piece at this iterator of what has come, and the next iterator.
+    pub fn piece(&self, iterator: i64) -> Option<(i64, &[u8])> {
+        let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
+        let piece = self.pieces.piece(offset, MAX_PIECE);
+        (!piece.is_empty()).then(|| (iterator + piece.len() as i64, piece))
+    }
+}
+
+impl<T: Imaged> Native<T> {
+    /// The header.
+    pub fn header(&self) -> Vec<u8> {
+        match self {
+            Self::Whole(filter) => header(filter),
+            Self::Arriving(arrival) => arrival.header(),
+        }
+    }
+
+    /// The piece at this iterator of what is there, and the next iterator.
+    pub fn piece(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
+        match self {
+            Self::Whole(filter) => {
+                piece(filter, iterator).map(|(next, piece)| (next, Cow::Owned(piece)))
+            }
+            Self::Arriving(arrival) => {
+                arrival.piece(iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A part of the bytes of a file without the rest: for those who send a filter piece by piece and keep no copy of it.
+//!
+//! ```text
+//! header │ payload: sections one behind the other │ checksums of the chunks, and theirs
+//! ```
+//!
+//! Header and payload are copied from where they are; only a piece that reaches into the checksums has to read the whole
+//! filter.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::header::{CHECKSUM_AT, CHUNK_BYTES, HEADER_BYTES, encode_header, get64};
+use super::{Image, Persist};
+
+/// Length of the file that a filter would be saved as.
+pub fn image_bytes(filter: &impl Persist) -> u64 {
+    filter.encode().header.file_bytes()
+}
+
+/// The bytes of that file from `offset` on, `most` at most. Empty behind the end.
+pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
+    let image = filter.encode();
+    let end = image.header.file_bytes().min(offset.saturating_add(most as u64));
+    if offset >= end {
+        return Vec::new();
+    }
+    let mut piece = Piece { wanted: offset..end, at: 0, bytes: Vec::new() };
+    piece.bytes.reserve_exact((end - offset) as usize);
+    let header = encode_header(&image.header);
+    piece.pass(&header);
+    for section in &image.sections {
+        piece.pass_words(section);
+    }
+    if end > HEADER_BYTES as u64 + image.header.payload_bytes {
+        let checksums = checksums(&image);
+        let seal = xxh3_64_with_seed(&checksums, get64(&header, CHECKSUM_AT));
+        piece.pass(&checksums);
+        piece.pass(&seal.to_le_bytes());
+    }
+    piece.bytes
+}
+
+/// What is wanted of bytes that pass by in order.
+struct Piece {
+    wanted: Range<u64>,
+    /// Bytes that passed.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// The part of the next `len` bytes that is wanted.
+    fn part_of(&mut self, len: usize) -> Range<usize> {
+        let start = self.at;
+        self.at += len as u64;
+        let clamped = |bound: u64| (bound.clamp(start, self.at) - start) as usize;
+        clamped(self.wanted.start)..clamped(self.wanted.end)
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        let part = self.part_of(bytes.len());
+        self.bytes.extend_from_slice(&bytes[part]);
+    }
+
+    fn pass_words(&mut self, words: &[u64]) {
+        let part = self.part_of(8 * words.len());
+        if part.is_empty() {
+            return;
+        }
+        // Whole words, of which the first and the last may be cut.
+        let first = part.start / 8;
+        let before = self.bytes.len();
+        for word in &words[first..part.end.div_ceil(8)] {
+            self.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        self.bytes.truncate(before + part.end - 8 * first);
+        self.bytes.drain(before..before + part.start - 8 * first);
+    }
+}
+
+fn checksums(image: &Image<'_>) -> Vec<u8> {
+    let mut checksums = Vec::new();
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+    let mut finish = |chunk: &mut Vec<u8>| {
+        let checksum = xxh3_64_with_seed(chunk, checksums.len() as u64 / 8);
+        checksums.extend_from_slice(&checksum.to_le_bytes());
+        chunk.clear();
+    };
+    for section in &image.sections {
+        let mut rest: &[u64] = section;
+        while !rest.is_empty() {
+            let room = (CHUNK_BYTES - chunk.len()) / 8;
+            let (part, behind) = rest.split_at(room.min(rest.len()));
+            part.iter().for_each(|word| chunk.extend_from_slice(&word.to_le_bytes()));
+            rest = behind;
+            if chunk.len() == CHUNK_BYTES {
+                finish(&mut chunk);
+            }
+        }
+    }
+    if !chunk.is_empty() {
+        finish(&mut chunk);
+    }
+    checksums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+    use crate::{Bloom, Scalable};
+
+    fn pieces(filter: &impl Persist, most: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            let piece = image_piece(filter, bytes.len() as u64, most);
+            if piece.is_empty() {
+                return bytes;
+            }
+            assert!(piece.len() <= most);
+            bytes.extend(piece);
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_length_are_the_file() {
+        let hashes: Vec<u64> = (0..40_000).map(mix64).collect();
+        let mut flat = Bloom::with_rate(100_000, 0.001).unwrap();
+        flat.insert_hashes(&hashes);
+        let mut growing = Scalable::with_rate(1000, 0.01).unwrap();
+        growing.insert_hashes(&hashes).unwrap();
+        for most in [97, 1000, CHUNK_BYTES, 1 << 30] {
+            assert!(pieces(&flat, most) == flat.to_bytes(), "{most}");
+            assert!(pieces(&growing, most) == growing.to_bytes(), "{most}");
+        }
+        assert_eq!(image_bytes(&growing), growing.to_bytes().len() as u64);
+        assert_eq!(image_piece(&flat, u64::MAX, usize::MAX), []);
+    }
+}
