@@ -3,10 +3,8 @@
 mod common;
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
-use common::server::{Client, Server, programs};
+use common::server::{Client, Server, programs, wait_until};
 use common::*;
 
 const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
@@ -30,16 +28,6 @@ fn cluster(program: &Path) -> Vec<Server> {
         });
     }
     servers
-}
-
-fn wait_until(mut holds: impl FnMut() -> bool) {
-    for _ in 0..1200 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("waited in vain");
 }
 
 fn slot_of(client: &mut Client, key: &str) -> u32 {
@@ -69,6 +57,11 @@ fn filters_spread_over_masters_and_move_with_their_slots() {
                 assert!(client.text(&format!("BF.ADD {b} {}", key(i))).starts_with(':'));
                 assert_eq!(client.text(&format!("CF.ADD {c} {}", key(i))), ":1\r\n");
             }
+            let made = format!("BF.INSERT n{{{shard}}} CAPACITY 100 LAYOUT BLOCKED ITEMS a b c");
+            assert!(client.text(&made).starts_with("*3"));
+            let made = format!("CF.RESERVE m{{{shard}}} 100 ERROR 0.001");
+            assert_eq!(client.text(&made), "+OK\r\n");
+            assert_eq!(client.text(&format!("CF.ADD m{{{shard}}} x")), ":1\r\n");
             let reply = clients[(owner(slot) + 1) % 3].text(&format!("BF.ADD {b} x"));
             assert!(reply.starts_with(&format!("-MOVED {slot} ")), "{reply}");
         }
@@ -76,7 +69,7 @@ fn filters_spread_over_masters_and_move_with_their_slots() {
 
         let slot = slot_of(&mut clients[0], "b{0}");
         let (from, to) = (owner(slot), (owner(slot) + 1) % 3);
-        let before = clients[from].text("DEBUG DIGEST-VALUE b{0} c{0}");
+        let before = clients[from].text("DEBUG DIGEST-VALUE b{0} c{0} n{0} m{0}");
         let ids: Vec<String> = clients.iter_mut().map(id_of).collect();
         let (from_id, to_id) = (&ids[from], &ids[to]);
         let mut ask = |who: usize, command: String| {
@@ -87,11 +80,13 @@ fn filters_spread_over_masters_and_move_with_their_slots() {
         ask(from, format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
         let port = servers[to].port;
         // The empty key says that the keys come at the end.
-        let migrate = format!("MIGRATE 127.0.0.1 {port}  0 5000 KEYS b{{0}} c{{0}}");
+        let migrate = format!("MIGRATE 127.0.0.1 {port}  0 5000 KEYS b{{0}} c{{0}} n{{0}} m{{0}}");
         ask(from, migrate);
         ask(to, format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
         ask(from, format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
-        assert_eq!(clients[to].text("DEBUG DIGEST-VALUE b{0} c{0}"), before);
+        assert_eq!(clients[to].text("DEBUG DIGEST-VALUE b{0} c{0} n{0} m{0}"), before);
+        assert_eq!(clients[to].text("BF.MEXISTS n{0} a b c"), "*3\r\n:1\r\n:1\r\n:1\r\n");
+        assert_eq!(clients[to].text("CF.DEL m{0} x"), ":1\r\n");
         for i in 0..200 {
             assert_eq!(clients[to].text(&format!("BF.EXISTS b{{0}} {}", key(i))), ":1\r\n");
             assert_eq!(clients[to].text(&format!("CF.DEL c{{0}} {}", key(i))), ":1\r\n");

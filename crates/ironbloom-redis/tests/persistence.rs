@@ -2,11 +2,8 @@
 
 mod common;
 
-use std::thread;
-use std::time::Duration;
-
 use common::envelope;
-use common::server::{Client, Server, programs};
+use common::server::{Client, Server, assert_equal, programs, replica_of, wait_until};
 use common::*;
 
 /// Fills a golden filter through commands, and checks every reply.
@@ -197,36 +194,6 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
             acknowledged = end - ahead;
         }
     }
-}
-
-fn wait_until(mut holds: impl FnMut() -> bool) {
-    for _ in 0..1200 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("waited in vain");
-}
-
-/// A replica of this server that has all it has.
-fn replica_of(server: &Server, program: &std::path::Path, options: &[&str]) -> Server {
-    let replica = Server::start(program, options);
-    let mut client = replica.client();
-    client.call(&format!("REPLICAOF 127.0.0.1 {}", server.port));
-    wait_until(|| client.info("replication", "master_link_status") == "up");
-    replica
-}
-
-/// Waits until the replica has seen everything, then compares.
-fn assert_equal(server: &Server, replica: &Server) {
-    let (mut one, mut two) = (server.client(), replica.client());
-    // A command of its own, so that all before it have arrived when it has.
-    one.call("SET last command");
-    wait_until(|| two.text("GET last") == "$7\r\ncommand\r\n");
-    one.call("DEL last");
-    wait_until(|| two.text("EXISTS last") == ":0\r\n");
-    assert_eq!(one.text("DEBUG DIGEST"), two.text("DEBUG DIGEST"));
 }
 
 #[test]

@@ -130,11 +130,9 @@ impl CuckooMut<'_> {
     }
 
     fn compact_all(&mut self) {
-        for part in (1..self.parts()).rev() {
+        // The oldest has nowhere to go to; but that the filter was compacted is noted there, too.
+        for part in (0..self.parts()).rev() {
             self.compact_part(part, 0, u64::MAX);
-        }
-        if let Either::One(filter) = self {
-            filter.removed = 0;
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn programs() -> Vec<PathBuf> {
 }
 
 /// The shared object that cargo built beside this test.
-fn module() -> PathBuf {
+pub(crate) fn module() -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let module = folder.join("libironbloom_redis.so");
     assert!(module.is_file(), "{} is missing", module.display());
@@ -89,15 +89,25 @@ impl Server {
         Self { program: program.to_owned(), child, port, folder, options }
     }
 
-    /// Ends the server without warning, and starts it again over the same files.
-    pub(crate) fn kill_and_restart(&mut self) {
+    /// Ends the server without warning.
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends the server without warning, and starts it again over the same files.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
         (self.child, self.port) = launch(&self.program, &self.folder, &self.options);
     }
 
     pub(crate) fn client(&self) -> Client {
         Client::connect(self.port).expect("the server answers")
+    }
+
+    /// The folder with its files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What the server wrote to its log.
@@ -263,6 +273,20 @@ impl Client {
         }
     }
 
+    /// Sends all pairs of a SCANDUMP to a key; the last reply.
+    pub(crate) fn load(&mut self, family: &str, key: &str, pairs: &[(i64, Vec<u8>)]) -> String {
+        let mut last = String::new();
+        for (iterator, piece) in pairs {
+            let (command, iterator) = (format!("{family}.LOADCHUNK"), iterator.to_string());
+            let words: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), iterator.as_bytes(), piece];
+            last = String::from_utf8_lossy(&self.call_words(&words)).into_owned();
+            if last != "+OK\r\n" {
+                break;
+            }
+        }
+        last
+    }
+
     /// A number of INFO.
     pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.text(&format!("INFO {section}"));
@@ -276,4 +300,35 @@ pub(crate) fn string_of(reply: &[u8]) -> &[u8] {
     let end = reply.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     assert_eq!(reply[0], b'$', "{:?}", String::from_utf8_lossy(reply));
     &reply[end..reply.len() - 2]
+}
+
+/// Waits until something holds. No assertion hangs on the time: it only bounds how long is waited in vain.
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
+    for _ in 0..1200 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited in vain");
+}
+
+/// A replica of this server that has all it has.
+pub(crate) fn replica_of(server: &Server, program: &Path, options: &[&str]) -> Server {
+    let replica = Server::start(program, options);
+    let mut client = replica.client();
+    client.call(&format!("REPLICAOF 127.0.0.1 {}", server.port));
+    wait_until(|| client.info("replication", "master_link_status") == "up");
+    replica
+}
+
+/// Waits until the replica has seen everything, then compares.
+pub(crate) fn assert_equal(server: &Server, replica: &Server) {
+    let (mut one, mut two) = (server.client(), replica.client());
+    // A command of its own, so that all before it have arrived when it has.
+    one.call("SET last command");
+    wait_until(|| two.text("GET last") == "$7\r\ncommand\r\n");
+    one.call("DEL last");
+    wait_until(|| two.text("EXISTS last") == ":0\r\n");
+    assert_eq!(one.text("DEBUG DIGEST"), two.text("DEBUG DIGEST"));
 }
