@@ -152,7 +152,7 @@ fn options_make_native_filters_or_say_what_is_wrong() {
         client.hello(3);
         assert_eq!(client.text("BF.MADD a one two one"), "*3\r\n#t\r\n#t\r\n#f\r\n");
         assert_eq!(client.text("CF.EXISTS g y"), "#t\r\n");
-        assert!(client.text("CF.INFO g").starts_with("%8\r\n+Size\r\n:"));
+        assert!(client.text("CF.INFO g").starts_with("%9\r\n+Size\r\n:"));
         for (name, layout) in [("a", "blocked"), ("c", "blocked"), ("e", "window")] {
             let full = client.text(&format!("BF.INFO {name} FULL"));
             assert!(full.starts_with("%8\r\n"), "{full}");

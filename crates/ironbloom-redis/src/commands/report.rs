@@ -176,13 +176,12 @@ fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
             (size, filter.params().buckets(), filters, len, removed, 4, expansion)
         }
     };
-    let last = match filter {
-        Either::One(filter) => (c"Max iterations", u64::from(filter.shape().max_iterations())),
-        Either::Other(filter) => {
-            (c"Fingerprint bits", u64::from(filter.params().fingerprint_bits()))
-        }
+    // Clients ask for RedisBloom's eight fields by name. The native search for room has its own end, so it says 0.
+    let (max_iterations, fingerprint_bits) = match filter {
+        Either::One(filter) => (u64::from(filter.shape().max_iterations()), None),
+        Either::Other(filter) => (0, Some(u64::from(filter.params().fingerprint_bits()))),
     };
-    vec![
+    let mut fields = vec![
         (c"Size", size),
         (c"Number of buckets", buckets),
         (c"Number of filters", filters),
@@ -190,8 +189,10 @@ fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
         (c"Number of items deleted", removed),
         (c"Bucket size", bucket_size),
         (c"Expansion rate", expansion),
-        last,
-    ]
+        (c"Max iterations", max_iterations),
+    ];
+    fields.extend(fingerprint_bits.map(|bits| (c"Fingerprint bits", bits)));
+    fields
 }
 
 /// `CF.DEBUG key`

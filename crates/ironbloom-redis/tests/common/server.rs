@@ -68,17 +68,30 @@ impl Server {
         Self::start_with_all(program, options, &[], files)
     }
 
+    /// A server with another module, which is made in its folder; none if it cannot be made.
+    pub(crate) fn start_beside(
+        program: &Path,
+        options: &[&str],
+        make: impl FnOnce(&Path) -> Option<PathBuf>,
+    ) -> Option<Self> {
+        let folder = new_folder();
+        let Some(other) = make(&folder) else {
+            let _ = fs::remove_dir_all(&folder);
+            return None;
+        };
+        let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        options.extend(["--loadmodule".to_owned(), other.to_str().unwrap().to_owned()]);
+        let (child, port) = launch(program, &folder, &options);
+        Some(Self { program: program.to_owned(), child, port, folder, options })
+    }
+
     fn start_with_all(
         program: &Path,
         options: &[&str],
         arguments: &[&str],
         files: &[(&str, Vec<u8>)],
     ) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            env::temp_dir().join(format!("ironbloom-redis-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = new_folder();
         for (name, bytes) in files {
             fs::write(folder.join(name), bytes).unwrap();
         }
@@ -130,14 +143,26 @@ impl Drop for Server {
     }
 }
 
+fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = env::temp_dir().join(format!("ironbloom-redis-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
 /// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
 fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
+    // Servers before Redis 7 have neither the option nor the need.
+    let version = Command::new(program).arg("--version").output().unwrap();
+    let is_old = String::from_utf8_lossy(&version.stdout).contains("v=6.");
+    let debug: &[&str] = if is_old { &[] } else { &["--enable-debug-command", "yes"] };
     for _ in 0..5 {
         let port = free_port();
         let mut child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--dir", folder.to_str().unwrap(), "--logfile", "log"])
-            .args(["--enable-debug-command", "yes"])
+            .args(debug)
             .args(options)
             .stdout(Stdio::null())
             .spawn()
