@@ -15,7 +15,8 @@ use common::server::{Server, programs};
 fn redis_py_gets_the_answers_it_expects() {
     let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
         // Not by eprintln, which the test harness would swallow.
-        let message = "\nSKIPPED: redis-py as a client; set IRONBLOOM_PYTHON, or run `make test`\n\n";
+        let message =
+            "\nSKIPPED: redis-py as a client; set IRONBLOOM_PYTHON, or run `make test`\n\n";
         std::io::stderr().write_all(message.as_bytes()).unwrap();
         return;
     };

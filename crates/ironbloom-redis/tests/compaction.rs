@@ -83,7 +83,10 @@ fn large_filters_are_compacted_between_commands() {
                 for _ in 0..20 {
                     let i = 60_000 + random.below(840_000);
                     let reply = client.text(&format!("CF.EXISTS {name} {}", key(i)));
-                    assert_eq!(reply, ":1\r\n", "{name}: {i} is denied while the filter is compacted");
+                    assert_eq!(
+                        reply, ":1\r\n",
+                        "{name}: {i} is denied while the filter is compacted"
+                    );
                 }
                 turns += 1;
                 assert!(turns < 100_000, "{name}: it does not end");
@@ -124,7 +127,12 @@ fn whatever_happens_to_the_key_meanwhile_does_no_harm() {
         }
         for (_, name) in LARGE {
             for change in [
-                "DEL k", "UNLINK k", "RENAME k other", "SET k x", "FLUSHDB", "BF.RESERVE k 0.1 10",
+                "DEL k",
+                "UNLINK k",
+                "RENAME k other",
+                "SET k x",
+                "FLUSHDB",
+                "BF.RESERVE k 0.1 10",
                 "MOVE k 5",
             ] {
                 client.call("SELECT 0");

@@ -57,15 +57,20 @@ fn beside_redisbloom_it_is_refused() {
         let Some(server) = Server::start_beside(&program, &options, |folder| {
             let (source, object) = (folder.join("fake.c"), folder.join("fake.so"));
             fs::write(&source, FAKE).unwrap();
-            let compiled =
-                Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&object, &source]).status();
+            let compiled = Command::new("cc")
+                .args(["-shared", "-fPIC", "-o"])
+                .args([&object, &source])
+                .status();
             compiled.is_ok_and(|status| status.success()).then_some(object)
         }) else {
             eprintln!("SKIPPED: no C compiler, which makes the module that stands for RedisBloom");
             return;
         };
         let log = try_to_load(&server, module().to_str().unwrap());
-        assert!(log.contains("the data types MBbloom-- and MBbloomCF are taken: RedisBloom is loaded"), "{log}");
+        assert!(
+            log.contains("the data types MBbloom-- and MBbloomCF are taken: RedisBloom is loaded"),
+            "{log}"
+        );
         // Nothing of it is left: no command, no type.
         let mut client = server.client();
         assert!(client.text("BF.ADD b x").starts_with("-ERR unknown command"));

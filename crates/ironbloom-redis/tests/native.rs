@@ -68,11 +68,7 @@ enum Layout {
 }
 
 fn layouts() -> impl Strategy<Value = Layout> {
-    prop_oneof![
-        (2u64..6).prop_map(Layout::Growing),
-        Just(Layout::Blocked),
-        Just(Layout::Window)
-    ]
+    prop_oneof![(2u64..6).prop_map(Layout::Growing), Just(Layout::Blocked), Just(Layout::Window)]
 }
 
 fn make(layout: Layout, capacity: u64, rate: f64) -> NativeBloom {
@@ -251,7 +247,9 @@ fn batches_of_a_chain_are_the_keys_one_by_one() {
                 .collect();
             let (mut new, mut found) = (vec![false; len], vec![false; len]);
             batched.contains_each(&hashes, &mut found);
-            assert!(hashes.iter().zip(&found).all(|(&hash, &found)| single.contains(hash) == found));
+            assert!(
+                hashes.iter().zip(&found).all(|(&hash, &found)| single.contains(hash) == found)
+            );
             batched.insert_each(&hashes, &mut new, || NONE).unwrap();
             let one_by_one: Vec<bool> =
                 hashes.iter().map(|&hash| single.insert(hash, NONE).unwrap()).collect();
@@ -286,7 +284,10 @@ fn native_growth_over_the_limit_is_refused_and_changes_nothing() {
     assert_eq!(error, refused);
     assert!(filter.array_bytes() <= 2000 && filter.len() > 500, "{}", filter.len());
     let before = filter.clone();
-    assert_eq!(filter.insert_each(&[hash(taken as u32)], &mut [false], || limit), Err((0, refused)));
+    assert_eq!(
+        filter.insert_each(&[hash(taken as u32)], &mut [false], || limit),
+        Err((0, refused))
+    );
     assert_eq!(filter, before);
     filter.insert_each(&[hash(taken as u32)], &mut [false], || NONE).unwrap();
 
@@ -460,7 +461,8 @@ fn headers_that_announce_no_filter_are_refused() {
 #[test]
 fn chunks_out_of_order_change_nothing() {
     let (growing, ..) = small_filters();
-    let mut arrival = Arrival::begin::<NativeBloom>(&wire::header(&growing), NONE).unwrap().unwrap();
+    let mut arrival =
+        Arrival::begin::<NativeBloom>(&wire::header(&growing), NONE).unwrap().unwrap();
     let (last, bytes) = wire::piece(&growing, 1).unwrap();
     assert_eq!(arrival.take(101, &bytes[..100]), Ok(false));
     let before = arrival.clone();
@@ -527,7 +529,8 @@ fn forged_fields_of_files_are_refused() {
         assert!(file::load::<T>(&mut newer, file::VERSION + 1).is_err());
     }
     let (growing, window, cuckoo) = small_filters();
-    let mut arrival = Arrival::begin::<NativeCuckoo>(&wire::header(&cuckoo), NONE).unwrap().unwrap();
+    let mut arrival =
+        Arrival::begin::<NativeCuckoo>(&wire::header(&cuckoo), NONE).unwrap().unwrap();
     let (_, bytes) = wire::piece(&cuckoo, 1).unwrap();
     arrival.take(301, &bytes[..300]).unwrap();
     check(&Native::Whole(growing), "growing");

@@ -58,8 +58,7 @@ fn check(client: &mut Client, keys: std::ops::Range<usize>) {
 #[test]
 fn options_make_native_filters_or_say_what_is_wrong() {
     each_server(|server, client| {
-        let window_alone =
-            "-ERR a filter with WINDOW does not grow: no EXPANSION, NONSCALING or LAYOUT with it\r\n";
+        let window_alone = "-ERR a filter with WINDOW does not grow: no EXPANSION, NONSCALING or LAYOUT with it\r\n";
         let expansion = "-ERR with LAYOUT BLOCKED, EXPANSION must be in the range [2, 16], or 0 for a filter that does \
                          not grow\r\n";
         for (command, reply) in [
@@ -80,9 +79,18 @@ fn options_make_native_filters_or_say_what_is_wrong() {
                 "BF.RESERVE e 0.01 100 LAYOUT BLOCKED EXPANSION 2 NONSCALING",
                 "-Nonscaling filters cannot expand\r\n",
             ),
-            ("BF.RESERVE e 0.01 100 WINDOW", "-ERR WINDOW must be in the range [1, 1073741824]\r\n"),
-            ("BF.RESERVE e 0.01 100 WINDOW 0", "-ERR WINDOW must be in the range [1, 1073741824]\r\n"),
-            ("BF.RESERVE e 0.01 100 WINDOW x", "-ERR WINDOW must be in the range [1, 1073741824]\r\n"),
+            (
+                "BF.RESERVE e 0.01 100 WINDOW",
+                "-ERR WINDOW must be in the range [1, 1073741824]\r\n",
+            ),
+            (
+                "BF.RESERVE e 0.01 100 WINDOW 0",
+                "-ERR WINDOW must be in the range [1, 1073741824]\r\n",
+            ),
+            (
+                "BF.RESERVE e 0.01 100 WINDOW x",
+                "-ERR WINDOW must be in the range [1, 1073741824]\r\n",
+            ),
             ("BF.RESERVE e 0.01 100 WINDOW 50 EXPANSION 2", window_alone),
             ("BF.RESERVE e 0.01 100 WINDOW 50 NONSCALING", window_alone),
             ("BF.RESERVE e 0.01 100 WINDOW 50 LAYOUT BLOCKED", window_alone),
@@ -139,11 +147,15 @@ fn options_make_native_filters_or_say_what_is_wrong() {
                 assert_eq!(ours, reply, "{command}");
             }
         }
-        assert!(client.text("CF.DEBUG g").contains("items:2 deletes:0 filters:1 fingerprint_bits:"));
+        assert!(
+            client.text("CF.DEBUG g").contains("items:2 deletes:0 filters:1 fingerprint_bits:")
+        );
         assert!(client.text("BF.DEBUG a").contains("size:0\r\n"));
         let docs = client.text("COMMAND DOCS bf.reserve cf.reserve");
         for part in ["\r\nLAYOUT\r\n", "\r\nWINDOW\r\n", "\r\nERROR\r\n"] {
-            assert!(docs.contains(part) || client.info("server", "redis_version").starts_with("6."));
+            assert!(
+                docs.contains(part) || client.info("server", "redis_version").starts_with("6.")
+            );
         }
         assert_eq!(client.info("everything", "ironbloom_native_bloom_filters"), "5");
         assert_eq!(client.info("everything", "ironbloom_native_cuckoo_filters"), "1");
@@ -251,7 +263,8 @@ fn native_filters_are_copied_merged_measured_and_freed() {
             assert_eq!(reply.matches(":1").count(), 5);
         }
         let before = client.text("DEBUG DIGEST");
-        let layouts = "-ERR filters of different layouts, and filters with WINDOW, cannot be merged\r\n";
+        let layouts =
+            "-ERR filters of different layouts, and filters with WINDOW, cannot be merged\r\n";
         client.call("BF.RESERVE theirs 0.01 100");
         client.call("BF.RESERVE other 0.01 77 LAYOUT BLOCKED NONSCALING");
         for (command, reply) in [
@@ -267,13 +280,18 @@ fn native_filters_are_copied_merged_measured_and_freed() {
             }
             assert_eq!(client.text(command), reply, "{command}");
         }
-        assert!(client.text("BF.MERGE fixed other").starts_with("-ERR filters cannot be merged: number of blocks differs"));
+        assert!(
+            client
+                .text("BF.MERGE fixed other")
+                .starts_with("-ERR filters cannot be merged: number of blocks differs")
+        );
         client.call("DEL theirs other");
         assert_eq!(client.text("DEBUG DIGEST"), before);
 
         // Memory: in the server's accounts, 1 KiB beyond the bits at most, and given back in another thread.
         client.call("FLUSHALL");
-        let used = |client: &mut Client| -> i64 { client.info("memory", "used_memory").parse().unwrap() };
+        let used =
+            |client: &mut Client| -> i64 { client.info("memory", "used_memory").parse().unwrap() };
         let start = used(client);
         for (command, name) in [
             ("BF.RESERVE b 0.001 2000000 LAYOUT BLOCKED", "BF.INFO b SIZE"),
@@ -283,7 +301,8 @@ fn native_filters_are_copied_merged_measured_and_freed() {
             let before = used(client);
             assert_eq!(client.text(command), "+OK\r\n");
             let size: i64 = client.text(name)[5..].trim().parse().unwrap();
-            let usage = client.text(&format!("MEMORY USAGE {}", command.split(' ').nth(1).unwrap()));
+            let usage =
+                client.text(&format!("MEMORY USAGE {}", command.split(' ').nth(1).unwrap()));
             let usage: i64 = usage[1..].trim().parse().unwrap();
             assert!((size..size + 1024).contains(&usage), "{command}: {usage} for {size}");
             assert!(used(client) - before >= size, "{command}: {} counted", used(client) - before);
@@ -345,14 +364,21 @@ fn images_go_in_and_out_in_pieces() {
         for _ in 0..3000 {
             let word = key(random.below(40_000));
             let reply = client.text(&format!("BF.EXISTS f {word}"));
-            assert_eq!(reply == ":1\r\n", filter.contains(&word), "the same answers, also the wrong ones");
+            assert_eq!(
+                reply == ":1\r\n",
+                filter.contains(&word),
+                "the same answers, also the wrong ones"
+            );
         }
         // Out again: the same bytes, 8 MiB at most a piece, as announced.
         let pairs = client.scandump("BF", "f");
         assert_eq!(pairs[0], (1, header_of(&image)));
         let bytes: Vec<u8> = pairs[1..].iter().flat_map(|(_, piece)| piece.clone()).collect();
         assert!(bytes == image);
-        assert_eq!(client.text(&format!("BF.SCANDUMP f {}", image.len() + 1)), "*2\r\n:0\r\n$0\r\n\r\n");
+        assert_eq!(
+            client.text(&format!("BF.SCANDUMP f {}", image.len() + 1)),
+            "*2\r\n:0\r\n$0\r\n\r\n"
+        );
         assert_eq!(client.text("BF.SCANDUMP f -5"), "*2\r\n:0\r\n$0\r\n\r\n");
         assert_eq!(client.text("BF.SCANDUMP f x"), "-Second argument must be numeric\r\n");
         // A larger one, in more than one piece.
@@ -391,7 +417,8 @@ fn what_is_not_whole_is_no_filter_yet() {
         let image = built(15_000).to_bytes();
         let pairs = pairs_of(&image, 4000);
         assert_eq!(client.load("BF", "f", &pairs[..2]), "+OK\r\n");
-        let loading = format!("-ERR the filter is still being loaded: 4000 of {} bytes\r\n", image.len());
+        let loading =
+            format!("-ERR the filter is still being loaded: 4000 of {} bytes\r\n", image.len());
         for command in [
             "BF.ADD f x",
             "BF.MADD f x",
@@ -419,7 +446,10 @@ fn what_is_not_whole_is_no_filter_yet() {
         assert_eq!(client.text("BF.LOADCHUNK f 4001 "), "-ERR received bad data\r\n");
         assert_eq!(client.text("BF.LOADCHUNK f x y"), "-ERR Second argument must be numeric\r\n");
         let long = vec![(image.len() as i64 + 2, [&image[4000..], b"x"].concat())];
-        assert_eq!(client.load("BF", "f", &long), "-ERR the chunk reaches beyond the end of the filter\r\n");
+        assert_eq!(
+            client.load("BF", "f", &long),
+            "-ERR the chunk reaches beyond the end of the filter\r\n"
+        );
         // What has come can be copied, saved and rewritten like any value.
         assert_eq!(client.text("COPY f copy"), ":1\r\n");
         let dump = client.bytes(&[b"DUMP", b"f"]);
@@ -428,7 +458,10 @@ fn what_is_not_whole_is_no_filter_yet() {
             assert_eq!(client.load("BF", name, &pairs[2..]), "+OK\r\n");
             assert_eq!(client.text(&format!("BF.EXISTS {name} {}", key(4999))), ":1\r\n");
         }
-        assert_eq!(client.load("BF", "f", &pairs[pairs.len() - 1..]), "-ERR the filter is loaded already\r\n");
+        assert_eq!(
+            client.load("BF", "f", &pairs[pairs.len() - 1..]),
+            "-ERR the filter is loaded already\r\n"
+        );
         assert_eq!(client.load("BF", "f", &pairs[..1]), "-ERR item exists\r\n");
         // A header begins anew as long as it is not whole.
         client.load("BF", "again", &pairs[..3]);
@@ -487,6 +520,8 @@ fn damaged_and_foreign_images_leave_nothing_behind() {
         pairs[2].1[5] ^= 1;
         let reply = client.load("BF", "f", &pairs);
         assert!(reply.contains("the bytes are not those that the header announced"), "{reply}");
+        assert_equal(&server, &replica);
+        assert_eq!(replica.client().text("DBSIZE"), ":0\r\n");
         assert_eq!(client.load("BF", "f", &pairs_of(&image, 700)), "+OK\r\n");
         assert_equal(&server, &replica);
         assert_eq!(replica.client().text("DBSIZE"), ":1\r\n");
@@ -521,9 +556,18 @@ fn forged_dumps_of_native_filters_do_no_harm() {
                     continue;
                 }
                 for command in [
-                    "BF.ADD f a", "BF.EXISTS f b", "BF.INFO f FULL", "BF.DEBUG f", "BF.SCANDUMP f 0",
-                    "CF.ADD f a", "CF.DEL f a", "CF.COUNT f b", "CF.COMPACT f", "CF.SCANDUMP f 1",
-                    "BF.LOADCHUNK f 400 x", "COPY f g REPLACE",
+                    "BF.ADD f a",
+                    "BF.EXISTS f b",
+                    "BF.INFO f FULL",
+                    "BF.DEBUG f",
+                    "BF.SCANDUMP f 0",
+                    "CF.ADD f a",
+                    "CF.DEL f a",
+                    "CF.COUNT f b",
+                    "CF.COMPACT f",
+                    "CF.SCANDUMP f 1",
+                    "BF.LOADCHUNK f 400 x",
+                    "COPY f g REPLACE",
                 ] {
                     client.call(command);
                 }
@@ -562,7 +606,11 @@ fn native_filters_survive_saving_rewriting_and_restarts() {
             let mut client = server.client();
             assert_eq!(client.text("DEBUG DIGEST"), digest, "{options:?}");
             check(&mut client, 0..900);
-            assert!(client.text("BF.CARD half").starts_with("-ERR the filter is still being loaded: 1998 of"));
+            assert!(
+                client
+                    .text("BF.CARD half")
+                    .starts_with("-ERR the filter is still being loaded: 1998 of")
+            );
             assert_eq!(client.load("BF", "half", &pairs[3..]), "+OK\r\n", "the load goes on");
             assert_eq!(client.text(&format!("BF.EXISTS half {}", key(1999))), ":1\r\n");
             // Filters go on growing as they would have.
@@ -637,7 +685,10 @@ fn replicas_of_native_filters_are_equal() {
         for i in 0..300 {
             client.call(&format!("CF.DEL parts {}", key(i)));
         }
-        assert_eq!(client.load("BF", "half", &pairs_of(&built(2000).to_bytes(), 999)[..3]), "+OK\r\n");
+        assert_eq!(
+            client.load("BF", "half", &pairs_of(&built(2000).to_bytes(), 999)[..3]),
+            "+OK\r\n"
+        );
         assert_equal(&server, &replica);
         let late = replica_of(&server, &program, &[]);
         assert_equal(&server, &late);

@@ -144,12 +144,9 @@ impl NativeCuckoo {
         }
         let is_newest = i + 1 == self.parts.len();
         let (older, rest) = self.parts.split_at_mut(i);
-        // Bucket by bucket, so that many short ranges do the same as one long one: a replica gets other ranges.
-        for bucket in buckets.start..buckets.end.min(rest[0].params().buckets()) {
-            for part in older.iter_mut() {
-                let buckets = bucket..bucket + 1;
-                rest[0].move_into(part, buckets).expect("all parts have one shape");
-            }
+        // Each part is offered the keys in the order of their buckets, so many short ranges do the same as one long one.
+        for part in older {
+            rest[0].move_into(part, buckets.clone()).expect("all parts have one shape");
         }
         if is_newest && rest[0].is_empty() {
             self.parts.pop();

@@ -303,7 +303,8 @@ impl Client {
         let mut last = String::new();
         for (iterator, piece) in pairs {
             let (command, iterator) = (format!("{family}.LOADCHUNK"), iterator.to_string());
-            let words: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), iterator.as_bytes(), piece];
+            let words: [&[u8]; 4] =
+                [command.as_bytes(), key.as_bytes(), iterator.as_bytes(), piece];
             last = String::from_utf8_lossy(&self.call_words(&words)).into_owned();
             if last != "+OK\r\n" {
                 break;

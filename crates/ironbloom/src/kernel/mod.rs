@@ -36,5 +36,6 @@ pub(crate) use scalar::SALTS;
 pub(crate) use scalar::{LANES, block_of};
 pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{
-    LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder, take_all_from_allocator,
+    LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder, prefer_huge_pages,
+    take_all_from_allocator,
 };

@@ -11,6 +11,8 @@
 //! of whoever else maps it.
 
 use std::alloc::Layout;
+#[cfg(target_os = "linux")]
+use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
@@ -37,6 +39,28 @@ static ALLOCATOR_ALONE: AtomicBool = AtomicBool::new(false);
 /// See [`memory`](crate::memory).
 pub(crate) fn take_all_from_allocator() {
     ALLOCATOR_ALONE.store(true, Ordering::Relaxed);
+}
+
+/// Asks for huge pages under the part of some memory that whole ones fit under.
+pub(crate) fn prefer_huge_pages(start: *const u8, len: usize) {
+    let first = start.addr().next_multiple_of(HUGE_PAGE);
+    let end = (start.addr() + len) / HUGE_PAGE * HUGE_PAGE;
+    #[cfg(target_os = "linux")]
+    if first < end {
+        // SAFETY: only advice of this kind, which changes no byte; the range is inside the memory, and whole pages of any
+        // size. A refusal (an old kernel, a container) costs nothing but speed.
+        unsafe { madvise(first as *mut c_void, end - first, MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (first, end);
+}
+
+#[cfg(target_os = "linux")]
+const MADV_HUGEPAGE: c_int = 14;
+
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
 }
 
 /// A memory-mapped file, shared by the filters that look into it.
@@ -112,7 +136,9 @@ impl Words {
         }
         let layout = Layout::from_size_align(bytes, LINE_BYTES).ok()?;
         // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?.cast();
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
+        prefer_huge_pages(start.as_ptr(), bytes);
+        let start = start.cast();
         Some(Self { start, len, owner: Owner::Heap(layout) })
     }
 
