@@ -74,6 +74,30 @@ fn a_mapped_filter_outlives_the_replacement_of_its_file() {
 }
 
 #[test]
+fn a_privately_mapped_filter_takes_keys_and_leaves_its_file_alone() {
+    let scratch = Scratch::new("private");
+    let path = scratch.0.join("f.ibf");
+    filter(1).save(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let mut private = Bloom::map_private(&path).unwrap();
+    assert_eq!(private, filter(1));
+    let more = hashes(2, 10_000);
+    private.insert_hashes(&more);
+    let mut expected = filter(1);
+    expected.insert_hashes(&more);
+    assert_eq!(private, expected);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "the file has changed");
+
+    let mut blocked = BlockedBloom::with_rate(50_000, 0.01).unwrap();
+    blocked.insert_hashes(&more);
+    blocked.save(&path).unwrap();
+    let shared = AtomicBlockedBloom::from(BlockedBloom::map_private(&path).unwrap());
+    shared.insert_hashes(&hashes(3, 10_000));
+    blocked.insert_hashes(&hashes(3, 10_000));
+    assert_eq!(BlockedBloom::from(shared), blocked);
+}
+
+#[test]
 fn a_failed_save_leaves_the_old_file_and_no_other() {
     let scratch = Scratch::new("failed");
     let directory = scratch.0.join("directory.ibf");

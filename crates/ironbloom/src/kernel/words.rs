@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!              ┌── Heap     small arrays: the allocator's
-//!  Words ──────┼── Pages    large arrays: straight from the system, on huge pages, cleared when first touched
+//!  Words ──────┼── Pages    large arrays: straight from the system, on huge pages, cleared when first touched; or
+//!              │            pages of a file that become our own one by one, each when it is first written
 //!  start, len  └── Mapped   the file is the filter: no copy, no parse
 //! ```
 //!
@@ -20,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use crate::error::ParamError;
 
@@ -166,6 +167,21 @@ impl Words {
         let start = NonNull::new(bytes.as_ptr().cast_mut())?.cast();
         let owner = Owner::Mapped(map.clone());
         Some(Self { start, len: bytes.len() / size_of::<u64>(), owner })
+    }
+
+    /// Bytes `start..end` of a file as memory of our own: the system copies a page when it is first written, and the
+    /// file stays as it is. `None` if they are not there, or not whole aligned lines.
+    pub(crate) fn private(file: &File, start: usize, end: usize) -> io::Result<Option<Self>> {
+        // SAFETY: as in `Mapping::open`: nobody changes the file while it is mapped.
+        let mut pages = unsafe { MmapOptions::new().map_copy(file)? };
+        let Some(bytes) = pages.get_mut(start..end) else { return Ok(None) };
+        let (len, first) = (bytes.len(), NonNull::from(bytes).cast::<u64>());
+        let aligned = first.addr().get().is_multiple_of(LINE_BYTES);
+        if !aligned || !len.is_multiple_of(LINE_BYTES) {
+            return Ok(None);
+        }
+        let owner = Owner::Pages(pages);
+        Ok(Some(Self { start: first, len: len / size_of::<u64>(), owner }))
     }
 
     /// Some of the lines as an array of their own: shared if mapped, copied if owned.

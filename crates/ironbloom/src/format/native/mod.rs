@@ -38,7 +38,7 @@ pub use piece::{image_bytes, image_piece};
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
-use self::read::{Mapped, map_checked, open, read_parts};
+use self::read::{Mapped, map_checked, map_private, open, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
 use crate::bloom::count_ones_in;
@@ -209,6 +209,13 @@ pub trait Persist: Sized {
     /// that [`verify`] has seen, or that this machine has just written.
     fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
         map_checked(path.as_ref(), |_| Ok(()))
+    }
+
+    /// As [`map_unverified`](Persist::map_unverified), for a filter that will be changed: where a mapped filter is copied
+    /// whole by its first change, of this one the system copies each page when it is first written. The file stays
+    /// as it is. Kinds of several arrays are copied all the same.
+    fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        map_private(path.as_ref())
     }
 
     /// Writes the bytes of a file to any writer.

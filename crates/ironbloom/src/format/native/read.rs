@@ -96,6 +96,7 @@ fn table_damage(
 
 /// A mapped file whose header and length are right.
 pub(super) struct Mapped {
+    file: File,
     map: Mapping,
     pub(super) header: Header,
     header_checksum: u64,
@@ -118,7 +119,7 @@ impl Mapped {
         if found != expected {
             return Err(DecodeError::Length { expected, found }.into());
         }
-        Ok(Self { map, header, header_checksum })
+        Ok(Self { file, map, header, header_checksum })
     }
 
     /// Where the payload ends and the table begins. The length of the map has been checked.
@@ -145,14 +146,27 @@ pub(super) fn map_checked<T: Persist>(
     path: &Path,
     check: impl Fn(&Mapped) -> Result<(), DecodeError>,
 ) -> Result<T, FileError> {
+    map_words(path, |mapped| {
+        check(mapped)?;
+        Ok(Words::mapped(&mapped.map, HEADER_BYTES, mapped.payload_end()))
+    })
+}
+
+/// Maps a file whose pages become the filter's own when they are written.
+pub(super) fn map_private<T: Persist>(path: &Path) -> Result<T, FileError> {
+    map_words(path, |mapped| Ok(Words::private(&mapped.file, HEADER_BYTES, mapped.payload_end())?))
+}
+
+fn map_words<T: Persist>(
+    path: &Path,
+    words: impl Fn(&Mapped) -> Result<Option<Words>, ReadError>,
+) -> Result<T, FileError> {
     if cfg!(target_endian = "big") {
         return T::load(path); // the file is little-endian, so its pages cannot be the filter
     }
     let parts = || -> Result<Parts, ReadError> {
         let mapped = Mapped::open(path)?;
-        check(&mapped)?;
-        let words = Words::mapped(&mapped.map, HEADER_BYTES, mapped.payload_end())
-            .expect("maps are page-aligned and the header is whole lines");
+        let words = words(&mapped)?.expect("maps are page-aligned and the header is whole lines");
         Ok(Parts { header: mapped.header, words })
     };
     parts().and_then(|parts| Ok(T::decode(parts)?)).map_err(|error| error.at(path))

@@ -1,0 +1,74 @@
+//! What a guard asks of a store.
+
+use std::ops::ControlFlow;
+
+use crate::generation::Generation;
+
+/// A store of keys and values, shared by threads.
+///
+/// A guard keeps its promise, never to answer "absent" for a stored key, if the store keeps these:
+///
+/// - what [`put`](Self::put) has acknowledged, [`get`](Self::get) finds and [`scan`](Self::scan) visits, from then on;
+/// - `put` and [`remove`](Self::remove) tell truly whether the key was there;
+/// - [`scan`](Self::scan) visits every key that is there from its beginning to its end (others it may visit or not,
+///   once or several times);
+/// - [`set_generation`](Self::set_generation) is durable when it returns, and comes before every later write: there is no
+///   crash after which a later write is there and the generation is not.
+///
+/// And if all keys come through the guard: see [`is_exclusive`](Self::is_exclusive).
+pub trait Backend: Send + Sync + 'static {
+    /// How it fails.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
+
+    /// The values of many keys, in their order. For stores that answer several questions at the price of one.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Self::Error> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    /// Whether the key is there. For stores that can tell without fetching the value.
+    fn contains(&self, key: &[u8]) -> Result<bool, Self::Error> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Stores a value. True if the key was not there before.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
+
+    /// Stores many values, one behind the other; for each, whether its key was not there before. For stores that write
+    /// several at the price of one.
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, Self::Error> {
+        pairs.iter().map(|(key, value)| self.put(key, value)).collect()
+    }
+
+    /// Removes a key. True if it was there.
+    fn remove(&self, key: &[u8]) -> Result<bool, Self::Error>;
+
+    /// Visits all keys, in any order, until told to stop.
+    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
+
+    /// About how many keys there are, if the store knows without counting. `Some(0)` only if there is none.
+    fn len_hint(&self) -> Result<Option<u64>, Self::Error> {
+        Ok(None)
+    }
+
+    /// The generation that was set last. A store that has no place for one always answers `None`; its guards then make
+    /// their filter anew whenever they are opened.
+    fn generation(&self) -> Result<Option<Generation>, Self::Error>;
+
+    /// Keeps a generation.
+    fn set_generation(&self, generation: Generation) -> Result<(), Self::Error>;
+
+    /// Makes durable what was written so far, if writes are acknowledged before.
+    fn sync(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// True if nobody else can write to the store while this is open (a locked file). Then a checkpoint of its
+    /// generation is proof enough; otherwise it is only believed if the user promises that all writes go through
+    /// guards, one at a time ([`Options::only_writer`](crate::Options::only_writer)).
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,97 @@
+//! A store in memory, for tests and examples: it has all the duties of a store and none of its slowness.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::{Bound, ControlFlow};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::backend::Backend;
+use crate::generation::Generation;
+
+/// A store in memory. Clones are the same store: it outlives the guard that one of them went into.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<RwLock<Contents>>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    keys: BTreeMap<Vec<u8>, Vec<u8>>,
+    generation: Option<Generation>,
+}
+
+/// Keys that a scan takes under one lock.
+const PAGE: usize = 1024;
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.read().keys.len()
+    }
+
+    /// True if there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Contents> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Contents> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Memory {
+    type Error = Infallible;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
+        Ok(self.read().keys.get(key).cloned())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+        Ok(self.write().keys.insert(key.to_owned(), value.to_owned()).is_none())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
+        Ok(self.write().keys.remove(key).is_some())
+    }
+
+    /// A page at a time, so that writers come in between, as in a store that has no snapshots.
+    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Infallible> {
+        let mut after = Bound::Unbounded;
+        loop {
+            let contents = self.read();
+            let page = contents.keys.range((after, Bound::Unbounded)).take(PAGE);
+            let page: Vec<Vec<u8>> = page.map(|(key, _)| key.clone()).collect();
+            drop(contents);
+            let Some(last) = page.last().cloned() else { return Ok(()) };
+            if page.iter().try_for_each(|key| visit(key)).is_break() {
+                return Ok(());
+            }
+            after = Bound::Excluded(last);
+        }
+    }
+
+    fn len_hint(&self) -> Result<Option<u64>, Infallible> {
+        Ok(Some(self.len() as u64))
+    }
+
+    fn generation(&self) -> Result<Option<Generation>, Infallible> {
+        Ok(self.read().generation)
+    }
+
+    fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
+        self.write().generation = Some(generation);
+        Ok(())
+    }
+
+    /// Whoever has a clone can write to it.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,189 @@
+//! An embedded store: one file of the `redb` crate, a B-tree that survives crashes.
+//!
+//! The generation is in a table of its own, written by a transaction of its own that is on the disk before the write that
+//! follows it. The file is locked while it is open, so a checkpoint of its generation is proof: what is written without
+//! a guard, by a program that opens the same file later, is the exception that only its author knows of.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+
+use crate::backend::Backend;
+use crate::generation::Generation;
+
+const KEYS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
+const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ironbloom");
+const GENERATION: &str = "generation";
+
+/// A file of `redb`.
+#[derive(Debug)]
+pub struct Redb {
+    database: Database,
+    path: PathBuf,
+}
+
+/// A failure, with the file that it is about.
+#[derive(Debug)]
+pub struct RedbError {
+    /// The file.
+    pub path: PathBuf,
+    /// What went wrong.
+    pub error: Box<redb::Error>,
+}
+
+impl fmt::Display for RedbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for RedbError {}
+
+impl Redb {
+    /// Opens a file, or makes one.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, RedbError> {
+        Self::build(redb::Builder::new(), path.as_ref())
+    }
+
+    /// Opens a file, or makes one, with so many bytes of memory for its pages.
+    pub fn with_cache(path: impl AsRef<Path>, bytes: usize) -> Result<Self, RedbError> {
+        let mut builder = redb::Builder::new();
+        builder.set_cache_size(bytes);
+        Self::build(builder, path.as_ref())
+    }
+
+    fn build(builder: redb::Builder, path: &Path) -> Result<Self, RedbError> {
+        let made = || -> Result<Database, redb::Error> {
+            let database = builder.create(path)?;
+            // So that readers find the tables; without a change, the file stays as it is.
+            let missing = {
+                let transaction = database.begin_read()?;
+                transaction.open_table(KEYS).is_err() || transaction.open_table(NOTES).is_err()
+            };
+            if missing {
+                let transaction = database.begin_write()?;
+                transaction.open_table(KEYS)?;
+                transaction.open_table(NOTES)?;
+                transaction.commit()?;
+            }
+            Ok(database)
+        };
+        let path = path.to_owned();
+        match made() {
+            Ok(database) => Ok(Self { database, path }),
+            Err(error) => Err(RedbError { path, error: Box::new(error) }),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database, for its other tables. Keys that are written to the table `keys` must be noted.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    fn named<T>(&self, result: Result<T, redb::Error>) -> Result<T, RedbError> {
+        result.map_err(|error| RedbError { path: self.path.clone(), error: Box::new(error) })
+    }
+
+    fn read<T>(
+        &self,
+        ask: impl FnOnce(redb::ReadOnlyTable<&'static [u8], &'static [u8]>) -> Result<T, redb::Error>,
+    ) -> Result<T, RedbError> {
+        let answer =
+            || -> Result<T, redb::Error> { ask(self.database.begin_read()?.open_table(KEYS)?) };
+        self.named(answer())
+    }
+
+    fn write<T>(
+        &self,
+        change: impl FnOnce(
+            &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+        ) -> Result<T, redb::Error>,
+    ) -> Result<T, RedbError> {
+        let changed = || -> Result<T, redb::Error> {
+            let transaction = self.database.begin_write()?;
+            let answer = change(&mut transaction.open_table(KEYS)?)?;
+            transaction.commit()?;
+            Ok(answer)
+        };
+        self.named(changed())
+    }
+}
+
+impl Backend for Redb {
+    type Error = RedbError;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RedbError> {
+        self.read(|table| Ok(table.get(key)?.map(|value| value.value().to_vec())))
+    }
+
+    /// In one transaction, as of one moment.
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, RedbError> {
+        self.read(|table| {
+            let value = |key: &&[u8]| Ok(table.get(*key)?.map(|value| value.value().to_vec()));
+            keys.iter().map(value).collect()
+        })
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool, RedbError> {
+        self.read(|table| Ok(table.get(key)?.is_some()))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, RedbError> {
+        self.write(|table| Ok(table.insert(key, value)?.is_none()))
+    }
+
+    /// In one transaction: all or none.
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, RedbError> {
+        self.write(|table| {
+            let put = |(key, value): &(&[u8], &[u8])| Ok(table.insert(*key, *value)?.is_none());
+            pairs.iter().map(put).collect()
+        })
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<bool, RedbError> {
+        self.write(|table| Ok(table.remove(key)?.is_some()))
+    }
+
+    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), RedbError> {
+        self.read(|table| {
+            for entry in table.iter()? {
+                if visit(entry?.0.value()).is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn len_hint(&self) -> Result<Option<u64>, RedbError> {
+        self.read(|table| Ok(Some(table.len()?)))
+    }
+
+    fn generation(&self) -> Result<Option<Generation>, RedbError> {
+        let kept = || -> Result<Option<Generation>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(NOTES)?;
+            Ok(table.get(GENERATION)?.and_then(|kept| Generation::from_bytes(kept.value())))
+        };
+        self.named(kept())
+    }
+
+    fn set_generation(&self, generation: Generation) -> Result<(), RedbError> {
+        let set = || -> Result<(), redb::Error> {
+            let transaction = self.database.begin_write()?;
+            transaction.open_table(NOTES)?.insert(GENERATION, &generation.to_bytes()[..])?;
+            Ok(transaction.commit()?)
+        };
+        self.named(set())
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,64 @@
+//! How a guard fails.
+
+use std::fmt;
+
+use ironbloom::{FileError, ParamError};
+
+/// A failure of a guard. `E` is that of its store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error<E> {
+    /// The store has failed.
+    Store(E),
+    /// No filter can be made of what was asked for, or the memory for it is not to be had.
+    Params(ParamError),
+    /// The checkpoint could not be written.
+    Checkpoint(FileError),
+    /// A checkpoint was asked for, and the options name no file for it.
+    NoCheckpointFile,
+    /// A window cannot be made anew: the store does not know which keys are recent.
+    NoRebuild,
+    /// The guard is being closed.
+    Closed,
+}
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Params(error) => error.fmt(f),
+            Self::Checkpoint(error) => write!(f, "checkpoint: {error}"),
+            Self::NoCheckpointFile => write!(f, "the guard was opened without a checkpoint file"),
+            Self::NoRebuild => {
+                write!(
+                    f,
+                    "a window cannot be rebuilt: the store does not know which keys are recent"
+                )
+            }
+            Self::Closed => write!(f, "the guard is being closed"),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Params(error) => Some(error),
+            Self::Checkpoint(error) => Some(error),
+            Self::NoCheckpointFile | Self::NoRebuild | Self::Closed => None,
+        }
+    }
+}
+
+impl<E> From<ParamError> for Error<E> {
+    fn from(error: ParamError) -> Self {
+        Self::Params(error)
+    }
+}
+
+impl<E> From<FileError> for Error<E> {
+    fn from(error: FileError) -> Self {
+        Self::Checkpoint(error)
+    }
+}

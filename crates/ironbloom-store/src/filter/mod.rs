@@ -1,0 +1,271 @@
+//! Filters that many threads ask and change through `&self`, without a lock for those who ask.
+//!
+//! ```text
+//!  Blocked          the library's atomic filter: bits are only ever set
+//!  Cuckoo, DLeft    shards.rs: many small filters, never changed, only replaced
+//!  Scalable         stages.rs: a list of atomic filters, of which the last is filled
+//!  Windowed         the same list, which loses its oldest
+//! ```
+
+mod shards;
+mod stages;
+
+use std::io::{self, Write};
+
+use ironbloom::{
+    AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, Cuckoo, DLeft, ParamError, Persist,
+};
+
+pub(crate) use self::shards::Shards;
+pub(crate) use self::stages::Stages;
+use crate::kind::Kind;
+use crate::options::Plan;
+
+/// The filter of a guard.
+pub(crate) enum SharedFilter {
+    /// Knows nothing yet: every key may be there.
+    Open,
+    Blocked(AtomicBlockedBloom),
+    Cuckoo(Shards<Cuckoo>),
+    DLeft(Shards<DLeft>),
+    Stages(Stages),
+}
+
+/// A filter as it comes out of a checkpoint.
+pub(crate) struct Image<'a> {
+    /// Each the bytes of a `.ibf` file.
+    pub(crate) parts: Vec<&'a [u8]>,
+    /// A number more, of which only the kind knows the meaning.
+    pub(crate) note: u64,
+}
+
+/// Takes the parts of a filter for a checkpoint one by one.
+pub(crate) struct ImageWriter<W> {
+    out: W,
+    lengths: Vec<u64>,
+    written: u64,
+}
+
+impl<W: Write> ImageWriter<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, lengths: Vec::new(), written: 0 }
+    }
+
+    fn filter(&mut self, filter: &impl Persist) -> io::Result<()> {
+        filter.write_to(&mut *self)?;
+        self.end_part();
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)?;
+        self.end_part();
+        Ok(())
+    }
+
+    fn end_part(&mut self) {
+        self.lengths.push(std::mem::take(&mut self.written));
+    }
+
+    /// The bytes of each part.
+    pub(crate) fn finish(mut self) -> io::Result<Vec<u64>> {
+        self.out.flush()?;
+        Ok(self.lengths)
+    }
+}
+
+impl<W: Write> Write for ImageWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl SharedFilter {
+    /// An empty one for at least `capacity` keys.
+    pub(crate) fn new(plan: &Plan, capacity: u64) -> Result<Self, ParamError> {
+        let capacity = capacity.max(plan.capacity);
+        Ok(match plan.kind {
+            Kind::Blocked => {
+                let params = BlockedBloomParams::for_rate(capacity, plan.rate)?;
+                Self::Blocked(AtomicBlockedBloom::new(params, plan.hash_fn)?)
+            }
+            Kind::Cuckoo => Self::Cuckoo(Shards::new(capacity, plan.rate, plan.hash_fn)?),
+            Kind::DLeft => Self::DLeft(Shards::new(capacity, plan.rate, plan.hash_fn)?),
+            Kind::Scalable => Self::Stages(Stages::growing(capacity, plan.rate, plan.hash_fn)?),
+            // Of a window the capacity is a promise, not an expectation: what the store holds does not matter.
+            Kind::Windowed => Self::Stages(Stages::window(plan.capacity, plan.rate, plan.hash_fn)?),
+        })
+    }
+
+    /// Might the key with this hash be stored?
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Blocked(filter) => filter.contains_hash(hash),
+            Self::Cuckoo(shards) => shards.contains(hash),
+            Self::DLeft(shards) => shards.contains(hash),
+            Self::Stages(stages) => stages.contains(hash),
+        }
+    }
+
+    /// `found[i]` tells whether the key with `hashes[i]` might be stored.
+    pub(crate) fn contains_many(&self, hashes: &[u64], found: &mut [bool]) {
+        match self {
+            Self::Blocked(filter) => filter.contains_hashes(hashes, found),
+            _ => {
+                for (found, &hash) in found.iter_mut().zip(hashes) {
+                    *found = self.contains(hash);
+                }
+            }
+        }
+    }
+
+    /// Inserts a key. False if it looked as if it were there already.
+    pub(crate) fn insert(&self, hash: u64) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Blocked(filter) => filter.insert_hash(hash),
+            Self::Cuckoo(shards) => shards.insert(hash),
+            Self::DLeft(shards) => shards.insert(hash),
+            Self::Stages(stages) => stages.insert(hash),
+        }
+    }
+
+    /// Inserts many keys, in an order of its own.
+    pub(crate) fn insert_many(&self, hashes: &mut [u64]) {
+        match self {
+            Self::Open => {}
+            Self::Blocked(filter) => filter.insert_hashes(hashes),
+            Self::Cuckoo(shards) => shards.insert_many(hashes),
+            Self::DLeft(shards) => shards.insert_many(hashes),
+            Self::Stages(stages) => {
+                for &hash in &*hashes {
+                    stages.insert(hash);
+                }
+            }
+        }
+    }
+
+    /// Takes one copy of a key out, if the kind can. The key must have been inserted.
+    pub(crate) fn remove(&self, hash: u64) {
+        match self {
+            Self::Cuckoo(shards) => shards.remove(hash),
+            Self::DLeft(shards) => shards.remove(hash),
+            Self::Open | Self::Blocked(_) | Self::Stages(_) => {}
+        }
+    }
+
+    /// Keys counted.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Open => 0,
+            Self::Blocked(filter) => filter.len(),
+            Self::Cuckoo(shards) => shards.len(),
+            Self::DLeft(shards) => shards.len(),
+            Self::Stages(stages) => stages.len(),
+        }
+    }
+
+    /// Keys planned for.
+    pub(crate) fn capacity(&self) -> u64 {
+        match self {
+            Self::Open => 0,
+            Self::Blocked(filter) => filter.params().capacity(),
+            Self::Cuckoo(shards) => shards.capacity(),
+            Self::DLeft(shards) => shards.capacity(),
+            Self::Stages(stages) => stages.capacity(),
+        }
+    }
+
+    /// More keys than planned for, so that the rate asked for is no longer held.
+    pub(crate) fn is_over_capacity(&self) -> bool {
+        match self {
+            Self::Open => false,
+            Self::Blocked(filter) => filter.is_over_capacity(),
+            Self::Cuckoo(shards) => shards.is_over_capacity(),
+            Self::DLeft(shards) => shards.is_over_capacity(),
+            Self::Stages(stages) => stages.is_over_capacity(),
+        }
+    }
+
+    pub(crate) fn size_in_bytes(&self) -> u64 {
+        match self {
+            Self::Open => 0,
+            Self::Blocked(filter) => filter.size_in_bytes() as u64,
+            Self::Cuckoo(shards) => shards.size_in_bytes(),
+            Self::DLeft(shards) => shards.size_in_bytes(),
+            Self::Stages(stages) => stages.size_in_bytes(),
+        }
+    }
+
+    /// Whether it still knows nothing of keys that were stored before it was made.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Open => true,
+            Self::Stages(stages) => stages.is_blind(),
+            _ => false,
+        }
+    }
+
+    /// A filter that was made while the store held keys it was not told of, and never will be: a window.
+    pub(crate) fn blind(self) -> Self {
+        if let Self::Stages(stages) = &self {
+            stages.go_blind();
+        }
+        self
+    }
+
+    /// Writes the parts of a copy for a checkpoint, and gives the number that belongs to them. Inserts that run meanwhile
+    /// may or may not be in it.
+    pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
+        match self {
+            Self::Open => Ok(0),
+            Self::Blocked(filter) => out.filter(&filter.snapshot()).map(|()| 0),
+            Self::Cuckoo(shards) => shards.write_image(out),
+            Self::DLeft(shards) => shards.write_image(out),
+            Self::Stages(stages) => stages.write_image(out),
+        }
+    }
+
+    /// The filter of an image, whose every checksum is verified. `Err` says what is wrong with it.
+    pub(crate) fn from_image(
+        plan: &Plan,
+        capacity: u64,
+        image: &Image<'_>,
+    ) -> Result<Self, String> {
+        let filter = match plan.kind {
+            Kind::Blocked => match &image.parts[..] {
+                [bytes] => {
+                    let plain =
+                        BlockedBloom::from_bytes(bytes).map_err(|error| error.to_string())?;
+                    check_hash(plan, plain.hash_fn())?;
+                    Self::Blocked(plain.into())
+                }
+                parts => return Err(format!("{} parts instead of one", parts.len())),
+            },
+            Kind::Cuckoo => Self::Cuckoo(Shards::from_image(plan, capacity, image)?),
+            Kind::DLeft => Self::DLeft(Shards::from_image(plan, capacity, image)?),
+            Kind::Scalable | Kind::Windowed => {
+                let empty = Self::new(plan, capacity).map_err(|error| error.to_string())?;
+                let Self::Stages(stages) = empty else { unreachable!("of these kinds") };
+                Self::Stages(stages.with_image(plan, image)?)
+            }
+        };
+        Ok(filter)
+    }
+}
+
+fn check_hash(plan: &Plan, found: ironbloom::HashFn) -> Result<(), String> {
+    if found == plan.hash_fn {
+        Ok(())
+    } else {
+        Err(format!("hash function {found}, not {}", plan.hash_fn))
+    }
+}

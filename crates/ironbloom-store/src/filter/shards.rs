@@ -1,0 +1,315 @@
+//! Cuckoo and d-left filters for many threads.
+//!
+//! ```text
+//!  hash ── low bits ──► [ shard ] ──► small filter, 16 KiB, never changed
+//!                            └─────── replaced by a changed copy
+//! ```
+//!
+//! Both kinds move or count fingerprints when they change, so a reader could look while one is on its way. Therefore a
+//! filter is never changed: a writer copies the small filter that its key belongs to, changes the copy, and puts it
+//! in the place of the original in one step. Readers see the one or the other, and wait for nobody. The copy takes about a
+//! microsecond, in front of a store that takes many; the memory is that of one filter, where two copies that writers
+//! change in turn (left-right) would take twice as much.
+//!
+//! The library takes a hash's place from its high bits and its fingerprint from a mixture of all, so the shard is
+//! chosen by the low ones.
+//!
+//! **No put is ever refused.** A key for which its shard has no room goes to a small table of whole hashes beside it, the spill, until
+//! the filter is built anew with more room.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use ironbloom::{Cuckoo, DLeft, Full, HashFn, ParamError, Persist};
+
+use super::{Image, ImageWriter, check_hash};
+use crate::options::Plan;
+
+/// Bytes of a shard: few enough to copy, and enough keys that their number differs little from shard to shard.
+const SHARD_BYTES: u64 = 16 << 10;
+
+/// A filter whose keys can be removed, of the library.
+pub(crate) trait Removing: Clone + Persist {
+    fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError>;
+    /// Bits of a filter for so many keys.
+    fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError>;
+    fn contains_hash(&self, hash: u64) -> bool;
+    fn insert_hash(&mut self, hash: u64) -> Result<(), Full>;
+    fn remove_hash(&mut self, hash: u64) -> bool;
+    fn len(&self) -> u64;
+    fn hash_fn(&self) -> HashFn;
+    fn size_in_bytes(&self) -> usize;
+}
+
+/// See the module header.
+pub(crate) struct Shards<F> {
+    shards: Box<[ArcSwap<Shard<F>>]>,
+    capacity: u64,
+    len: AtomicU64,
+    spilled: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Shard<F> {
+    filter: F,
+    /// How many keys of a hash had no room.
+    spill: HashMap<u64, u32>,
+}
+
+impl<F: Removing> Shard<F> {
+    fn contains(&self, hash: u64) -> bool {
+        self.filter.contains_hash(hash)
+            || (!self.spill.is_empty() && self.spill.contains_key(&hash))
+    }
+
+    /// False if the key went to the spill.
+    fn insert(&mut self, hash: u64) -> bool {
+        let stored = self.filter.insert_hash(hash).is_ok();
+        if !stored {
+            self.spill_one(hash);
+        }
+        stored
+    }
+
+    fn spill_one(&mut self, hash: u64) {
+        *self.spill.entry(hash).or_default() += 1;
+    }
+
+    /// The spill goes first: the fingerprint in the filter may be that of another key, which needs it. What the spill has
+    /// is of this very hash, and keys of one hash can stand for each other.
+    fn remove(&mut self, hash: u64) -> bool {
+        match self.spill.get_mut(&hash) {
+            Some(1) => self.spill.remove(&hash).is_some(),
+            Some(count) => {
+                *count -= 1;
+                true
+            }
+            None => self.filter.remove_hash(hash),
+        }
+    }
+}
+
+impl<F: Removing> Shards<F> {
+    /// Empty, for so many keys.
+    pub(crate) fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+        let bits = F::bits_for(capacity, rate)?;
+        let count = bits.div_ceil(8 * SHARD_BYTES).max(1);
+        // The number of keys in a shard is binomial: four standard deviations more than the mean, of which few shards
+        // have more.
+        let mean = capacity.div_ceil(count);
+        let most = if count == 1 { mean } else { mean + 4 * (mean as f64).sqrt() as u64 };
+        let empty = Shard { filter: F::with_rate(most, rate, hash_fn)?, spill: HashMap::new() };
+        let shards = (0..count).map(|_| ArcSwap::from_pointee(empty.clone())).collect();
+        Ok(Self { shards, capacity, len: AtomicU64::new(0), spilled: AtomicU64::new(0) })
+    }
+
+    #[inline]
+    fn index(&self, hash: u64) -> usize {
+        ((hash & u64::from(u32::MAX)) * self.shards.len() as u64 >> 32) as usize
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        self.shards[self.index(hash)].load().contains(hash)
+    }
+
+    pub(crate) fn insert(&self, hash: u64) -> bool {
+        let mut looked_new = false;
+        let mut stored = false;
+        self.shards[self.index(hash)].rcu(|old| {
+            let mut shard = Shard::clone(old);
+            looked_new = !shard.contains(hash);
+            stored = shard.insert(hash);
+            shard
+        });
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.spilled.fetch_add(u64::from(!stored), Ordering::Relaxed);
+        looked_new
+    }
+
+    /// Sorts the hashes by shard, so that each shard is copied once.
+    pub(crate) fn insert_many(&self, hashes: &mut [u64]) {
+        hashes.sort_unstable_by_key(|&hash| hash as u32);
+        for group in hashes.chunk_by(|&a, &b| self.index(a) == self.index(b)) {
+            let mut stored = 0;
+            self.shards[self.index(group[0])].rcu(|old| {
+                let mut shard = Shard::clone(old);
+                stored = group.iter().filter(|&&hash| shard.insert(hash)).count();
+                shard
+            });
+            self.len.fetch_add(group.len() as u64, Ordering::Relaxed);
+            self.spilled.fetch_add((group.len() - stored) as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn remove(&self, hash: u64) {
+        let mut removed = false;
+        self.shards[self.index(hash)].rcu(|old| {
+            let mut shard = Shard::clone(old);
+            removed = shard.remove(hash);
+            shard
+        });
+        self.len.fetch_sub(u64::from(removed), Ordering::Relaxed);
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// A shard that has no room is a sign as well: most others are full, then.
+    pub(crate) fn is_over_capacity(&self) -> bool {
+        self.len() > self.capacity || self.spilled.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn size_in_bytes(&self) -> u64 {
+        let shard = |shard: &ArcSwap<Shard<F>>| {
+            let shard = shard.load();
+            let spill = shard.spill.capacity() * size_of::<(u64, u32)>();
+            (shard.filter.size_in_bytes() + spill + size_of::<Shard<F>>()) as u64
+        };
+        self.shards.iter().map(shard).sum()
+    }
+
+    /// The shards one by one, then the hashes of the spill, if there are any, as bytes.
+    pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
+        let mut spill = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.load();
+            out.filter(&shard.filter)?;
+            for (hash, &count) in &shard.spill {
+                (0..count).for_each(|_| spill.extend(hash.to_le_bytes()));
+            }
+        }
+        let count = (spill.len() / size_of::<u64>()) as u64;
+        if count > 0 {
+            let seal = xxhash_rust::xxh3::xxh3_64(&spill).to_le_bytes();
+            spill.extend(seal);
+            out.bytes(&spill)?;
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn from_image(
+        plan: &Plan,
+        capacity: u64,
+        image: &Image<'_>,
+    ) -> Result<Self, String> {
+        let (filters, spill) = match image.parts.split_last() {
+            Some((spill, filters)) if image.note > 0 => (filters, read_spill(spill, image.note)?),
+            _ => (&image.parts[..], Vec::new()),
+        };
+        if filters.is_empty() {
+            return Err("no parts".to_owned());
+        }
+        let mut len = spill.len() as u64;
+        let mut shards = Vec::with_capacity(filters.len());
+        for (number, bytes) in filters.iter().enumerate() {
+            let filter = F::from_bytes(bytes).map_err(|error| format!("part {number}: {error}"))?;
+            check_hash(plan, filter.hash_fn())?;
+            len += filter.len();
+            shards.push(ArcSwap::new(Arc::new(Shard { filter, spill: HashMap::new() })));
+        }
+        let spilled = AtomicU64::new(spill.len() as u64);
+        let all = Self { shards: shards.into(), capacity, len: AtomicU64::new(len), spilled };
+        for hash in spill {
+            all.shards[all.index(hash)].rcu(|old| {
+                let mut shard = Shard::clone(old);
+                shard.spill_one(hash);
+                shard
+            });
+        }
+        Ok(all)
+    }
+}
+
+fn read_spill(bytes: &[u8], count: u64) -> Result<Vec<u64>, String> {
+    let words: Vec<u64> = bytes
+        .chunks_exact(size_of::<u64>())
+        .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
+        .collect();
+    match words.split_last() {
+        Some((&seal, hashes))
+            if hashes.len() as u64 == count
+                && bytes.len() == size_of_val(&words[..])
+                && xxhash_rust::xxh3::xxh3_64(&bytes[..size_of_val(hashes)]) == seal =>
+        {
+            Ok(hashes.to_vec())
+        }
+        _ => Err("spilled hashes are damaged".to_owned()),
+    }
+}
+
+impl Removing for Cuckoo {
+    fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Self::new(ironbloom::CuckooParams::for_rate(capacity, rate)?, hash_fn)
+    }
+
+    fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError> {
+        Ok(ironbloom::CuckooParams::for_rate(capacity, rate)?.bits())
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        self.insert_hash(hash)
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> bool {
+        self.remove_hash(hash)
+    }
+
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}
+
+impl Removing for DLeft {
+    fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+        Self::new(ironbloom::DLeftParams::for_rate(capacity, rate)?, hash_fn)
+    }
+
+    fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError> {
+        Ok(ironbloom::DLeftParams::for_rate(capacity, rate)?.bits())
+    }
+
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.contains_hash(hash)
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        self.insert_hash(hash)
+    }
+
+    fn remove_hash(&mut self, hash: u64) -> bool {
+        self.remove_hash(hash)
+    }
+
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn hash_fn(&self) -> HashFn {
+        self.hash_fn()
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.size_in_bytes()
+    }
+}

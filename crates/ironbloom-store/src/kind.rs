@@ -1,0 +1,91 @@
+//! Which filter stands before the store: chosen by what its user needs.
+
+use std::fmt;
+
+/// The kinds of filter that a guard can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Keys are put and looked up, seldom removed: one cache line a lookup, 10.1 bits a key at 1 %. A removed key stays
+    /// in the filter, as a false positive, until there are so many of them that the filter is built anew.
+    Blocked,
+    /// Keys come and go: a removed key leaves the filter at once. 10.8 bits a key at 1 %.
+    Cuckoo,
+    /// Keys come and go, and the rate is to be far below 1 %: 20 bits a key at 0.02 % and all rates above. Inserts move
+    /// nothing, so a put costs the same however full the filter is.
+    DLeft,
+    /// Nobody knows how many keys will come: the filter grows with them, 13 to 16 bits a key at 1 %.
+    Scalable,
+    /// Only the most recently put keys matter, as in a cache: **older ones may be answered "absent" although they are
+    /// stored.** The capacity is the number of keys that are remembered for certain.
+    Windowed,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] =
+        [Self::Blocked, Self::Cuckoo, Self::DLeft, Self::Scalable, Self::Windowed];
+
+    /// The word used for it on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        self.in_files().name()
+    }
+
+    /// Whether a removed key leaves the filter.
+    pub fn can_remove(self) -> bool {
+        matches!(self, Self::Cuckoo | Self::DLeft)
+    }
+
+    /// Whether a scan of the store can make the filter anew. Not a window: a scan does not know what is recent.
+    pub fn can_rebuild(self) -> bool {
+        self != Self::Windowed
+    }
+
+    /// The kind of the library that it stands for; its number is written to files.
+    pub(crate) fn in_files(self) -> ironbloom::Kind {
+        match self {
+            Self::Blocked => ironbloom::Kind::Blocked,
+            Self::Cuckoo => ironbloom::Kind::Cuckoo,
+            Self::DLeft => ironbloom::Kind::DLeft,
+            Self::Scalable => ironbloom::Kind::Scalable,
+            Self::Windowed => ironbloom::Kind::Windowed,
+        }
+    }
+
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.in_files() as u64 == number)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(word: &str) -> Result<Self, UnknownKind> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == word)
+            .ok_or_else(|| UnknownKind { word: word.to_owned() })
+    }
+}
+
+/// A word that names no kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKind {
+    /// The word.
+    pub word: String,
+}
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Kind::ALL.map(Kind::name).join(", ");
+        write!(f, "no kind of guard: {:?} (there are {names})", self.word)
+    }
+}
+
+impl std::error::Error for UnknownKind {}

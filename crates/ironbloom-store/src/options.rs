@@ -1,0 +1,92 @@
+//! How a guard is to be opened.
+
+use std::path::{Path, PathBuf};
+
+use ironbloom::HashFn;
+
+use crate::kind::Kind;
+
+/// Which filter, how large, and where its checkpoint is.
+///
+/// ```
+/// use ironbloom_store::{Kind, Options};
+/// let options = Options::new(Kind::Blocked, 10_000_000, 0.005).checkpoint("users.ibg");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) plan: Plan,
+    pub(crate) checkpoint: Option<PathBuf>,
+    pub(crate) only_writer: bool,
+    pub(crate) rebuild: Rebuild,
+    pub(crate) most_dead: f64,
+}
+
+/// What a filter is made from; the capacity is the least that is planned for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) kind: Kind,
+    pub(crate) capacity: u64,
+    pub(crate) rate: f64,
+    pub(crate) hash_fn: HashFn,
+}
+
+/// Who decides that the filter is made anew from a scan of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebuild {
+    /// The guard, in a thread of its own, when too many keys are dead or there are more than planned for.
+    Background,
+    /// The user, by [`Guard::rebuild`](crate::Guard::rebuild), also after a crash: until then every lookup asks the
+    /// store.
+    Manual,
+}
+
+impl Options {
+    /// A filter of this kind, for at least `capacity` keys at `rate`; of a window, the capacity is the number of keys that
+    /// it remembers. If the store holds more keys, more are planned for. No checkpoint; the guard rebuilds as it needs to.
+    pub fn new(kind: Kind, capacity: u64, rate: f64) -> Self {
+        Self {
+            plan: Plan { kind, capacity, rate, hash_fn: HashFn::default() },
+            checkpoint: None,
+            only_writer: false,
+            rebuild: Rebuild::Background,
+            most_dead: 0.25,
+        }
+    }
+
+    /// The file for checkpoints: a small one under this name, and the filter in `.ibf` files beside it.
+    pub fn checkpoint(mut self, path: impl AsRef<Path>) -> Self {
+        self.checkpoint = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// The promise that nobody writes to the store but through guards, and never through two at once. Without it, the
+    /// checkpoint of a store that others can write to ([`Backend::is_exclusive`](crate::Backend::is_exclusive)) is not
+    /// believed.
+    pub fn only_writer(mut self) -> Self {
+        self.only_writer = true;
+        self
+    }
+
+    /// Who decides about rebuilding.
+    pub fn rebuild(mut self, rebuild: Rebuild) -> Self {
+        self.rebuild = rebuild;
+        self
+    }
+
+    /// The share of dead keys in the filter above which it is built anew. A quarter if nothing is said.
+    pub fn most_dead(mut self, share: f64) -> Self {
+        self.most_dead = share;
+        self
+    }
+
+    /// The hash function; another seed where keys come from people who would like to see false positives.
+    ///
+    /// # Panics
+    ///
+    /// If it is [`HashFn::External`]: a guard sees keys.
+    pub fn hash_fn(mut self, hash_fn: HashFn) -> Self {
+        assert!(hash_fn.try_hash(b"").is_some(), "a guard hashes keys itself");
+        self.plan.hash_fn = hash_fn;
+        self
+    }
+}

@@ -1,0 +1,62 @@
+//! What another rate or kind would have cost for the same lookups.
+
+use std::time::Duration;
+
+use ironbloom::{BlockedBloomParams, CuckooParams, DLeftParams};
+
+use super::{Stats, nanos};
+use crate::kind::Kind;
+
+/// The rates of the table.
+const RATES: [f64; 7] = [0.1, 0.03, 0.01, 0.005, 0.001, 0.0001, 0.00001];
+
+/// One filter that could have stood there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its rate.
+    pub rate: f64,
+    /// Bits for each key, with as many keys as the guard holds.
+    pub bits_per_key: f64,
+    /// Bytes for as many keys.
+    pub filter_bytes: u64,
+    /// Questions to the store for nothing, of a thousand lookups.
+    pub wasted_per_thousand: f64,
+    /// Delta = P2·(C2 − C1): what a lookup would take longer than with an exact set.
+    pub delta: Duration,
+}
+
+impl Stats {
+    /// The filters that could have stood there, for the lookups that were counted and the keys that live. Kinds whose size
+    /// is planned; a scalable filter is between a blocked one and half as much again.
+    pub fn choices(&self) -> Vec<Choice> {
+        let keys = self.keys.saturating_sub(self.dead).max(1);
+        let [skipped, false_positives, _] = self.shares();
+        let absent = skipped + false_positives;
+        let choice = |kind: Kind, rate: f64| {
+            let bits = bits(kind, keys, rate)?;
+            let wasted = absent * rate;
+            Some(Choice {
+                kind,
+                rate,
+                bits_per_key: bits as f64 / keys as f64,
+                filter_bytes: bits.div_ceil(8),
+                wasted_per_thousand: 1000.0 * wasted,
+                delta: nanos(wasted * self.difference()),
+            })
+        };
+        let kinds = [Kind::Blocked, Kind::Cuckoo, Kind::DLeft];
+        kinds.iter().flat_map(|&kind| RATES.map(|rate| choice(kind, rate))).flatten().collect()
+    }
+}
+
+/// Bits of a filter, or `None` if the kind cannot have this rate.
+fn bits(kind: Kind, keys: u64, rate: f64) -> Option<u64> {
+    match kind {
+        Kind::Blocked => BlockedBloomParams::for_rate(keys, rate).ok().map(|params| params.bits()),
+        Kind::Cuckoo => CuckooParams::for_rate(keys, rate).ok().map(|params| params.bits()),
+        Kind::DLeft => DLeftParams::for_rate(keys, rate).ok().map(|params| params.bits()),
+        Kind::Scalable | Kind::Windowed => None,
+    }
+}

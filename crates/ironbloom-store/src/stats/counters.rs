@@ -1,0 +1,105 @@
+//! Counting lookups at little cost: each thread on a cache line of its own, and the clock for one lookup in many.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::{Timed, Totals};
+
+/// More than threads that look up at once are likely to be; others share.
+const SLOTS: usize = 32;
+/// So many first lookups of a slot are all timed, that a short program has something to say.
+const FIRST: u64 = 64;
+/// Later, one lookup in so many: two looks at the clock take as long as a skipped lookup.
+const PERIOD: u64 = 64;
+
+/// What became of a lookup.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Skipped = 0,
+    FalsePositive = 1,
+    Hit = 2,
+    Unguarded = 3,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Slot {
+    counts: [AtomicU64; 4],
+    samples: [AtomicU64; 4],
+    nanos: [AtomicU64; 4],
+}
+
+/// See the module header.
+pub(crate) struct Counters {
+    slots: Box<[Slot; SLOTS]>,
+    /// What was counted before this guard was opened.
+    before: Totals,
+}
+
+/// The beginning of a lookup, if it is timed.
+pub(crate) struct Sample(Option<Instant>);
+
+impl Counters {
+    pub(crate) fn new(before: Totals) -> Self {
+        Self { slots: Box::default(), before }
+    }
+
+    fn slot(&self) -> &Slot {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static SLOT: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SLOTS;
+        }
+        SLOT.with(|&slot| &self.slots[slot])
+    }
+
+    /// Called when a lookup begins. Which are timed depends on how many there were, of which kind they will be nobody
+    /// knows yet.
+    #[inline]
+    pub(crate) fn begin(&self) -> Sample {
+        let slot = self.slot();
+        let seen = slot.counts.iter().fold(0, |sum, n| sum + n.load(Ordering::Relaxed));
+        let timed = seen < FIRST || seen.is_multiple_of(PERIOD);
+        Sample(timed.then(Instant::now))
+    }
+
+    /// Called when it has ended.
+    #[inline]
+    pub(crate) fn end(&self, sample: Sample, outcome: Outcome) {
+        let slot = self.slot();
+        slot.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        if let Sample(Some(start)) = sample {
+            slot.samples[outcome as usize].fetch_add(1, Ordering::Relaxed);
+            let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            slot.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Lookups that were answered together: `nanos` is the time of all.
+    pub(crate) fn add(&self, outcome: Outcome, count: u64, nanos: u64) {
+        let slot = self.slot();
+        slot.counts[outcome as usize].fetch_add(count, Ordering::Relaxed);
+        slot.samples[outcome as usize].fetch_add(count, Ordering::Relaxed);
+        slot.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        let sum = |outcome: Outcome| {
+            let of = |pick: fn(&Slot) -> &[AtomicU64; 4]| -> u64 {
+                self.slots
+                    .iter()
+                    .map(|slot| pick(slot)[outcome as usize].load(Ordering::Relaxed))
+                    .sum()
+            };
+            Timed { count: of(|s| &s.counts), samples: of(|s| &s.samples), nanos: of(|s| &s.nanos) }
+        };
+        let mut totals = Totals {
+            skipped: sum(Outcome::Skipped),
+            false_positives: sum(Outcome::FalsePositive),
+            hits: sum(Outcome::Hit),
+            unguarded: sum(Outcome::Unguarded),
+            ..Totals::default()
+        };
+        totals.add(&self.before);
+        totals
+    }
+}

@@ -1,0 +1,191 @@
+//! What a guard has saved, and what another filter would have: the cost model, live.
+//!
+//! Of all lookups a share P1 is skipped, a share P2 asks the store for nothing (a false positive), and a share P3 finds its
+//! key. A skip costs C1, a question to the store C2. An exact set in memory would cost (P1 + P2)·C1 + P3·C2; a filter
+//! costs P1·C1 + (P2 + P3)·C2, and so
+//!
+//! ```text
+//!   Delta = P2·(C2 − C1)
+//! ```
+//!
+//! more for each lookup: the price of its few bits. A lower rate makes P2 smaller and the filter larger; the
+//! [choices](Stats::choices) say by how much, for the lookups that were counted.
+
+mod choices;
+mod counters;
+
+use std::time::Duration;
+
+pub use self::choices::Choice;
+pub(crate) use self::counters::{Counters, Outcome};
+use crate::kind::Kind;
+
+/// Counts and times of lookups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) skipped: Timed,
+    pub(crate) false_positives: Timed,
+    pub(crate) hits: Timed,
+    /// Lookups that asked the store because the filter did not know it yet: after a crash, until it is rebuilt.
+    pub(crate) unguarded: Timed,
+    pub(crate) rebuilds: u64,
+    /// Of the filter, when this was written.
+    pub(crate) keys: u64,
+    pub(crate) bytes: u64,
+}
+
+/// How often something happened, and how long it took in some of the cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Timed {
+    pub(crate) count: u64,
+    pub(crate) samples: u64,
+    pub(crate) nanos: u64,
+}
+
+impl Timed {
+    fn mean(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.nanos as f64 / self.samples as f64)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.samples += other.samples;
+        self.nanos += other.nanos;
+    }
+}
+
+impl Totals {
+    /// Words in a checkpoint; one is left for what is to come.
+    pub(crate) const WORDS: usize = 16;
+
+    pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
+        let Self { skipped, false_positives, hits, unguarded, rebuilds, keys, bytes } = self;
+        let [a, b, c, d] =
+            [skipped, false_positives, hits, unguarded].map(|t| [t.count, t.samples, t.nanos]);
+        [
+            a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2], d[0], d[1], d[2], rebuilds, keys,
+            bytes, 0,
+        ]
+    }
+
+    pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
+        let timed =
+            |i: usize| Timed { count: words[i], samples: words[i + 1], nanos: words[i + 2] };
+        Self {
+            skipped: timed(0),
+            false_positives: timed(3),
+            hits: timed(6),
+            unguarded: timed(9),
+            rebuilds: words[12],
+            keys: words[13],
+            bytes: words[14],
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.skipped.add(&other.skipped);
+        self.false_positives.add(&other.false_positives);
+        self.hits.add(&other.hits);
+        self.unguarded.add(&other.unguarded);
+        self.rebuilds += other.rebuilds;
+    }
+}
+
+/// What a guard has counted, over all times it was open with its checkpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// The kind of filter.
+    pub kind: Kind,
+    /// The rate that it was planned for.
+    pub rate: f64,
+    /// Keys in the filter.
+    pub keys: u64,
+    /// Keys planned for.
+    pub capacity: u64,
+    /// Keys in the filter that are no longer in the store, as far as is known.
+    pub dead: u64,
+    /// Bytes of the filter.
+    pub filter_bytes: u64,
+    /// How often the filter was built from a scan.
+    pub rebuilds: u64,
+    pub(crate) totals: Totals,
+}
+
+impl Stats {
+    /// Lookups that the filter could answer or had to pass on; not those before it was there.
+    pub fn lookups(&self) -> u64 {
+        self.skipped() + self.false_positives() + self.hits()
+    }
+
+    /// Lookups that never reached the store: the reads avoided.
+    pub fn skipped(&self) -> u64 {
+        self.totals.skipped.count
+    }
+
+    /// Lookups that asked the store for nothing.
+    pub fn false_positives(&self) -> u64 {
+        self.totals.false_positives.count
+    }
+
+    /// Lookups that found their key.
+    pub fn hits(&self) -> u64 {
+        self.totals.hits.count
+    }
+
+    /// Lookups that asked the store while the filter was not there yet.
+    pub fn unguarded(&self) -> u64 {
+        self.totals.unguarded.count
+    }
+
+    /// The shares P1 (skipped), P2 (false positives) and P3 (hits) of all lookups. Zeros if there were none.
+    pub fn shares(&self) -> [f64; 3] {
+        let all = self.lookups().max(1) as f64;
+        [self.skipped(), self.false_positives(), self.hits()].map(|count| count as f64 / all)
+    }
+
+    /// The false positives among the lookups of absent keys, if there were any.
+    pub fn measured_rate(&self) -> Option<f64> {
+        let absent = self.skipped() + self.false_positives();
+        (absent > 0).then(|| self.false_positives() as f64 / absent as f64)
+    }
+
+    /// C1, what a skipped lookup takes.
+    pub fn skip_cost(&self) -> Option<Duration> {
+        self.totals.skipped.mean().map(nanos)
+    }
+
+    /// C2, what it takes to ask the store for a key that is not there; as long as none was asked for, a key that is.
+    pub fn read_cost(&self) -> Option<Duration> {
+        self.read_nanos().map(nanos)
+    }
+
+    fn read_nanos(&self) -> Option<f64> {
+        let Totals { false_positives, hits, unguarded, .. } = &self.totals;
+        false_positives.mean().or(hits.mean()).or(unguarded.mean())
+    }
+
+    /// C2 − C1 in nanoseconds, not below zero; zero if nothing was measured yet.
+    fn difference(&self) -> f64 {
+        let skip = self.totals.skipped.mean().unwrap_or(0.0);
+        (self.read_nanos().unwrap_or(skip) - skip).max(0.0)
+    }
+
+    /// What the skipped lookups would have taken longer, had they asked the store.
+    pub fn time_saved(&self) -> Duration {
+        nanos(self.skipped() as f64 * self.difference())
+    }
+
+    /// Delta = P2·(C2 − C1): what a lookup takes longer on average than with an exact set in memory.
+    pub fn delta(&self) -> Duration {
+        nanos(self.shares()[1] * self.difference())
+    }
+
+    /// Bits of the filter for each key in it, if there is one.
+    pub fn bits_per_key(&self) -> Option<f64> {
+        (self.keys > 0).then(|| self.filter_bytes as f64 * 8.0 / self.keys as f64)
+    }
+}
+
+fn nanos(nanos: f64) -> Duration {
+    Duration::from_secs_f64(nanos.max(0.0) * 1e-9)
+}
