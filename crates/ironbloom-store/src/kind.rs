@@ -17,7 +17,8 @@ pub enum Kind {
     /// Nobody knows how many keys will come: the filter grows with them, 13 to 16 bits a key at 1 %.
     Scalable,
     /// Only the most recently put keys matter, as in a cache: **older ones may be answered "absent" although they are
-    /// stored.** The capacity is the number of keys that are remembered for certain.
+    /// stored.** The capacity is the number of latest puts whose keys are remembered for certain; a key that is put again
+    /// counts again.
     Windowed,
 }
 

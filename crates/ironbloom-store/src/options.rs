@@ -41,8 +41,8 @@ pub enum Rebuild {
 }
 
 impl Options {
-    /// A filter of this kind, for at least `capacity` keys at `rate`; of a window, the capacity is the number of keys that
-    /// it remembers. If the store holds more keys, more are planned for. No checkpoint; the guard rebuilds as it needs to.
+    /// A filter of this kind, for at least `capacity` keys at `rate`; of a window, the capacity is the number of
+    /// latest puts that it remembers. If the store holds more keys, more are planned for. No checkpoint; the guard rebuilds as it needs to.
     pub fn new(kind: Kind, capacity: u64, rate: f64) -> Self {
         Self {
             plan: Plan { kind, capacity, rate, hash_fn: HashFn::default() },

@@ -55,23 +55,16 @@ impl Redb {
     }
 
     fn build(builder: redb::Builder, path: &Path) -> Result<Self, RedbError> {
-        let made = || -> Result<Database, redb::Error> {
-            let database = builder.create(path)?;
-            // So that readers find the tables; without a change, the file stays as it is.
-            let missing = {
-                let transaction = database.begin_read()?;
-                transaction.open_table(KEYS).is_err() || transaction.open_table(NOTES).is_err()
-            };
-            if missing {
-                let transaction = database.begin_write()?;
-                transaction.open_table(KEYS)?;
-                transaction.open_table(NOTES)?;
-                transaction.commit()?;
+        let opened = || -> Result<Database, redb::Error> {
+            if !path.exists() {
+                make(path)?;
             }
+            let database = builder.open(path)?;
+            make_tables(&database)?;
             Ok(database)
         };
         let path = path.to_owned();
-        match made() {
+        match opened() {
             Ok(database) => Ok(Self { database, path }),
             Err(error) => Err(RedbError { path, error: Box::new(error) }),
         }
@@ -114,6 +107,36 @@ impl Redb {
         };
         self.named(changed())
     }
+}
+
+/// Makes a file under another name and gives it its own when it is whole: a process that is killed while `redb` makes a
+/// file leaves one that nobody can open.
+fn make(path: &Path) -> Result<(), redb::Error> {
+    let temporary = ironbloom::format::native::temporary_path(path);
+    let _ = std::fs::remove_file(&temporary);
+    make_tables(&Database::create(&temporary)?)?;
+    // A link, where a rename would replace what another process has made meanwhile.
+    let linked = std::fs::hard_link(&temporary, path);
+    std::fs::remove_file(&temporary)?;
+    match linked {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// So that readers find the tables. A file that has them stays as it is.
+fn make_tables(database: &Database) -> Result<(), redb::Error> {
+    let missing = {
+        let transaction = database.begin_read()?;
+        transaction.open_table(KEYS).is_err() || transaction.open_table(NOTES).is_err()
+    };
+    if missing {
+        let transaction = database.begin_write()?;
+        transaction.open_table(KEYS)?;
+        transaction.open_table(NOTES)?;
+        transaction.commit()?;
+    }
+    Ok(())
 }
 
 impl Backend for Redb {

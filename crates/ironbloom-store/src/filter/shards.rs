@@ -313,3 +313,81 @@ impl Removing for DLeft {
         self.size_in_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard() -> Shard<Cuckoo> {
+        let filter = <Cuckoo as Removing>::with_rate(10, 0.1, HashFn::default()).unwrap();
+        Shard { filter, spill: HashMap::new() }
+    }
+
+    /// Hashes that share their fingerprint and buckets.
+    fn twins() -> [u64; 2] {
+        let mut shard = shard();
+        let first = HashFn::default().hash("first");
+        shard.insert(first);
+        let mut others = (0..100_000u32).map(|i| HashFn::default().hash(i.to_le_bytes()));
+        [first, others.find(|&other| shard.filter.contains_hash(other)).unwrap()]
+    }
+
+    #[test]
+    fn removing_a_spilled_key_takes_nothing_from_its_twin() {
+        let [stored, spilled] = twins();
+        let mut shard = shard();
+        shard.insert(stored);
+        shard.spill_one(spilled);
+        shard.spill_one(spilled);
+        assert!(shard.remove(spilled) && shard.contains(stored) && shard.contains(spilled));
+        assert!(shard.remove(spilled) && shard.contains(stored));
+        assert!(shard.spill.is_empty());
+        assert!(shard.remove(stored) && !shard.contains(stored));
+    }
+
+    #[test]
+    fn a_key_put_more_often_than_it_has_slots_is_spilled_and_comes_back() {
+        let shards = Shards::<Cuckoo>::new(1000, 0.01, HashFn::default()).unwrap();
+        let hash = HashFn::default().hash("again");
+        (0..20).for_each(|_| assert!(shards.insert(hash) || shards.contains(hash)));
+        assert!(shards.is_over_capacity() && shards.len() == 20);
+        let mut bytes = Vec::new();
+        let mut out = ImageWriter::new(&mut bytes);
+        let note = shards.write_image(&mut out).unwrap();
+        let lengths = out.finish().unwrap();
+        assert_eq!((note, lengths.len()), (12, 2));
+        let (filter, spill) = bytes.split_at(lengths[0] as usize);
+        let plan = Plan {
+            kind: crate::Kind::Cuckoo,
+            capacity: 1000,
+            rate: 0.01,
+            hash_fn: HashFn::default(),
+        };
+        let image = Image { parts: vec![filter, spill], note };
+        let back = Shards::<Cuckoo>::from_image(&plan, 1000, &image).unwrap();
+        assert_eq!((back.len(), back.is_over_capacity()), (20, true));
+        for left in (0..20).rev() {
+            assert!(back.contains(hash));
+            back.remove(hash);
+            assert_eq!(back.len(), left);
+        }
+        assert!(!back.contains(hash));
+        let damaged = Image { parts: vec![filter, &spill[8..]], note };
+        assert!(Shards::<Cuckoo>::from_image(&plan, 1000, &damaged).is_err());
+    }
+
+    #[test]
+    fn shards_hold_their_keys_whichever_way_they_came() {
+        let shards = Shards::<DLeft>::new(50_000, 0.01, HashFn::default()).unwrap();
+        assert!(shards.shards.len() > 4, "{} shards", shards.shards.len());
+        let mut hashes: Vec<u64> =
+            (0..50_000u32).map(|i| HashFn::default().hash(i.to_le_bytes())).collect();
+        let (many, single) = hashes.split_at_mut(40_000);
+        shards.insert_many(many);
+        single.iter().for_each(|&hash| assert!(shards.insert(hash) || shards.contains(hash)));
+        assert!(hashes.iter().all(|&hash| shards.contains(hash)));
+        assert_eq!((shards.len(), shards.is_over_capacity()), (50_000, false));
+        hashes.iter().for_each(|&hash| shards.remove(hash));
+        assert_eq!(shards.len(), 0);
+    }
+}

@@ -9,7 +9,7 @@
 //! writers set bits of the last. The list is replaced when a stage is added: who holds the old one still reaches the
 //! same stages.
 //!
-//! The window holds the last `window` keys for certain: four full stages of a quarter of it each, beside the one that is
+//! The window holds the keys of the last `window` puts for certain: four full stages of a quarter of it each, beside the one that is
 //! being filled. Between a window and what was stored before it began stands blindness: until four stages have been
 //! filled, "not here" does not mean "not recent", and every key may be there.
 
@@ -145,8 +145,9 @@ impl Stages {
         Self::new(Series::Growing(ScalableParams::new(capacity, rate)?), hash_fn)
     }
 
-    /// One that remembers the last `keys` keys, and some more.
+    /// One that remembers the keys of the last `keys` puts, and some more.
     pub(crate) fn window(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+        BlockedBloomParams::for_rate(keys, rate)?; // a rate or a length that cannot be
         Self::new(Series::Window { keys, rate }, hash_fn)
     }
 

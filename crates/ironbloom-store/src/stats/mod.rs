@@ -189,3 +189,101 @@ impl Stats {
 fn nanos(nanos: f64) -> Duration {
     Duration::from_secs_f64(nanos.max(0.0) * 1e-9)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 900 skips of 0.1 µs, 10 false positives of 50 µs, 90 hits of 60 µs.
+    fn stats() -> Stats {
+        let timed = |count, nanos| Timed { count, samples: count / 10, nanos: count / 10 * nanos };
+        Stats {
+            kind: Kind::Blocked,
+            rate: 0.01,
+            keys: 1_000_000,
+            capacity: 1_000_000,
+            dead: 0,
+            filter_bytes: 1_250_000,
+            rebuilds: 0,
+            totals: Totals {
+                skipped: timed(900, 100),
+                false_positives: timed(10, 50_000),
+                hits: timed(90, 60_000),
+                ..Totals::default()
+            },
+        }
+    }
+
+    #[test]
+    fn the_cost_model_gives_the_numbers_worked_out_by_hand() {
+        let stats = stats();
+        assert_eq!(stats.lookups(), 1000);
+        assert_eq!(stats.shares(), [0.9, 0.01, 0.09]);
+        assert_eq!(stats.measured_rate(), Some(10.0 / 910.0));
+        assert_eq!(stats.skip_cost(), Some(Duration::from_nanos(100)));
+        assert_eq!(stats.read_cost(), Some(Duration::from_nanos(50_000)));
+        // 900 · (50 − 0.1) µs = 44.91 ms; 0.01 · 49.9 µs = 499 ns.
+        assert_eq!(stats.time_saved(), Duration::from_nanos(44_910_000));
+        assert_eq!(stats.delta(), Duration::from_nanos(499));
+        assert_eq!(stats.bits_per_key(), Some(10.0));
+    }
+
+    #[test]
+    fn the_choices_are_those_of_the_sizing_laws() {
+        let stats = stats();
+        let choices = stats.choices();
+        let at = |kind, rate| choices.iter().find(|c| c.kind == kind && c.rate == rate).unwrap();
+        let blocked = at(Kind::Blocked, 0.01);
+        // 910 of 1000 lookups are of absent keys: 9.1 at 1 % ask for nothing, and 0.0091 · 49.9 µs = 454.09 ns.
+        assert!((blocked.wasted_per_thousand - 9.1).abs() < 1e-9);
+        assert!((blocked.delta.as_secs_f64() - 454.09e-9).abs() < 1e-9);
+        assert!((10.0..10.3).contains(&blocked.bits_per_key), "{}", blocked.bits_per_key);
+        assert_eq!(blocked.filter_bytes, (blocked.bits_per_key * 1e6 / 8.0).round() as u64);
+        assert!(at(Kind::Cuckoo, 0.01).bits_per_key < 11.0);
+        assert!(at(Kind::Blocked, 0.001).delta < blocked.delta / 9);
+        assert!(at(Kind::Blocked, 0.001).filter_bytes > blocked.filter_bytes);
+    }
+
+    #[test]
+    fn nothing_counted_is_nothing_claimed() {
+        let stats = Stats { totals: Totals::default(), keys: 0, filter_bytes: 0, ..stats() };
+        assert_eq!(
+            (stats.measured_rate(), stats.skip_cost(), stats.read_cost()),
+            (None, None, None)
+        );
+        assert_eq!((stats.time_saved(), stats.delta()), (Duration::ZERO, Duration::ZERO));
+        assert_eq!((stats.shares(), stats.bits_per_key()), ([0.0; 3], None));
+        assert!(stats.choices().iter().all(|choice| choice.delta == Duration::ZERO));
+    }
+
+    #[test]
+    fn totals_come_back_from_a_checkpoint_and_add_up() {
+        let totals = Totals { rebuilds: 3, keys: 5, bytes: 7, ..stats().totals };
+        assert_eq!(Totals::from_words(totals.to_words()), totals);
+        let counters = Counters::new(totals);
+        let sample = counters.begin();
+        counters.end(sample, Outcome::Skipped);
+        counters.add(Outcome::Hit, 10, 1000);
+        let sum = counters.totals();
+        assert_eq!((sum.skipped.count, sum.hits.count, sum.rebuilds), (901, 100, 3));
+        assert_eq!((sum.skipped.samples, sum.hits.nanos), (91, 9 * 60_000 + 1000));
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let counters = Counters::new(Totals::default());
+        std::thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let sample = counters.begin();
+                        counters.end(sample, Outcome::Hit);
+                    }
+                });
+            }
+        });
+        let hits = counters.totals().hits;
+        assert_eq!(hits.count, 40_000);
+        assert!(hits.samples >= 40_000 / 64 && hits.samples < 20_000, "{}", hits.samples);
+    }
+}

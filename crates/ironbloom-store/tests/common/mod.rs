@@ -11,8 +11,11 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("ironbloom-store-{}-{name}", std::process::id()));
+        // In memory if there is such a place: these tests are about killed processes, not about power cuts, and a sync
+        // of a disk takes milliseconds.
+        let memory = Path::new("/dev/shm");
+        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let path = parent.join(format!("ironbloom-store-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
