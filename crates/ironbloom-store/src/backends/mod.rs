@@ -1,9 +1,23 @@
 //! Stores that a guard can stand before, each in its file.
 
 mod memory;
+#[cfg(feature = "object_store")]
+mod objects;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod pool;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redb")]
 mod redb;
+#[cfg(feature = "redis")]
+mod redis;
 
 pub use self::memory::Memory;
+#[cfg(feature = "object_store")]
+pub use self::objects::Objects;
+#[cfg(feature = "postgres")]
+pub use self::postgres::Postgres;
 #[cfg(feature = "redb")]
 pub use self::redb::{Redb, RedbError};
+#[cfg(feature = "redis")]
+pub use self::redis::Redis;
