@@ -58,6 +58,7 @@ pub mod multi;
 mod packed;
 mod planned;
 mod probe;
+pub mod route;
 mod scalable;
 mod shards;
 pub mod sizing;
