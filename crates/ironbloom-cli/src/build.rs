@@ -179,22 +179,7 @@ fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<AnyFilter> {
 
 /// The filter is made when all keys are known: sized to them, or from a set. With it goes their number.
 fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, u64)> {
-    let key_hash = args.key_hash();
-    let mut all: Vec<u64> = Vec::new();
-    input::for_each_block(
-        &args.input,
-        args.threads(),
-        move |keys| file::hashes(keys, key_hash),
-        |_, hashes| {
-            all.try_reserve(hashes.len()).map_err(|_| {
-                Advice::error("not enough memory for the hashes of all keys", "give --capacity")
-            })?;
-            all.extend_from_slice(&hashes);
-            Ok(())
-        },
-    )?;
-    all.sort_unstable();
-    all.dedup();
+    let all = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
     let distinct = all.len() as u64;
     if let (Some(capacity), KindArg::Fuse | KindArg::Fuse4) = (capacity, args.kind)
         && distinct > capacity
@@ -216,6 +201,30 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
     Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, distinct))
+}
+
+/// The hashes of all keys, sorted, each once.
+pub(crate) fn distinct_hashes(
+    input: &InputArgs,
+    threads: usize,
+    key_hash: KeyHash,
+) -> Result<Vec<u64>> {
+    let mut all: Vec<u64> = Vec::new();
+    input::for_each_block(
+        input,
+        threads,
+        move |keys| file::hashes(keys, key_hash),
+        |_, hashes| {
+            all.try_reserve(hashes.len()).map_err(|_| {
+                Advice::error("not enough memory for the hashes of all keys", "give --capacity")
+            })?;
+            all.extend_from_slice(&hashes);
+            Ok(())
+        },
+    )?;
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
 /// As [`from_distinct`], of rows.
@@ -241,7 +250,7 @@ fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, u64)> {
 }
 
 /// Linux gives memory it does not have and kills later: better to say no now.
-fn refuse_beyond_memory(bits: u64) -> Result<()> {
+pub(crate) fn refuse_beyond_memory(bits: u64) -> Result<()> {
     let wanted = bits / 8;
     match available_memory() {
         Some(available) if wanted > available => Err(Advice::error(

@@ -7,7 +7,7 @@ use clap::Args;
 use ironbloom::any::AnyFilter;
 use ironbloom::multi::MultiFilter;
 
-use crate::input::{self, InputArgs};
+use crate::input::{self, InputArgs, Keys};
 use crate::report::{self, Cell};
 use crate::{Outcome, file, output, rows};
 
@@ -42,6 +42,17 @@ pub(crate) struct CheckArgs {
     )]
     clauses: Vec<String>,
 
+    #[command(flatten)]
+    answer: AnswerArgs,
+
+    /// Threads that hash keys
+    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+}
+
+/// What is printed of the answers.
+#[derive(Args)]
+pub(crate) struct AnswerArgs {
     /// Print the keys that are certainly absent instead
     #[arg(long)]
     absent: bool,
@@ -53,10 +64,6 @@ pub(crate) struct CheckArgs {
     /// With --count: print JSON
     #[arg(long, requires = "count")]
     json: bool,
-
-    /// Threads that hash keys
-    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: u16,
 }
 
 /// How many keys are present, how many are not.
@@ -64,6 +71,39 @@ pub(crate) struct CheckArgs {
 struct Counts {
     present: u64,
     absent: u64,
+}
+
+/// Prints the keys that are asked for as their answers come, and counts all.
+pub(crate) struct Answers<'a> {
+    args: &'a AnswerArgs,
+    delimiter: u8,
+    counts: Counts,
+    lines: Vec<u8>,
+}
+
+impl<'a> Answers<'a> {
+    pub(crate) fn new(args: &'a AnswerArgs, input: &InputArgs) -> Self {
+        output::widen_pipe();
+        let (counts, lines) = (Counts::default(), Vec::new());
+        Self { args, delimiter: input.delimiter(), counts, lines }
+    }
+
+    /// A flag for each of these keys: may it be present?
+    pub(crate) fn take(&mut self, keys: &Keys, found: &[bool]) -> Result<()> {
+        let here = found.iter().filter(|&&found| found).count() as u64;
+        self.counts.present += here;
+        self.counts.absent += found.len() as u64 - here;
+        if self.args.count {
+            return Ok(());
+        }
+        self.lines.clear();
+        keys.select(found, !self.args.absent, self.delimiter, &mut self.lines);
+        output::write(&self.lines)
+    }
+
+    pub(crate) fn finish(self) -> Result<Outcome> {
+        self.counts.report(self.args)
+    }
 }
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
@@ -74,21 +114,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
         None if args.clauses.is_empty() => check_keys(args, &filter)?,
         None => return Err(rows::refuse_keys(&args.filter, &filter)),
     };
-    let Counts { present, absent } = counts;
-    if args.count {
-        let record = vec![("present", Cell::count(present)), ("absent", Cell::count(absent))];
-        output::print(&report::show_record(&record, args.json))?;
-    }
-    Ok(if present > 0 { Outcome::Found } else { Outcome::NotFound })
+    counts.report(&args.answer)
 }
 
 fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
     let key_hash = filter.key_hash();
     key_hash.of(b"0").map_err(|error| file::named(&args.filter, error))?;
-    output::widen_pipe();
-    let mut counts = Counts::default();
-    let delimiter = args.input.delimiter();
-    let (mut found, mut lines) = (Vec::new(), Vec::new());
+    let mut answers = Answers::new(&args.answer, &args.input);
+    let mut found = Vec::new();
     input::for_each_block(
         &args.input,
         usize::from(args.threads),
@@ -96,18 +129,10 @@ fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
         |keys, hashes| {
             found.resize(hashes.len(), false);
             filter.contains_hashes(&hashes, &mut found);
-            let here = found.iter().filter(|&&found| found).count() as u64;
-            counts.present += here;
-            counts.absent += hashes.len() as u64 - here;
-            if args.count {
-                return Ok(());
-            }
-            lines.clear();
-            keys.select(&found, !args.absent, delimiter, &mut lines);
-            output::write(&lines)
+            answers.take(&keys, &found)
         },
     )?;
-    Ok(counts)
+    Ok(answers.counts)
 }
 
 /// Rows from CSV, printed as CSV.
@@ -122,7 +147,7 @@ fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
             let query: Vec<Option<u64>> = hashes.iter().copied().map(Some).collect();
             let found = filter.contains_hashed(&query)?;
             counts.add(found);
-            if !args.count && found != args.absent {
+            if !args.answer.count && found != args.answer.absent {
                 lines.write_record(input::fields(row))?;
             }
         }
@@ -137,7 +162,7 @@ fn check_clauses(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
     let found = rows::contains(&args.filter, filter, &query)?;
     let mut counts = Counts::default();
     counts.add(found);
-    if !args.count && found != args.absent {
+    if !args.answer.count && found != args.answer.absent {
         output::print(&format!("{}\n", args.clauses.join(" ")))?;
     }
     Ok(counts)
@@ -147,5 +172,15 @@ impl Counts {
     fn add(&mut self, found: bool) {
         self.present += u64::from(found);
         self.absent += u64::from(!found);
+    }
+
+    /// The end of a command that asked: the numbers if they are wanted, and the status.
+    fn report(&self, args: &AnswerArgs) -> Result<Outcome> {
+        let &Self { present, absent } = self;
+        if args.count {
+            let record = vec![("present", Cell::count(present)), ("absent", Cell::count(absent))];
+            output::print(&report::show_record(&record, args.json))?;
+        }
+        Ok(if present > 0 { Outcome::Found } else { Outcome::NotFound })
     }
 }

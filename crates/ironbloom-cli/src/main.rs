@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod plot;
 mod progress;
+mod redis;
 mod remove;
 mod report;
 mod rows;
@@ -65,6 +66,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Dedup(dedup::DedupArgs),
     Index(index::IndexArgs),
+    Redis(redis::RedisArgs),
     Demo(demo::DemoArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -105,6 +107,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Verify(args) => verify::run(&args),
         Command::Dedup(args) => dedup::run(&args),
         Command::Index(args) => index::run(&args),
+        Command::Redis(args) => redis::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

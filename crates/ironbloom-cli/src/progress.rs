@@ -33,6 +33,15 @@ impl Progress {
         bar.set_message(format!("{} keys", HumanCount(keys)));
     }
 
+    /// Bytes sent or received so far, of something else than keys.
+    pub(crate) fn update_bytes(&mut self, bytes: u64) {
+        if !self.wanted || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| new_bar(self.total));
+        bar.set_position(bytes);
+    }
+
     /// Rows of tables read so far: how many bytes those were is not known.
     pub(crate) fn update_rows(&mut self, rows: u64) {
         if !self.wanted || self.started.elapsed() < PATIENCE {
@@ -45,9 +54,13 @@ impl Progress {
         bar.tick();
     }
 
-    /// Takes the bar off the screen, so that what is printed next stands alone.
-    pub(crate) fn finish(self) {
-        if let Some(bar) = self.bar {
+    /// Takes the bar off the screen, so that what is printed next stands alone. So does dropping it.
+    pub(crate) fn finish(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

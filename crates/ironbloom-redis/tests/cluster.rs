@@ -2,33 +2,9 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::server::{Client, Server, programs, wait_until};
+use common::cluster::{SLOTS, cluster};
+use common::server::{Client, Server, programs};
 use common::*;
-
-const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
-
-/// Three masters that know each other and share the slots.
-fn cluster(program: &Path) -> Vec<Server> {
-    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "30000"];
-    let servers: Vec<Server> = SLOTS.iter().map(|_| Server::start(program, &options)).collect();
-    for (server, (first, last)) in servers.iter().zip(SLOTS) {
-        let slots: Vec<String> = (first..=last).map(|slot| slot.to_string()).collect();
-        let reply = server.client().text(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
-        assert_eq!(reply, "+OK\r\n");
-        let reply = server.client().text(&format!("CLUSTER MEET 127.0.0.1 {}", servers[0].port));
-        assert_eq!(reply, "+OK\r\n");
-    }
-    for server in &servers {
-        let mut client = server.client();
-        wait_until(|| {
-            let info = client.text("CLUSTER INFO");
-            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
-        });
-    }
-    servers
-}
 
 fn slot_of(client: &mut Client, key: &str) -> u32 {
     client.text(&format!("CLUSTER KEYSLOT {key}"))[1..].trim().parse().unwrap()

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test uses its part")]
 
+pub(crate) mod cluster;
 pub(crate) mod envelope;
 pub(crate) mod server;
 

@@ -85,6 +85,13 @@ impl Server {
         Some(Self { program: program.to_owned(), child, port, folder, options })
     }
 
+    /// A server that does not know the commands.
+    pub(crate) fn start_without_module(program: &Path) -> Self {
+        let folder = new_folder();
+        let (child, port) = launch(program, &folder, &[]);
+        Self { program: program.to_owned(), child, port, folder, options: Vec::new() }
+    }
+
     fn start_with_all(
         program: &Path,
         options: &[&str],

@@ -1,0 +1,197 @@
+//! `ironbloom redis dump`: a filter from a server to a file.
+
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use ironbloom::format::native::replace_file;
+
+use super::TargetArgs;
+use super::chunks::{FIRST, Header, Scan, Summed};
+use super::dump_file::Writer;
+use super::names::Name;
+use super::server::{Family, Parts, Server};
+use crate::failure::Advice;
+use crate::progress::Progress;
+use crate::{Outcome, file, interrupt, number, output};
+
+/// Save a filter of a server to a file
+///
+/// A filter in one of Ironbloom's layouts becomes a filter file, which `ironbloom check` and the other commands take. A
+/// filter in RedisBloom's layout, in shards, or a cuckoo filter that grows becomes a dump, which `ironbloom redis load` takes.
+/// Dumps of RedisBloom's layout go to any server whose module knows it: that is how filters move from RedisBloom to
+/// Valkey.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ironbloom redis dump -o seen.ibf --key seen --url redis://127.0.0.1:6379
+  ironbloom redis dump -o seen.ibd --key seen --url redis://old:6379
+  ironbloom redis load seen.ibd --key seen --url redis://new:6379")]
+pub(crate) struct DumpArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Where to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// A filter that is written to all the time cannot be read in pieces.
+const TRIES: u32 = 3;
+
+/// The filter was changed while it was read. The copy may lack keys of pieces that came early.
+#[derive(Debug)]
+struct Changed;
+
+impl Error for Changed {}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the filter was changed while it was read")
+    }
+}
+
+pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
+    file::refuse_unwritable(&args.output)?;
+    if std::fs::metadata(&args.output).is_ok_and(|found| !found.is_file()) {
+        return Err(anyhow!("{}: is not a file", args.output.display()));
+    }
+    let mut server = args.target.connect()?;
+    for _ in 0..TRIES {
+        match save(args, &mut server) {
+            Err(error) if error.is::<Changed>() => {}
+            Err(error) => return Err(error),
+            Ok(bytes) => {
+                let name = args.output.display();
+                output::note(&format!("{name}: {}", number::bytes(bytes)));
+                return Ok(Outcome::Found);
+            }
+        }
+    }
+    Err(Advice::error(
+        format!("{}: {Changed}, {TRIES} times", args.target.key),
+        "stop its writers meanwhile, or copy it and dump the copy: COPY key copy",
+    ))
+}
+
+/// Bytes of the file.
+fn save(args: &DumpArgs, server: &mut Server) -> Result<u64> {
+    let parts = server.parts(&args.target.name()?, args.target.shards)?;
+    replace(&args.output, |out| match parts.keys.as_slice() {
+        [key] if parts.shards.is_none() => save_one(server, parts.family, key, out),
+        _ => save_shards(server, &parts, out),
+    })?;
+    Ok(std::fs::metadata(&args.output)?.len())
+}
+
+/// Writes a file whole, or leaves the old one.
+fn replace(path: &Path, write: impl FnOnce(&mut Output<'_>) -> Result<()>) -> Result<()> {
+    let mut failure = None;
+    let written = interrupt::while_writing(path, || {
+        replace_file(path, |file| {
+            let mut out = Output {
+                file: BufWriter::new(file),
+                path,
+                progress: Progress::new(None),
+                bytes: 0,
+            };
+            let result = write(&mut out).and_then(|()| Ok(out.file.flush()?));
+            result.map_err(|error| {
+                failure = Some(error);
+                io::Error::other("not written")
+            })
+        })
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => written.map_err(|error| file::named(path, error)),
+    }
+}
+
+/// The file that is being written.
+struct Output<'f> {
+    file: BufWriter<&'f File>,
+    path: &'f Path,
+    progress: Progress,
+    bytes: u64,
+}
+
+impl io::Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        })?;
+        self.bytes += written as u64;
+        self.progress.update_bytes(self.bytes);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A filter under one key: its file if it is in one of our layouts, else a dump.
+fn save_one(server: &mut Server, family: Family, name: &Name, out: &mut Output<'_>) -> Result<()> {
+    let mut scan = Scan::new(family, name.key());
+    let header = first_chunk(server, &mut scan, name)?;
+    let Header::File(announcement) = Header::parse(&header) else {
+        let mut dump = Writer::new(out, None)?;
+        return save_chunks(server, family, name, &header, scan, &mut dump);
+    };
+    let mut summed = Summed::default();
+    while let Some((_, bytes)) = scan.next(server)? {
+        summed.take(&bytes);
+        out.write_all(&bytes)?;
+    }
+    if summed.announcement() == announcement { Ok(()) } else { Err(Changed.into()) }
+}
+
+fn save_shards(server: &mut Server, parts: &Parts, out: &mut Output<'_>) -> Result<()> {
+    let mut dump = Writer::new(out, parts.shards)?;
+    for name in &parts.keys {
+        let mut scan = Scan::new(parts.family, name.key());
+        let header = first_chunk(server, &mut scan, name)?;
+        save_chunks(server, parts.family, name, &header, scan, &mut dump)?;
+    }
+    Ok(())
+}
+
+fn first_chunk(server: &mut Server, scan: &mut Scan<'_>, name: &Name) -> Result<Vec<u8>> {
+    let first = scan.next(server)?;
+    first.map(|(_, header)| header).ok_or_else(|| {
+        Advice::error(
+            format!("{}: the server gives nothing of this filter", name.key()),
+            "RedisBloom does not dump cuckoo filters that are empty; CF.RESERVE makes one anew",
+        )
+    })
+}
+
+/// The chunks behind the first, as they come.
+fn save_chunks(
+    server: &mut Server,
+    family: Family,
+    name: &Name,
+    header: &[u8],
+    mut scan: Scan<'_>,
+    dump: &mut Writer<&mut Output<'_>>,
+) -> Result<()> {
+    dump.chunk(family, FIRST, header)?;
+    let mut summed = Summed::default();
+    while let Some((iterator, bytes)) = scan.next(server)? {
+        summed.take(&bytes);
+        dump.chunk(family, iterator, &bytes)?;
+    }
+    dump.end_filter(family)?;
+    let is_same = match Header::parse(header) {
+        Header::File(announced) | Header::Files(announced) => announced == summed.announcement(),
+        Header::RedisBloom => {
+            first_chunk(server, &mut Scan::new(family, name.key()), name)? == header
+        }
+    };
+    if is_same { Ok(()) } else { Err(Changed.into()) }
+}

@@ -1,0 +1,233 @@
+//! `ironbloom redis load`: a filter from a file, or from keys, to a server.
+
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use ironbloom::HashFn;
+use ironbloom::any::{AnyFilter, KeyHash};
+
+use super::TargetArgs;
+use super::chunks::{FIRST, Header, Summed};
+use super::dump_file::{self, Reader};
+use super::local::LocalArgs;
+use super::server::{Family, Server};
+use super::upload::{Existing, Upload};
+use crate::failure::Advice;
+use crate::input::InputArgs;
+use crate::{Outcome, file, number, output};
+
+/// Load a filter into a server
+///
+/// A file of `ironbloom build` (--kind blocked, bloom, segmented, scalable, windowed or cuckoo) or of `ironbloom redis dump`; or keys, with --lines, from
+/// which a filter is built here. That is far faster than to send keys. The filter appears when it is whole: interrupted, it
+/// leaves the key as it was. With --shards it is spread over several keys, and so over the servers of a cluster; it must be
+/// made from keys then, since a filter that is built does not say which key set which bit.
+#[derive(Args)]
+#[command(
+    mut_arg("inputs", |arg| arg.value_name("FILE").help(
+        "The filter; with --lines files of keys (`-` or none: standard input; gzip and zstd are recognised)")),
+    mut_arg("null", |arg| arg.requires("lines").help("With --lines: keys end with a NUL byte")),
+    mut_arg("csv", |arg| arg.requires("lines").help("With --lines: keys are this column of CSV with a header line")),
+    after_help = "\
+Examples:
+  ironbloom redis load seen.ibf --key seen --url redis://127.0.0.1:6379
+  ironbloom redis load seen.ibf --key seen --replace --url redis://:password@db.example:6379/2
+  ironbloom redis load --lines urls.txt.gz --rate 0.1% --key seen --url redis://127.0.0.1:6379
+  ironbloom redis load --lines urls.txt --shards 12 --capacity 100M --key seen --url redis://10.0.0.1:6379"
+)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Put the filter in the place of one that has this key
+    #[arg(long)]
+    replace: bool,
+
+    #[command(flatten)]
+    local: LocalArgs,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
+    args.target.name()?;
+    // The file, or the keys, before the server: what takes long should not fail at its end, so it is asked first, too.
+    let mut server = args.target.connect()?;
+    let (shards, existing) = (args.target.shards, args.existing());
+    if args.local.lines {
+        drop(Upload::new(&mut server, &args.target.name()?, shards, existing)?);
+        let filters = args.local.build(&args.input, shards.unwrap_or(1))?;
+        return load_filters(args, &mut server, &filters);
+    }
+    let path = args.file()?;
+    match open_dump(path)? {
+        Some(dump) => load_dump(args, &mut server, path, dump),
+        None => load_filters(args, &mut server, &[open_filter(args, path)?]),
+    }
+}
+
+impl LoadArgs {
+    fn existing(&self) -> Existing {
+        if self.replace { Existing::Replace } else { Existing::Keep }
+    }
+
+    /// The one file that is a filter.
+    fn file(&self) -> Result<&Path> {
+        match self.input.inputs.as_slice() {
+            [path] => Ok(path),
+            [] => Err(Advice::error(
+                "which filter?",
+                "give a file of `ironbloom build` or `ironbloom redis dump`; or --lines and keys",
+            )),
+            _ => Err(Advice::error(
+                "several files",
+                "one filter has one file; add --lines if these are files of keys",
+            )),
+        }
+    }
+
+    fn upload<'s>(&self, server: &'s mut Server, shards: Option<u32>) -> Result<Upload<'s>> {
+        Upload::new(server, &self.target.name()?, shards, self.existing())
+    }
+}
+
+/// A dump, if the file is one.
+fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
+    let named = |error: anyhow::Error| file::named(path, error);
+    let mut input = File::open(path).map_err(|error| named(error.into()))?;
+    if !input.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(None); // a pipe, whose first bytes are read only once: a filter
+    }
+    let mut first = [0; dump_file::MAGIC.len()];
+    if input.read_exact(&mut first).is_err() || first != dump_file::MAGIC {
+        return Ok(None);
+    }
+    let input = File::open(path).map_err(|error| named(error.into()))?;
+    Reader::new(BufReader::new(input)).map(Some).map_err(named)
+}
+
+fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
+    let filter = file::open(path).map_err(|error| match crate::failure::hint(&error) {
+        None if is_no_filter(&error) => Advice::error(
+            error.to_string(),
+            "if it holds keys, one per line, add --lines: a filter of them is built and loaded",
+        ),
+        _ => error,
+    })?;
+    if args.target.shards.is_some() {
+        return Err(Advice::error(
+            format!("{}: a filter that is built cannot be split into shards", path.display()),
+            "give the keys: ironbloom redis load --lines KEYS.txt --shards …",
+        ));
+    }
+    if let KeyHash::Hash(HashFn::External { id }) = filter.key_hash() {
+        return Err(Advice::error(
+            format!(
+                "{}: built from hashes of another program (external hash {id}), which no server can compute",
+                path.display()
+            ),
+            "build it from keys",
+        ));
+    }
+    if family_of(&filter).is_none() {
+        return Err(Advice::error(
+            format!("{}: a server cannot hold a {} filter", path.display(), filter.kind()),
+            "build it with --kind blocked, bloom, scalable, windowed or cuckoo",
+        ));
+    }
+    Ok(filter)
+}
+
+fn is_no_filter(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(ironbloom::FileError::Decode { error: ironbloom::DecodeError::NotAFilter, .. })
+    )
+}
+
+/// The commands for a filter, if the module can hold it.
+fn family_of(filter: &AnyFilter) -> Option<Family> {
+    match filter {
+        AnyFilter::Bloom(_)
+        | AnyFilter::Blocked(_)
+        | AnyFilter::Scalable(_)
+        | AnyFilter::Windowed(_) => Some(Family::Bloom),
+        AnyFilter::Cuckoo(_) => Some(Family::Cuckoo),
+        _ => None,
+    }
+}
+
+fn load_filters(args: &LoadArgs, server: &mut Server, filters: &[AnyFilter]) -> Result<Outcome> {
+    let mut upload = args.upload(server, args.target.shards)?;
+    for filter in filters {
+        let family = family_of(filter)
+            .ok_or_else(|| anyhow!("a server cannot hold a {} filter", filter.kind()))?;
+        upload.filter(filter, family)?;
+    }
+    let sent = upload.sent();
+    upload.publish()?;
+    let keys: u64 = filters.iter().map(AnyFilter::len).sum();
+    if filters.iter().any(AnyFilter::is_over_capacity) {
+        output::note(
+            "warning: more keys than the filter was planned for; give a larger --capacity",
+        );
+    }
+    let kind = filters.first().map_or_else(String::new, |filter| filter.kind().to_string());
+    let kept = format!("{kind}, {} keys, {}", number::count(keys), number::bytes(sent));
+    say(args, args.target.shards, &kept);
+    Ok(Outcome::Found)
+}
+
+fn load_dump(
+    args: &LoadArgs,
+    server: &mut Server,
+    path: &Path,
+    mut dump: Reader<BufReader<File>>,
+) -> Result<Outcome> {
+    let named = |error: anyhow::Error| file::named(path, error);
+    let shards = dump.shards();
+    if let Some(wanted) = args.target.shards
+        && shards != Some(wanted)
+    {
+        let there =
+            shards.map_or("of one filter".to_owned(), |shards| format!("of {shards} shards"));
+        return Err(Advice::error(
+            format!("{}: a dump {there}, not of {wanted} shards", path.display()),
+            "leave --shards out: the dump knows",
+        ));
+    }
+    if shards.is_some() {
+        args.target.name()?.refuse_braces()?;
+    }
+    let mut upload = args.upload(server, shards)?;
+    for _ in 0..dump_file::filters(shards) {
+        upload.start_filter();
+        let (mut header, mut summed) = (Header::RedisBloom, Summed::default());
+        while let Some(record) = dump.next().map_err(named)? {
+            match record.iterator {
+                FIRST => header = Header::parse(&record.bytes),
+                _ => summed.take(&record.bytes),
+            }
+            upload.chunk(record.family, record.iterator, &record.bytes).map_err(named)?;
+        }
+        if let Header::File(announced) | Header::Files(announced) = header
+            && announced != summed.announcement()
+        {
+            return Err(named(anyhow!("a filter of the dump is not the one that was announced")));
+        }
+    }
+    dump.finish().map_err(named)?;
+    let sent = upload.sent();
+    upload.publish()?;
+    say(args, shards, &number::bytes(sent));
+    Ok(Outcome::Found)
+}
+
+fn say(args: &LoadArgs, shards: Option<u32>, what: &str) {
+    let shards = shards.map_or(String::new(), |shards| format!("{shards} shards, "));
+    output::note(&format!("{}: {shards}{what}", args.target.key));
+}
