@@ -54,20 +54,20 @@ pub(crate) struct LoadArgs {
 }
 
 pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
-    args.target.name()?;
-    // The file, or the keys, before the server: what takes long should not fail at its end, so it is asked first, too.
-    let mut server = args.target.connect()?;
-    let (shards, existing) = (args.target.shards, args.existing());
     if args.local.lines {
-        drop(Upload::new(&mut server, &args.target.name()?, shards, existing)?);
-        let filters = args.local.build(&args.input, shards.unwrap_or(1))?;
-        return load_filters(args, &mut server, &filters);
+        return load_lines(args);
     }
     let path = args.file()?;
     match open_dump(path)? {
-        Some(dump) => load_dump(args, &mut server, path, dump),
-        None => load_filters(args, &mut server, &[open_filter(args, path)?]),
+        Some(dump) => load_dump(args, path, dump),
+        None => load_filters(args, &[open_filter(args, path)?]),
     }
+}
+
+fn load_lines(args: &LoadArgs) -> Result<Outcome> {
+    // What would be refused at the end is refused now. The server may not wait as long as it takes to read all keys.
+    drop(args.upload(&mut args.target.connect()?, args.target.shards)?);
+    load_filters(args, &args.local.build(&args.input, args.target.shards.unwrap_or(1))?)
 }
 
 impl LoadArgs {
@@ -161,8 +161,9 @@ fn family_of(filter: &AnyFilter) -> Option<Family> {
     }
 }
 
-fn load_filters(args: &LoadArgs, server: &mut Server, filters: &[AnyFilter]) -> Result<Outcome> {
-    let mut upload = args.upload(server, args.target.shards)?;
+fn load_filters(args: &LoadArgs, filters: &[AnyFilter]) -> Result<Outcome> {
+    let mut server = args.target.connect()?;
+    let mut upload = args.upload(&mut server, args.target.shards)?;
     for filter in filters {
         let family = family_of(filter)
             .ok_or_else(|| anyhow!("a server cannot hold a {} filter", filter.kind()))?;
@@ -182,12 +183,7 @@ fn load_filters(args: &LoadArgs, server: &mut Server, filters: &[AnyFilter]) -> 
     Ok(Outcome::Found)
 }
 
-fn load_dump(
-    args: &LoadArgs,
-    server: &mut Server,
-    path: &Path,
-    mut dump: Reader<BufReader<File>>,
-) -> Result<Outcome> {
+fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) -> Result<Outcome> {
     let named = |error: anyhow::Error| file::named(path, error);
     let shards = dump.shards();
     if let Some(wanted) = args.target.shards
@@ -203,7 +199,8 @@ fn load_dump(
     if shards.is_some() {
         args.target.name()?.refuse_braces()?;
     }
-    let mut upload = args.upload(server, shards)?;
+    let mut server = args.target.connect()?;
+    let mut upload = args.upload(&mut server, shards)?;
     for _ in 0..dump_file::filters(shards) {
         upload.start_filter();
         let (mut header, mut summed) = (Header::RedisBloom, Summed::default());

@@ -98,7 +98,7 @@ impl Server {
         reply.map_err(|error| explain(&self.address, error))
     }
 
-    /// The replies to commands that are sent all at once.
+    /// The replies to commands that are sent all at once. If a slot of a cluster has moved meanwhile, all are sent again.
     pub(super) fn ask_all(&mut self, commands: Vec<Cmd>) -> Result<Vec<Value>> {
         if commands.is_empty() {
             return Ok(Vec::new());
@@ -106,17 +106,23 @@ impl Server {
         let replies = match &mut self.link {
             Link::One(link) => {
                 let mut pipe = redis::pipe();
-                commands.into_iter().for_each(|command| {
+                for command in commands {
                     pipe.add_command(command);
-                });
+                }
                 pipe.query(link)
             }
             Link::Cluster(link) => {
                 let mut pipe = cluster_pipe();
-                commands.into_iter().for_each(|command| {
-                    pipe.add_command(command);
-                });
-                pipe.query(link)
+                for command in &commands {
+                    pipe.add_command(command.clone());
+                }
+                match pipe.query(link) {
+                    // Pipelines are not redirected, single commands are.
+                    Err(error) if error.is_cluster_error() => {
+                        commands.iter().map(|command| command.query(link)).collect()
+                    }
+                    replies => replies,
+                }
             }
         };
         replies.map_err(|error| explain(&self.address, error))
@@ -214,9 +220,9 @@ impl Found {
     pub(super) fn of_type(name: &str) -> Self {
         match name {
             "none" => Self::Nothing,
-            // RedisBloom's, valkey-bloom's.
-            "MBbloom--" | "bloomfltr" => Self::Filter(Family::Bloom),
-            "MBbloomCF" => Self::Filter(Family::Cuckoo),
+            // RedisBloom's, ours, valkey-bloom's.
+            "MBbloom--" | "ironbloom" | "bloomfltr" => Self::Filter(Family::Bloom),
+            "MBbloomCF" | "ironcucko" => Self::Filter(Family::Cuckoo),
             other => Self::Other(other.to_owned()),
         }
     }
