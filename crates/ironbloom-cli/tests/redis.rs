@@ -122,6 +122,13 @@ fn check_speaks_as_check_of_a_file_does() {
         assert_eq!(check(&[], "").ends_with(1).text(), "");
         let counts = check(&["--count", "--json"], "alice\ncarol\n\nbob\n").ends_with(0).json();
         assert_eq!((&counts["present"], &counts["absent"]), (&2.into(), &2.into()));
+        // A reader that has seen enough is no error.
+        scratch.write("many.txt", "alice\n".repeat(300_000));
+        let line = format!(
+            "(ironbloom redis check --key few --url {url} many.txt; echo $? >&2) | head -n 1"
+        );
+        let run = scratch.shell(&line);
+        assert_eq!((run.text().as_str(), run.stderr.as_str()), ("alice\n", "0\n"));
         scratch.write("users.csv", "id,name\n1,alice\n2,carol\n");
         assert_eq!(check(&["--csv", "name", "users.csv"], "").ends_with(0).text(), "alice\n");
     }
@@ -152,6 +159,56 @@ fn filters_of_redisbloom_move_to_another_server() {
                 assert_eq!(new_client.text(&format!("TTL {key}")), ":-1\r\n");
             }
             assert_eq!(keys(&mut new_client), ["big", "chain", "cuckoo"]);
+        }
+    }
+}
+
+#[test]
+fn a_cuckoo_filter_that_grows_is_carried_with_all_its_parts() {
+    for program in programs() {
+        let (server, scratch) = (Server::start(&program, &[]), Scratch::new());
+        let mut client = server.client();
+        assert_eq!(client.text("CF.RESERVE k 1000 ERROR 0.001"), "+OK\r\n");
+        madd(&mut client, "CF.INSERT k ITEMS", 0..3000);
+        redis(&scratch, &server, &["dump", "--key", "k", "-o", "file"]).succeeds();
+        assert!(scratch.read("file").starts_with(b"\x89IBD\r\n\x1a\n"));
+        redis(&scratch, &server, &["load", "file", "--key", "copy"]).succeeds();
+        assert!(client.scandump("CF", "k") == client.scandump("CF", "copy"));
+        assert_eq!(client.text("CF.ADD copy new"), ":1\r\n");
+    }
+}
+
+#[test]
+fn a_filter_that_is_written_to_is_not_dumped_in_pieces_of_different_ages() {
+    for program in programs().into_iter().take(1) {
+        let (server, scratch) = (Server::start(&program, &[]), Scratch::new());
+        scratch.write("file", "as it was");
+        for layout in ["", " LAYOUT BLOCKED"] {
+            let mut client = server.client();
+            client.text("DEL k");
+            let reserve = format!("BF.RESERVE k 0.001 12000000{layout}");
+            assert_eq!(client.text(&reserve), "+OK\r\n");
+            // A queue of inserts at the server at any moment, as long as the dump runs.
+            let done = std::sync::atomic::AtomicBool::new(false);
+            let run = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut next = 0u64;
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        let keys: Vec<String> = (next..next + 200).map(|i| i.to_string()).collect();
+                        keys.iter().for_each(|key| {
+                            client.send(&[b"BF.ADD", b"k", key.as_bytes()]).unwrap();
+                        });
+                        keys.iter().for_each(|_| drop(client.receive().unwrap()));
+                        next += 200;
+                    }
+                });
+                let run = redis(&scratch, &server, &["dump", "--key", "k", "-o", "file"]);
+                done.store(true, std::sync::atomic::Ordering::Relaxed);
+                run
+            });
+            refused(&run, "k: the filter was changed while it was read, 3 times", "COPY");
+            assert_eq!(scratch.read("file"), b"as it was");
+            assert_eq!(scratch.files(), ["file"]);
         }
     }
 }

@@ -27,8 +27,8 @@ use super::server::{Family, Server};
 const MAGIC: &[u8; 8] = b"IBLOOM01";
 /// The iterator of the first chunk.
 pub(super) const FIRST: i64 = 1;
-/// Bytes of a file that are sent at once.
-const CHUNK_BYTES: usize = 8 << 20;
+/// Bytes of a file that are sent at once: few enough to stay in the cache on their way, and that others wait for a server.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// What is said of a `.ibf` file before its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,8 @@ mod tests {
         })
         .unwrap();
         assert_eq!(image, filter.to_bytes());
-        assert_eq!((chunks.len(), chunks[1].1.len()), (4, CHUNK_BYTES));
+        assert_eq!(chunks.len(), 1 + image.len().div_ceil(CHUNK_BYTES));
+        assert_eq!(chunks[1].1.len(), CHUNK_BYTES);
         let checksum = xxhash_rust::xxh3::xxh3_64(&image);
         let announced = Announcement { bytes: image.len() as u64, checksum };
         assert_eq!((chunks[0].0, Header::parse(&chunks[0].1)), (FIRST, Header::File(announced)));

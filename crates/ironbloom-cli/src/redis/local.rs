@@ -58,7 +58,7 @@ impl LocalArgs {
             (Some(capacity), kind) if !kind.wants_distinct_keys() => {
                 self.stream(input, shards, capacity)
             }
-            (capacity, _) => self.from_distinct(input, shards, capacity),
+            (capacity, _) => self.collect(input, shards, capacity),
         }
     }
 
@@ -78,7 +78,7 @@ impl LocalArgs {
     }
 
     /// The filters are made when all keys are known: sized to them, or because they must see each key once.
-    fn from_distinct(
+    fn collect(
         &self,
         input: &InputArgs,
         shards: u32,
