@@ -542,6 +542,25 @@ fn what_no_server_can_hold_is_refused_before_it_is_sent() {
 }
 
 #[test]
+fn a_filter_above_the_limit_of_a_key_is_refused_and_shards_of_it_are_not() {
+    for program in programs().into_iter().take(1) {
+        let (server, scratch) = (Server::start(&program, &[]), Scratch::new());
+        let mut client = server.client();
+        let limit = "CONFIG SET ironbloom.key-memory-limit 100000";
+        assert_eq!(client.text(limit), "+OK\r\n");
+        scratch.build("f.ibf", ["--kind", "blocked", "--capacity", "100k"], &lines(0..1000));
+        let run = redis(&scratch, &server, &["load", "f.ibf", "--key", "k"]);
+        let message = format!("{}: the filter is larger than a key may be", url(&server));
+        refused(&run, &message, "ironbloom.key-memory-limit");
+        assert_eq!(keys(&mut client), [""; 0]);
+        let load = ["load", "--lines", "-", "--capacity", "100k", "--shards", "3", "--key", "k"];
+        redis_with(&scratch, &url(&server), &load, &lines(0..1000)).succeeds();
+        let run = redis_with(&scratch, &url(&server), &["check", "--key", "k"], &lines(0..1000));
+        assert_eq!(run.text(), lines(0..1000));
+    }
+}
+
+#[test]
 fn filters_made_from_hashes_of_another_program_are_refused() {
     use ironbloom::{BlockedBloom, BlockedBloomParams, HashFn, Persist as _};
     for program in programs().into_iter().take(1) {

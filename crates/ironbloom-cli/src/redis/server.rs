@@ -296,6 +296,13 @@ fn explain(address: &str, error: RedisError) -> anyhow::Error {
             "the key cannot be replaced in a cluster".to_owned(),
             "a name with a } and without a part in braces has no neighbours; choose another",
         ),
+        _ if text.contains("memory limit of a key") => (
+            "the filter is larger than a key may be".to_owned(),
+            "raise CONFIG SET ironbloom.key-memory-limit, or cut it: give keys, with --lines and --shards",
+        ),
+        _ if text.starts_with("Insufficient memory") => {
+            ("the server gets no memory for the filter".to_owned(), "see INFO memory")
+        }
         _ if text.starts_with("unknown command") => (
             format!("the server does not know this command: {}", quoted(&text)),
             "load the module: redis-server --loadmodule libironbloom_redis.so (docs/redis.md)",
