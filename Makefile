@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index redis
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis-load redis
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -151,3 +151,10 @@ bench-index: ## The index on tables: in memory, growing, skewed, and on a Parque
 	cargo build --release --package ironbloom-index --features compare --examples
 	for setting in "" "10M 1024 4" growth skew; do $(TARGET)/release/examples/seed $$setting; echo; done
 	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask
+
+bench-redis-load: ## A filter loaded whole beside BF.MADD of its keys, on a server of this machine (KEYS=10000000 ROUNDS=3)
+	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	cargo build --release --package ironbloom-cli --bin ironbloom
+	cargo build --release --package ironbloom-redis
+	$(if $(KEYS),KEYS=$(KEYS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) python3 crates/ironbloom-bench/redis_load.py \
+		$(TARGET)/release/ironbloom $(TARGET)/release/libironbloom_redis.so
