@@ -202,6 +202,10 @@ proptest! {
         for &key in &keys[..removed] {
             native.remove(hash(key));
         }
+        // Fewer than a tenth: it is not compacted by itself, and older sub-filters have room.
+        for &key in &keys[..keys.len() / 12] {
+            theirs.remove(cuckoo_hash(&key.to_le_bytes()));
+        }
         let (mut in_one, mut native_in_one) = (theirs.clone(), native.clone());
         let part = native.parts() - 1;
         native_in_one.compact_part(part, 0..native.params().buckets());
@@ -216,7 +220,7 @@ proptest! {
         prop_assert_eq!(native, native_in_one);
         let part = theirs.sub_filters() - 1;
         prop_assume!(part > 0);
-        let buckets = 64 / 2 << part;
+        let buckets = 32 << part;
         in_one.compact_part(part, 0..buckets);
         let mut start = 0;
         for &cut in cuts.iter().cycle() {

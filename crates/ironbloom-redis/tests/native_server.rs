@@ -4,7 +4,9 @@
 mod common;
 
 use common::envelope::{self, Field};
-use common::server::{Client, Server, assert_equal, programs, replica_of, wait_until};
+use common::server::{
+    Client, Server, assert_equal, programs, replica_of, save_or_rewrite, wait_until,
+};
 use common::{Random, key};
 use ironbloom::{BlockedBloom, Bloom, BloomParams, Cuckoo, HashFn, Persist};
 use xxhash_rust::xxh3::xxh3_64;
@@ -591,16 +593,7 @@ fn native_filters_survive_saving_rewriting_and_restarts() {
             fill(&mut client, 0..900);
             let pairs = pairs_of(&built(2000).to_bytes(), 999);
             assert_eq!(client.load("BF", "half", &pairs[..3]), "+OK\r\n");
-            if options[0] == "--dbfilename" {
-                assert_eq!(client.text("SAVE"), "+OK\r\n");
-            } else {
-                client.call("BGREWRITEAOF");
-                wait_until(|| {
-                    client.info("persistence", "aof_rewrite_in_progress") == "0"
-                        && client.info("persistence", "aof_rewrite_scheduled") == "0"
-                });
-                assert_eq!(client.info("persistence", "aof_last_bgrewrite_status"), "ok");
-            }
+            save_or_rewrite(&mut client, options);
             let digest = client.text("DEBUG DIGEST");
             server.kill_and_restart();
             let mut client = server.client();

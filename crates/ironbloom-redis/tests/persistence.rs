@@ -3,7 +3,7 @@
 mod common;
 
 use common::envelope;
-use common::server::{Client, Server, assert_equal, programs, replica_of, wait_until};
+use common::server::{Client, Server, assert_equal, programs, replica_of, save_or_rewrite};
 use common::*;
 
 /// Fills a golden filter through commands, and checks every reply.
@@ -144,16 +144,7 @@ fn filters_survive_saving_rewriting_and_restarts() {
             let mut server = Server::start(&program, options);
             let mut client = server.client();
             cases().for_each(|case| fill(&mut client, case));
-            if options[0] == "--dbfilename" {
-                assert_eq!(client.text("SAVE"), "+OK\r\n");
-            } else {
-                client.call("BGREWRITEAOF");
-                wait_until(|| {
-                    client.info("persistence", "aof_rewrite_in_progress") == "0"
-                        && client.info("persistence", "aof_rewrite_scheduled") == "0"
-                });
-                assert_eq!(client.info("persistence", "aof_last_bgrewrite_status"), "ok");
-            }
+            save_or_rewrite(&mut client, options);
             let digest = client.text("DEBUG DIGEST");
             server.kill_and_restart();
             let mut client = server.client();

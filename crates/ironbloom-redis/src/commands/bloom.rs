@@ -9,8 +9,8 @@ use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE};
 
 use super::filter::{Bloom, BloomMut, bloom, bloom_mut};
 use super::{
-    Refusal, check_arity, expect_filter, expect_nothing, find_option, in_range, memory_limit,
-    settle, text,
+    Refusal, check_arity, expect_filter, expect_nothing, find_option, if_filter, in_range,
+    memory_limit, reply_bools, settle, text,
 };
 
 /// What kind of filter is made.
@@ -360,7 +360,7 @@ pub(crate) fn exists(call: &Call<'_>) {
 fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
-    let filter = filter_of(bloom(&key)?);
+    let filter = if_filter(bloom(&key)?);
     call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
     Ok(())
 }
@@ -373,13 +373,8 @@ pub(crate) fn mexists(call: &Call<'_>) {
 fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3)?;
     let key = call.open(1, Access::Read);
-    reply_contains(call, filter_of(bloom(&key)?));
+    reply_contains(call, if_filter(bloom(&key)?));
     Ok(())
-}
-
-/// A key that is missing, or no filter, has no items: RedisBloom gives no error here.
-fn filter_of(found: Found<Bloom<'_>>) -> Option<Bloom<'_>> {
-    if let Found::Filter(filter) = found { Some(filter) } else { None }
 }
 
 /// Replies for all arguments behind the key.
@@ -388,8 +383,7 @@ fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
     if let Some(filter) = filter {
         filter.contains_args(call, 2, &mut found);
     }
-    call.reply_array(found.len());
-    found.iter().for_each(|&is_found| call.reply_bool(is_found));
+    reply_bools(call, &found);
 }
 
 /// `BF.FIND key item [item ...]`: like BF.MEXISTS, but nothing for a missing key, and an error for another type.

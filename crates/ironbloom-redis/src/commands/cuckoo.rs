@@ -9,10 +9,10 @@ use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
 
-use super::filter::{Cuckoo, CuckooMut, cuckoo, cuckoo_mut};
+use super::filter::{CuckooMut, cuckoo, cuckoo_mut};
 use super::{
-    Refusal, check_arity, compact, expect_filter, expect_nothing, find_option, in_range,
-    memory_limit, settle, text,
+    Refusal, check_arity, compact, expect_filter, expect_nothing, find_option, if_filter, in_range,
+    memory_limit, reply_bools, settle, text,
 };
 
 /// Whether a key that is there is inserted once more.
@@ -319,7 +319,7 @@ pub(crate) fn exists(call: &Call<'_>) {
 fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
-    let filter = filter_of(cuckoo(&key)?);
+    let filter = if_filter(cuckoo(&key)?);
     call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
     Ok(())
 }
@@ -333,11 +333,10 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3)?;
     let key = call.open(1, Access::Read);
     let mut found = vec![false; call.count() - 2];
-    if let Some(filter) = filter_of(cuckoo(&key)?) {
+    if let Some(filter) = if_filter(cuckoo(&key)?) {
         filter.contains_args(call, 2, &mut found);
     }
-    call.reply_array(found.len());
-    found.iter().for_each(|&is_found| call.reply_bool(is_found));
+    reply_bools(call, &found);
     Ok(())
 }
 
@@ -349,14 +348,9 @@ pub(crate) fn count(call: &Call<'_>) {
 fn try_count(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
-    let count = filter_of(cuckoo(&key)?).map_or(0, |filter| filter.count(call.arg(2)));
+    let count = if_filter(cuckoo(&key)?).map_or(0, |filter| filter.count(call.arg(2)));
     call.reply_integer(count as i64);
     Ok(())
-}
-
-/// A key that is missing, or no filter, has no items: RedisBloom gives no error here.
-fn filter_of(found: Found<Cuckoo<'_>>) -> Option<Cuckoo<'_>> {
-    if let Found::Filter(filter) = found { Some(filter) } else { None }
 }
 
 /// `CF.DEL key item`

@@ -129,6 +129,18 @@ fn expect_filter<T>(found: Found<T>) -> Result<T, Refusal> {
     }
 }
 
+/// The filter that was found. A key that is missing, or no filter, has no items: RedisBloom gives no error where it looks for
+/// items.
+fn if_filter<T>(found: Found<T>) -> Option<T> {
+    if let Found::Filter(filter) = found { Some(filter) } else { None }
+}
+
+/// Replies with an array of truth values.
+fn reply_bools(call: &Call<'_>, values: &[bool]) {
+    call.reply_array(values.len());
+    values.iter().for_each(|&value| call.reply_bool(value));
+}
+
 /// Refuses unless there is nothing yet.
 fn expect_nothing<T>(found: Found<T>) -> Result<(), Refusal> {
     match found {

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{Ctx, api};
@@ -63,7 +62,6 @@ fn set(ctx: Ctx, work: Work) {
 }
 
 unsafe extern "C" fn turn(ctx: Ctx, work: *mut c_void) {
-    debug_assert!(work != ptr::null_mut());
     // SAFETY: `set` made the address from such a function.
     let work: Work = unsafe { std::mem::transmute::<*mut c_void, Work>(work) };
     // A panic must not reach the server. Filters are changed in steps that cannot panic half way.

@@ -365,3 +365,17 @@ pub(crate) fn assert_equal(server: &Server, replica: &Server) {
     wait_until(|| two.text("EXISTS last") == ":0\r\n");
     assert_eq!(one.text("DEBUG DIGEST"), two.text("DEBUG DIGEST"));
 }
+
+/// Saves everything into the file that a server with these options reads when it starts: all of it, not what led to it.
+pub(crate) fn save_or_rewrite(client: &mut Client, options: &[&str]) {
+    if options[0] == "--dbfilename" {
+        assert_eq!(client.text("SAVE"), "+OK\r\n");
+        return;
+    }
+    client.call("BGREWRITEAOF");
+    wait_until(|| {
+        client.info("persistence", "aof_rewrite_in_progress") == "0"
+            && client.info("persistence", "aof_rewrite_scheduled") == "0"
+    });
+    assert_eq!(client.info("persistence", "aof_last_bgrewrite_status"), "ok");
+}

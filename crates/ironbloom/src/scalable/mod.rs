@@ -523,18 +523,20 @@ mod tests {
 
     #[test]
     fn room_and_bytes_tell_when_and_how_much_a_chain_grows() {
-        let mut filter = grown(StageKind::Blocked);
-        let (stages, bytes) = (filter.stages().len(), filter.size_in_bytes() as u64);
-        let next = filter.params().stage_bytes(stages).unwrap();
-        let mut key = 1000;
-        while filter.stages().len() == stages {
-            let room = filter.room();
-            let is_new = filter.insert_hash(mix64(key)).unwrap();
-            assert_eq!(filter.stages().len() > stages, room == 0 && is_new);
-            key += 1;
+        for kind in [StageKind::Bloom, StageKind::Blocked] {
+            let mut filter = grown(kind);
+            let (stages, bytes) = (filter.stages().len(), filter.size_in_bytes() as u64);
+            let next = filter.params().stage_bytes(stages).unwrap();
+            let mut key = 1000;
+            while filter.stages().len() == stages {
+                let room = filter.room();
+                let is_new = filter.insert_hash(mix64(key)).unwrap();
+                assert_eq!(filter.stages().len() > stages, room == 0 && is_new);
+                key += 1;
+            }
+            assert_eq!(filter.size_in_bytes() as u64, bytes + next);
+            assert!(filter.params().stage_bytes(MAX_STAGES).is_err());
         }
-        assert_eq!(filter.size_in_bytes() as u64, bytes + next);
-        assert!(filter.params().stage_bytes(MAX_STAGES).is_err());
     }
 
     #[test]
@@ -550,7 +552,12 @@ mod tests {
         let before = one.clone();
         let mut longer = two.clone();
         longer.insert_hashes(&(9000..12_000).map(mix64).collect::<Vec<_>>()).unwrap();
-        for other in [&longer, &grown(StageKind::Bloom)] {
+        // Its first stage is the same, the second is not.
+        let params = two.params().with_growth(3).unwrap();
+        let mut steeper = Scalable::new(params, HashFn::default()).unwrap();
+        steeper.insert_hashes(&(20_000..22_000).map(mix64).collect::<Vec<_>>()).unwrap();
+        assert_eq!(steeper.stages().len(), two.stages().len());
+        for other in [&longer, &steeper, &grown(StageKind::Bloom)] {
             assert!(one.union_with(other).is_err());
             assert_eq!(one, before);
         }
