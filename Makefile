@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis-load redis
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis-load bench-store redis
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -37,6 +37,8 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	command -v zstd > /dev/null || missing+=(zstd)
 	python3 -c "import ensurepip" 2> /dev/null || missing+=(python3 python3-venv)
 	command -v redis-server > /dev/null || missing+=(redis-server)
+	# Only its programs: the tests start a server of their own.
+	command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
 	if (( $${#missing[@]} )); then
 		if ! command -v apt-get > /dev/null; then
 			echo "error: please install $${missing[*]}" >&2; exit 1
@@ -158,3 +160,8 @@ bench-redis-load: ## A filter loaded whole beside BF.MADD of its keys, on a serv
 	cargo build --release --package ironbloom-redis
 	$(if $(KEYS),KEYS=$(KEYS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) python3 crates/ironbloom-bench/redis_load.py \
 		$(TARGET)/release/ironbloom $(TARGET)/release/libironbloom_redis.so
+
+bench-store: ## A guard in front of redb, cold, and what a guard itself costs (KEYS=10M DIR=...)
+	@cargo run --release --package ironbloom-cli --bin ironbloom -- store bench --keys $(or $(KEYS),10M) --miss 90% \
+		$(if $(DIR),--dir $(DIR))
+	cargo bench --package ironbloom-store --bench guard

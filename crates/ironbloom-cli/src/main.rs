@@ -23,6 +23,7 @@ mod remove;
 mod report;
 mod rows;
 mod shell;
+mod store;
 mod verify;
 
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ enum Command {
     Dedup(dedup::DedupArgs),
     Index(index::IndexArgs),
     Redis(redis::RedisArgs),
+    Store(store::StoreArgs),
     Demo(demo::DemoArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -108,6 +110,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Dedup(args) => dedup::run(&args),
         Command::Index(args) => index::run(&args),
         Command::Redis(args) => redis::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -39,6 +39,11 @@ impl Cell {
         Self { value: value.into(), text: format!("{value:.decimals$}") }
     }
 
+    /// A number, and how people read it.
+    pub(crate) fn of(value: f64, text: String) -> Self {
+        Self { value: value.into(), text }
+    }
+
     pub(crate) fn yes_no(value: bool) -> Self {
         Self { value: value.into(), text: if value { "yes" } else { "–" }.to_owned() }
     }

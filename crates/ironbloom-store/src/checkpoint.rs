@@ -27,10 +27,11 @@ use ironbloom::{BlockedBloom, FileError, Persist};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::filter::{Image, ImageWriter, SharedFilter};
+use crate::front::Front;
 use crate::generation::Generation;
 use crate::kind::Kind;
 use crate::options::Plan;
-use crate::stats::Totals;
+use crate::stats::{Counters, Totals};
 
 const MAGIC: [u8; 8] = *b"\x89IBG\r\n\x1a\n";
 const VERSION: u64 = 1;
@@ -72,6 +73,11 @@ impl std::fmt::Display for Unusable {
             }
         }
     }
+}
+
+/// Where the checkpoint of a store that is a file is looked for: beside it, `users.ibg` for `users.redb`.
+pub fn checkpoint_beside(store: impl AsRef<Path>) -> PathBuf {
+    store.as_ref().with_extension("ibg")
 }
 
 /// What a `.ibg` file says.
@@ -165,6 +171,29 @@ pub(crate) struct Loaded {
     pub(crate) unverified: Option<PathBuf>,
 }
 
+/// The filter of the checkpoint, if it covers the store; and what was counted before in any case. `trusted` says that
+/// nobody else has written to the store, whose generation this is.
+pub(crate) fn find(
+    files: Option<&Files>,
+    plan: &Plan,
+    generation: Option<Generation>,
+    trusted: bool,
+) -> (Totals, Result<Loaded, Unusable>) {
+    let read = files.ok_or(Unusable::Missing).and_then(|files| Ok((files, files.read()?)));
+    let (files, sidecar) = match read {
+        Ok(read) => read,
+        Err(why) => return (Totals::default(), Err(why)),
+    };
+    let loaded = if generation != Some(sidecar.generation) {
+        Err(Unusable::OtherGeneration)
+    } else if !trusted {
+        Err(Unusable::SharedStore)
+    } else {
+        files.load(&sidecar, plan)
+    };
+    (sidecar.totals, loaded)
+}
+
 /// The files of a guard's checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
@@ -228,12 +257,27 @@ impl Files {
         Ok(Loaded { filter, dead, unverified: None })
     }
 
-    /// Writes the filter, then the sidecar that makes it the checkpoint, then removes what is no longer needed.
+    /// Writes the filter, then the sidecar that makes it the checkpoint, then removes what is no longer needed. All
+    /// writes of the generation are in the filter.
     pub(crate) fn write(
         &self,
-        mut sidecar: Sidecar,
-        filter: &SharedFilter,
+        generation: Generation,
+        front: &Front,
+        counters: &Counters,
     ) -> Result<(), FileError> {
+        let filter = front.current();
+        let stats = front.stats(counters);
+        let mut sidecar = Sidecar {
+            generation,
+            kind: stats.kind,
+            rate: stats.rate,
+            capacity: front.plan().capacity,
+            filter_capacity: stats.capacity,
+            dead: stats.dead,
+            note: 0,
+            totals: stats.totals,
+            parts: Vec::new(),
+        };
         // Whether there is one part or there are several is known when they are written.
         let path = self.filter(sidecar.generation, 0);
         let in_file = |path: &Path, error| FileError::Io { path: path.to_owned(), error };

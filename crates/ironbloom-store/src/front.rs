@@ -29,6 +29,7 @@ use ironbloom::ParamError;
 
 use crate::filter::SharedFilter;
 use crate::options::{Options, Plan};
+use crate::stats::{Counters, Stats};
 
 /// Copies of one hash that puts insert into a filter that is being built.
 const MOST_COPIES: u8 = 2;
@@ -72,6 +73,17 @@ pub(crate) struct Next {
 }
 
 impl Front {
+    /// The filter that a guard begins with when no checkpoint covers its store. Not the one that a scan will make.
+    pub(crate) fn start(&self, store_is_empty: bool) -> Result<(), ParamError> {
+        let filter = || SharedFilter::new(&self.plan, 0);
+        if store_is_empty {
+            self.install(filter()?, 0);
+        } else if !self.plan.kind.can_rebuild() {
+            self.install(filter()?.blind(), 0);
+        }
+        Ok(())
+    }
+
     /// With a filter that knows nothing yet.
     pub(crate) fn new(options: &Options) -> Self {
         let state = State { current: Arc::new(SharedFilter::Open), next: None };
@@ -207,7 +219,7 @@ impl Front {
         self.state.store(Arc::new(State { current: next.filter.clone(), next: None }));
     }
 
-    /// Gives a filter up that was to be filled. The caller holds all stripes.
+    /// Gives a filter up that was to be filled. Who writes to it meanwhile writes to nothing.
     pub(crate) fn abandon(&self) {
         let current = self.current();
         self.state.store(Arc::new(State { current, next: None }));
@@ -223,8 +235,23 @@ impl Front {
         self.rebuilds.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn rebuilds(&self) -> u64 {
-        self.rebuilds.load(Ordering::Relaxed)
+    /// What is to be said of the filter and the lookups that were counted.
+    pub(crate) fn stats(&self, counters: &Counters) -> Stats {
+        let filter = self.current();
+        let mut totals = counters.totals();
+        totals.rebuilds += self.rebuilds.load(Ordering::Relaxed);
+        totals.keys = filter.len();
+        totals.bytes = filter.size_in_bytes();
+        Stats {
+            kind: self.plan.kind,
+            rate: self.plan.rate,
+            keys: totals.keys,
+            capacity: filter.capacity(),
+            dead: self.dead(),
+            filter_bytes: totals.bytes,
+            rebuilds: totals.rebuilds,
+            totals,
+        }
     }
 
     /// Keys in the filter.

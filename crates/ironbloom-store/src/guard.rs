@@ -8,13 +8,13 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::backend::Backend;
-use crate::checkpoint::{Files, Sidecar, Unusable, find_damage};
+use crate::checkpoint::{self, Files, Unusable, find_damage};
 use crate::error::Error;
 use crate::filter::SharedFilter;
 use crate::front::{Answer, Front, Next};
 use crate::generation::Generation;
 use crate::options::{Options, Rebuild};
-use crate::stats::{Counters, Outcome, Stats, Totals};
+use crate::stats::{Counters, Outcome, Stats};
 use crate::stripes::Stripes;
 
 /// Hashes that a scan collects before they go into the filter together.
@@ -102,18 +102,8 @@ impl<B: Backend> Guard<B> {
         SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now, not in the background
         let files = options.checkpoint.as_deref().map(Files::new);
         let generation = backend.generation().map_err(Error::Store)?;
-        let sidecar = files.as_ref().map_or(Err(Unusable::Missing), Files::read);
-        let before = sidecar.as_ref().map_or(Totals::default(), |sidecar| sidecar.totals);
         let trusted = backend.is_exclusive() || options.only_writer;
-        let loaded = sidecar.and_then(|sidecar| {
-            if generation != Some(sidecar.generation) {
-                return Err(Unusable::OtherGeneration);
-            }
-            if !trusted {
-                return Err(Unusable::SharedStore);
-            }
-            files.as_ref().expect("there is a sidecar").load(&sidecar, &options.plan)
-        });
+        let (before, loaded) = checkpoint::find(files.as_ref(), &options.plan, generation, trusted);
         let inner = Arc::new(Inner {
             front: Front::new(&options),
             stripes: Stripes::new(),
@@ -145,12 +135,9 @@ impl<B: Backend> Guard<B> {
             }
             Err(why) => {
                 let empty = inner.backend.len_hint().map_err(Error::Store)? == Some(0);
-                let filter = || SharedFilter::new(&options.plan, 0);
-                if empty {
-                    inner.front.install(filter()?, 0);
-                } else if !options.plan.kind.can_rebuild() {
-                    inner.front.install(filter()?.blind(), 0);
-                } else if options.rebuild == Rebuild::Background {
+                inner.front.start(empty)?;
+                let buildable = !empty && options.plan.kind.can_rebuild();
+                if buildable && options.rebuild == Rebuild::Background {
                     job = Some(Job::Rebuild);
                 }
                 if empty { Opened::Empty } else { Opened::Anew(why) }
@@ -200,34 +187,13 @@ impl<B: Backend> Guard<B> {
     /// The values of many keys, in their order. The store is asked once, for those that may be there.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, B> {
         let Inner { front, counters, backend, .. } = &*self.inner;
-        let start = Instant::now();
-        let hashes: Vec<u64> = keys.iter().map(|key| front.hash(key.as_ref())).collect();
-        let mut found = vec![false; keys.len()];
-        let answer = front.ask_many(&hashes, &mut found);
-        let asked: Vec<&[u8]> = keys
-            .iter()
-            .zip(&found)
-            .filter(|(_, found)| **found)
-            .map(|(key, _)| key.as_ref())
-            .collect();
-        let skipped = (keys.len() - asked.len()) as u64;
-        let filter_nanos = nanos_since(start) / keys.len().max(1) as u64;
-        counters.add(Outcome::Skipped, skipped, skipped * filter_nanos);
-        if asked.is_empty() {
-            return Ok(keys.iter().map(|_| None).collect());
+        let questions = Questions::sort_out(front, counters, keys);
+        if questions.asked.is_empty() {
+            return Ok(questions.answered(counters, Vec::new(), 0));
         }
         let start = Instant::now();
-        let values = backend.get_many(&asked).map_err(Error::Store)?;
-        let read_nanos = nanos_since(start) / asked.len() as u64 + filter_nanos;
-        for hit in [true, false] {
-            let count = values.iter().filter(|value| value.is_some() == hit).count() as u64;
-            counters.add(outcome(answer, hit), count, count * read_nanos);
-        }
-        let mut values = values.into_iter();
-        Ok(found
-            .into_iter()
-            .map(|found| if found { values.next().flatten() } else { None })
-            .collect())
+        let values = backend.get_many(&questions.asked).map_err(Error::Store)?;
+        Ok(questions.answered(counters, values, nanos_since(start)))
     }
 
     /// Stores a value: the filter first, then the store, so that a crash between them can only be a false positive. True
@@ -300,7 +266,7 @@ impl<B: Backend> Guard<B> {
 
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
-        self.inner.stats()
+        self.inner.front.stats(&self.inner.counters)
     }
 
     /// Writes the filter and the statistics to the checkpoint file. Opening with it takes no time, until the next write.
@@ -367,10 +333,7 @@ impl<B: Backend> Guard<B> {
         match thread.spawn(move || inner.work(job)) {
             Ok(thread) => *worker = Some(thread),
             // Without a thread every lookup is still answered, and a later write tries again.
-            Err(_) if verifying => {
-                let _all = self.inner.stripes.lock_all();
-                self.inner.front.abandon();
-            }
+            Err(_) if verifying => self.inner.front.abandon(),
             Err(_) => {}
         }
     }
@@ -396,6 +359,7 @@ impl<B: Backend> Inner<B> {
         let mut generation = locked(&self.mark.generation);
         if self.mark.clean.load(Ordering::Acquire) {
             let fresh = Generation::fresh();
+            *generation = None; // if this fails, nobody knows which one the store has
             self.backend.set_generation(fresh).map_err(Error::Store)?;
             *generation = Some(fresh);
             self.mark.clean.store(false, Ordering::Release);
@@ -430,21 +394,7 @@ impl<B: Backend> Inner<B> {
         }
         let generation = self.end_generation()?;
         self.backend.sync().map_err(Error::Store)?;
-        let filter = self.front.current();
-        let stats = self.stats();
-        let plan = self.front.plan();
-        let sidecar = Sidecar {
-            generation,
-            kind: plan.kind,
-            rate: plan.rate,
-            capacity: plan.capacity,
-            filter_capacity: filter.capacity(),
-            dead: stats.dead,
-            note: 0,
-            totals: stats.totals,
-            parts: Vec::new(),
-        };
-        Ok(files.write(sidecar, &filter)?)
+        Ok(files.write(generation, &self.front, &self.counters)?)
     }
 
     /// Builds the filter from a scan. The caller holds `maintaining`.
@@ -519,23 +469,50 @@ impl<B: Backend> Inner<B> {
         }
         self.rebuild()
     }
+}
 
-    fn stats(&self) -> Stats {
-        let filter = self.front.current();
-        let mut totals = self.counters.totals();
-        totals.rebuilds += self.front.rebuilds();
-        totals.keys = filter.len();
-        totals.bytes = filter.size_in_bytes();
-        Stats {
-            kind: self.front.plan().kind,
-            rate: self.front.plan().rate,
-            keys: totals.keys,
-            capacity: filter.capacity(),
-            dead: self.front.dead(),
-            filter_bytes: totals.bytes,
-            rebuilds: totals.rebuilds,
-            totals,
+/// Lookups in one call, sorted out by the filter.
+pub(crate) struct Questions<'k> {
+    /// Those that the store must be asked for.
+    pub(crate) asked: Vec<&'k [u8]>,
+    found: Vec<bool>,
+    answer: Answer,
+    filter_nanos: u64,
+}
+
+impl<'k> Questions<'k> {
+    pub(crate) fn sort_out<K: AsRef<[u8]>>(
+        front: &Front,
+        counters: &Counters,
+        keys: &'k [K],
+    ) -> Self {
+        let start = Instant::now();
+        let hashes: Vec<u64> = keys.iter().map(|key| front.hash(key.as_ref())).collect();
+        let mut found = vec![false; keys.len()];
+        let answer = front.ask_many(&hashes, &mut found);
+        let asked = keys.iter().zip(&found).filter(|(_, found)| **found);
+        let asked: Vec<&[u8]> = asked.map(|(key, _)| key.as_ref()).collect();
+        let skipped = (keys.len() - asked.len()) as u64;
+        let filter_nanos = nanos_since(start) / keys.len().max(1) as u64;
+        counters.add(Outcome::Skipped, skipped, skipped * filter_nanos);
+        Self { asked, found, answer, filter_nanos }
+    }
+
+    /// The values in the order of the keys. `values` are those of the keys asked for, `nanos` the time of all.
+    pub(crate) fn answered(
+        self,
+        counters: &Counters,
+        values: Vec<Option<Vec<u8>>>,
+        nanos: u64,
+    ) -> Vec<Option<Vec<u8>>> {
+        let nanos = nanos / self.asked.len().max(1) as u64 + self.filter_nanos;
+        for hit in [true, false] {
+            let count = values.iter().filter(|value| value.is_some() == hit).count() as u64;
+            counters.add(outcome(self.answer, hit), count, count * nanos);
         }
+        let mut values = values.into_iter();
+        let value = |found| if found { values.next().flatten() } else { None };
+        self.found.into_iter().map(value).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// More than threads that write at once are likely to be.
-const STRIPES: usize = 64;
+pub(crate) const STRIPES: usize = 64;
 
 /// A lock for each part of the keys.
 pub(crate) struct Stripes([Mutex<()>; STRIPES]);

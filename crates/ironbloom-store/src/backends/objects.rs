@@ -1,0 +1,203 @@
+//! Objects in a directory, in S3 and in what speaks its language, through the `object_store` crate.
+//!
+//! ```text
+//!  <prefix>/kalice            the key "alice": letters, digits, - and _ as they are, other bytes as =2f
+//!  <prefix>/d<…>/k<…>         a key of more than 200 letters is cut: file systems have limits
+//!  <prefix>/generation        no key
+//! ```
+//!
+//! Others can write to it at any time, so what `postgres.rs` says holds here as well; notifications of the store are one way
+//! to hear of what others put. A store that has no "create if not there" (S3 has) is asked before every put.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
+
+use crate::asynchronous::{AsyncBackend, Visit};
+use crate::generation::Generation;
+
+/// Letters of one part of a path.
+const PART: usize = 200;
+/// Objects that are asked for at once.
+const AT_ONCE: usize = 16;
+
+/// The objects below a prefix.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+}
+
+impl Objects {
+    /// The objects of a store below a prefix, which may be empty.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
+        Self { store, prefix: Path::from(prefix) }
+    }
+
+    fn place(&self, key: &[u8]) -> Path {
+        let name = encoded(key);
+        let mut parts: Vec<&[u8]> = name.as_bytes().chunks(PART).collect();
+        let last = parts.pop().unwrap_or_default();
+        let text = |letter: &str, part: &[u8]| letter.to_owned() + &String::from_utf8_lossy(part);
+        let parts = parts.iter().map(|part| text("d", part)).chain([text("k", last)]);
+        parts.fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// The key of an object, or `None` if it is not one of ours.
+    fn key(&self, place: &Path) -> Option<Vec<u8>> {
+        let mut name = String::new();
+        let mut ended = false;
+        for part in place.prefix_match(&self.prefix)? {
+            let part: &str = part.as_ref();
+            ended = part.starts_with('k');
+            name += part.strip_prefix(['d', 'k'])?;
+        }
+        if ended { decoded(&name) } else { None }
+    }
+
+    async fn read(&self, place: &Path) -> Result<Option<Vec<u8>>, Error> {
+        match self.store.get(place).await {
+            Ok(object) => Ok(Some(object.bytes().await?.to_vec())),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn exists(&self, place: &Path) -> Result<bool, Error> {
+        match self.store.head(place).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn generation_place(&self) -> Path {
+        self.prefix.clone().join("generation")
+    }
+}
+
+/// Letters, digits, `-` and `_` as they are, other bytes as two digits behind `=`: `%` is the `object_store` crate's own.
+fn encoded(key: &[u8]) -> String {
+    let mut text = String::with_capacity(key.len());
+    for &byte in key {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            text.push(byte.into());
+        } else {
+            text += &format!("={byte:02x}");
+        }
+    }
+    text
+}
+
+/// The other way. `None` if it is not what [`encoded`] makes.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut key = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'=' {
+            let (digits, after) = rest.split_at_checked(2)?;
+            key.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+            rest = after;
+        } else {
+            key.push(byte);
+        }
+    }
+    (encoded(&key) == text).then_some(key)
+}
+
+impl AsyncBackend for Objects {
+    type Error = Error;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.read(&self.place(key)).await
+    }
+
+    async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let places: Vec<Path> = keys.iter().map(|key| self.place(key)).collect();
+        let reads = places.into_iter().map(|place| async move { self.read(&place).await });
+        stream::iter(reads).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let place = self.place(key);
+        let payload = PutPayload::from(value.to_vec());
+        let create = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        let new = match self.store.put_opts(&place, payload.clone(), create).await {
+            Ok(_) => return Ok(true),
+            Err(Error::AlreadyExists { .. }) => false,
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                !self.exists(&place).await?
+            }
+            Err(error) => return Err(error),
+        };
+        self.store.put_opts(&place, payload, PutOptions::default()).await?;
+        Ok(new)
+    }
+
+    async fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        let place = self.place(key);
+        // Most stores do not say whether there was something to delete.
+        if !self.exists(&place).await? {
+            return Ok(false);
+        }
+        match self.store.delete(&place).await {
+            Ok(()) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn scan(&self, visit: Visit<'_>) -> Result<(), Error> {
+        let mut objects = self.store.list(Some(&self.prefix));
+        while let Some(object) = objects.next().await {
+            if let Some(key) = self.key(&object?.location)
+                && visit(&key) == ControlFlow::Break(())
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn generation(&self) -> Result<Option<Generation>, Error> {
+        let kept = self.read(&self.generation_place()).await?;
+        Ok(kept.and_then(|kept| Generation::from_bytes(&kept)))
+    }
+
+    async fn set_generation(&self, generation: Generation) -> Result<(), Error> {
+        let payload = PutPayload::from(generation.to_bytes().to_vec());
+        self.store.put_opts(&self.generation_place(), payload, PutOptions::default()).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_place_of_its_own_and_comes_back() {
+        let objects = Objects::new(Arc::new(object_store::memory::InMemory::new()), "some/where");
+        let long = [b'x'; 999];
+        let mut keys: Vec<&[u8]> = vec![b"", b"alice", b"a/b", b"..", b".", b"%41", b"=41", b"\0"];
+        keys.extend([&b"\xff\xfe"[..], b"A", b"a", &long, &long[..200], &long[..201]]);
+        let mut places: Vec<Path> = keys.iter().map(|key| objects.place(key)).collect();
+        for (place, key) in places.iter().zip(&keys) {
+            assert_eq!(objects.key(place).as_deref(), Some(*key), "{place}");
+            assert!(place.parts().all(|part| part.as_ref().len() <= PART + 1), "{place}");
+        }
+        places.sort();
+        places.dedup();
+        assert_eq!(places.len(), keys.len());
+        assert_eq!(objects.key(&objects.generation_place()), None);
+        for foreign in
+            ["some/where/k=4", "some/where/k=ZZ", "some/where/k=41", "other/kx", "some/where/dxx"]
+        {
+            assert_eq!(objects.key(&Path::from(foreign)), None, "{foreign}");
+        }
+    }
+}

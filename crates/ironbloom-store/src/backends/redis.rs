@@ -120,9 +120,8 @@ impl Backend for Redis {
 
     /// Known only if all keys of the server are ours.
     fn len_hint(&self) -> RedisResult<Option<u64>> {
-        let (all, noted): (u64, u64) = self.with(|c| {
-            redis::pipe().cmd("DBSIZE").cmd("EXISTS").arg(&self.note).query(c)
-        })?;
+        let (all, noted): (u64, u64) =
+            self.with(|c| redis::pipe().cmd("DBSIZE").cmd("EXISTS").arg(&self.note).query(c))?;
         let others = all.saturating_sub(noted);
         Ok(Some(others).filter(|&others| others == 0 || self.prefix.is_empty()))
     }

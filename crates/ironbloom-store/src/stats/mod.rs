@@ -14,10 +14,12 @@
 mod choices;
 mod counters;
 
+use std::path::Path;
 use std::time::Duration;
 
 pub use self::choices::Choice;
 pub(crate) use self::counters::{Counters, Outcome};
+use crate::checkpoint::{Files, Unusable};
 use crate::kind::Kind;
 
 /// Counts and times of lookups.
@@ -112,6 +114,22 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// What a guard had counted when it wrote this checkpoint file. Reads neither the filter nor the store.
+    pub fn read(checkpoint: impl AsRef<Path>) -> Result<Self, Unusable> {
+        let sidecar = Files::new(checkpoint.as_ref()).read()?;
+        let totals = sidecar.totals;
+        Ok(Self {
+            kind: sidecar.kind,
+            rate: sidecar.rate,
+            keys: totals.keys,
+            capacity: sidecar.filter_capacity,
+            dead: sidecar.dead,
+            filter_bytes: totals.bytes,
+            rebuilds: totals.rebuilds,
+            totals,
+        })
+    }
+
     /// Lookups that the filter could answer or had to pass on; not those before it was there.
     pub fn lookups(&self) -> u64 {
         self.skipped() + self.false_positives() + self.hits()

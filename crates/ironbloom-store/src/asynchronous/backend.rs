@@ -1,0 +1,68 @@
+//! What a guard asks of a store that answers later.
+
+use std::ops::ControlFlow;
+
+use crate::generation::Generation;
+
+/// Called with each key of a scan.
+pub type Visit<'v> = &'v mut (dyn FnMut(&[u8]) -> ControlFlow<()> + Send);
+
+/// A store of keys and values that is asked asynchronously. The duties are those of a [`Backend`](crate::Backend).
+pub trait AsyncBackend: Send + Sync {
+    /// How it fails.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> impl Future<Output = Result<Option<Vec<u8>>, Self::Error>> + Send;
+
+    /// The values of many keys, in their order.
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+    ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, Self::Error>> + Send {
+        async move {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(self.get(key).await?);
+            }
+            Ok(values)
+        }
+    }
+
+    /// Stores a value. True if the key was not there before.
+    fn put(
+        &self,
+        key: &[u8],
+        value: &[u8],
+    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// Removes a key. True if it was there.
+    fn remove(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// Visits all keys, in any order, until told to stop.
+    fn scan(&self, visit: Visit<'_>) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// About how many keys there are, if the store knows without counting. `Some(0)` only if there is none.
+    fn len_hint(&self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send {
+        async { Ok(None) }
+    }
+
+    /// The generation that was set last.
+    fn generation(&self) -> impl Future<Output = Result<Option<Generation>, Self::Error>> + Send;
+
+    /// Keeps a generation.
+    fn set_generation(
+        &self,
+        generation: Generation,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Makes durable what was written so far, if writes are acknowledged before.
+    fn sync(&self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// True if nobody else can write to the store while this is open.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+}

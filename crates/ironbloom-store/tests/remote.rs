@@ -1,0 +1,220 @@
+//! Promise: an asynchronous guard keeps what the other promises, also if futures are dropped half way.
+
+#![cfg(feature = "object_store")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use common::{EXACT, Random, Scratch, key};
+use futures_lite::future::{block_on, yield_now};
+use ironbloom_store::{
+    AsyncBackend, AsyncGuard, Generation, Kind, Objects, Opened, Options, Unusable, Visit,
+};
+use object_store::local::LocalFileSystem;
+
+async fn scan<B: AsyncBackend>(store: &B) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let mut visit = |key: &[u8]| {
+        keys.push(key.to_vec());
+        ControlFlow::Continue(())
+    };
+    store.scan(&mut visit).await.unwrap();
+    keys.sort();
+    keys
+}
+
+async fn assert_covers<B: AsyncBackend>(guard: &AsyncGuard<B>, context: &str) {
+    let keys = scan(guard.backend()).await;
+    for key in &keys {
+        let found = guard.get(key).await.unwrap();
+        assert!(found.is_some(), "{context}: {} is stored", String::from_utf8_lossy(key));
+    }
+    assert!(guard.get_many(&keys).await.unwrap().iter().all(Option::is_some), "{context}");
+}
+
+#[test]
+fn a_directory_of_objects_does_what_a_guard_relies_on() {
+    let scratch = Scratch::new("objects");
+    std::fs::create_dir(scratch.file("objects")).unwrap();
+    let files = LocalFileSystem::new_with_prefix(scratch.file("objects")).unwrap();
+    let store = Objects::new(Arc::new(files), "app/keys");
+    block_on(async {
+        assert_eq!(store.generation().await.unwrap(), None);
+        assert!(store.put(b"a", b"1").await.unwrap() && !store.put(b"a", b"2").await.unwrap());
+        let odd: [&[u8]; 4] = [b"", b"\0\xff", b"../a", &[b'x'; 900]];
+        for key in odd {
+            assert!(store.put(key, b"odd").await.unwrap());
+        }
+        assert_eq!(store.get(b"a").await.unwrap().as_deref(), Some(&b"2"[..]));
+        let values = store.get_many(&[odd[3], b"missing", odd[0]]).await.unwrap();
+        assert_eq!(values, [Some(b"odd".to_vec()), None, Some(b"odd".to_vec())]);
+        assert!(store.remove(odd[2]).await.unwrap() && !store.remove(odd[2]).await.unwrap());
+        let generation = Generation::fresh();
+        store.set_generation(generation).await.unwrap();
+        assert_eq!(store.generation().await.unwrap(), Some(generation));
+        let mut expected = vec![b"a".to_vec(), odd[0].to_vec(), odd[1].to_vec(), odd[3].to_vec()];
+        expected.sort();
+        assert_eq!(scan(&store).await, expected);
+
+        let options = || Options::new(Kind::Cuckoo, 1000, 0.01).checkpoint(scratch.file("g.ibg"));
+        let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
+        assert!(matches!(guard.opened(), Opened::Anew(_)) && guard.wants_rebuild());
+        assert_covers(&guard, "without a filter").await;
+        guard.rebuild().await.unwrap();
+        assert!(!guard.wants_rebuild());
+        for i in 0..100 {
+            assert!(guard.put(&key(i), b"").await.unwrap());
+        }
+        assert!(guard.remove(&key(3)).await.unwrap() && !guard.remove(&key(3)).await.unwrap());
+        assert_covers(&guard, "written").await;
+        for i in 1000..1200 {
+            assert_eq!(guard.get(&key(i)).await.unwrap(), None);
+        }
+        assert!(guard.stats().skipped() > 180);
+        guard.checkpoint().await.unwrap();
+        drop(guard);
+
+        let guard = AsyncGuard::open(store.clone(), options()).await.unwrap();
+        assert_eq!(*guard.opened(), Opened::Anew(Unusable::SharedStore));
+        let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
+        assert_eq!(*guard.opened(), Opened::FromCheckpoint);
+        assert_covers(&guard, "from the checkpoint").await;
+        store.put(b"foreign", b"").await.unwrap();
+        guard.note(b"foreign").await.unwrap();
+        assert!(guard.get(b"foreign").await.unwrap().is_some());
+        drop(guard);
+        let guard = AsyncGuard::open(store, options().only_writer()).await.unwrap();
+        assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+    });
+}
+
+/// A store that makes its caller wait before and after it does something.
+#[derive(Clone, Default)]
+struct Slow(Arc<Mutex<(BTreeMap<Vec<u8>, Vec<u8>>, Option<Generation>)>>);
+
+impl AsyncBackend for Slow {
+    type Error = Infallible;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
+        Ok(self.0.lock().unwrap().0.get(key).cloned())
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+        yield_now().await;
+        let new = self.0.lock().unwrap().0.insert(key.to_vec(), value.to_vec()).is_none();
+        yield_now().await;
+        Ok(new)
+    }
+
+    async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
+        yield_now().await;
+        let stored = self.0.lock().unwrap().0.remove(key).is_some();
+        yield_now().await;
+        Ok(stored)
+    }
+
+    async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
+        let keys: Vec<_> = self.0.lock().unwrap().0.keys().cloned().collect();
+        for key in keys {
+            yield_now().await;
+            if visit(&key).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn generation(&self) -> Result<Option<Generation>, Infallible> {
+        Ok(self.0.lock().unwrap().1)
+    }
+
+    async fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
+        yield_now().await;
+        self.0.lock().unwrap().1 = Some(generation);
+        yield_now().await;
+        Ok(())
+    }
+}
+
+/// Polls a future so many times at most, and then drops it.
+fn poll_times<F: Future>(future: F, times: u64) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    (0..times).find_map(|_| match future.as_mut().poll(&mut context) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    })
+}
+
+#[test]
+fn futures_dropped_half_way_leave_no_stored_key_absent() {
+    for kind in EXACT {
+        let scratch = Scratch::new(&format!("dropped-{kind}"));
+        let store = Slow::default();
+        let options = Options::new(kind, 50, 0.05).checkpoint(scratch.file("g.ibg")).only_writer();
+        let open = || block_on(AsyncGuard::open(store.clone(), options.clone())).unwrap();
+        let mut guard = open();
+        let mut random = Random(7);
+        let (mut whole, mut dropped) = (0, 0);
+        for _ in 0..400 {
+            // A rebuild that is under way while others write, and may be dropped itself.
+            let steps = random.below(150);
+            {
+                let mut rebuild = pin!(guard.rebuild());
+                let mut context = Context::from_waker(Waker::noop());
+                let mut under_way = true;
+                for _ in 0..steps {
+                    under_way = under_way && rebuild.as_mut().poll(&mut context).is_pending();
+                    let key = key(random.below(100));
+                    let times = 1 + random.below(6);
+                    let done = match random.below(3) {
+                        0 => poll_times(guard.remove(&key), times).is_some(),
+                        _ => poll_times(guard.put(&key, b"value"), times).is_some(),
+                    };
+                    if done { whole += 1 } else { dropped += 1 }
+                }
+            }
+            block_on(assert_covers(&guard, &format!("{kind}, in the middle")));
+            match random.below(6) {
+                0 => block_on(guard.rebuild()).unwrap(),
+                1 => block_on(guard.checkpoint()).unwrap(),
+                2 => guard = open(),
+                3 => drop(poll_times(guard.checkpoint(), random.below(5))),
+                _ => {}
+            }
+            block_on(assert_covers(&guard, &format!("{kind}, at the end")));
+        }
+        assert!(whole > 1000 && dropped > 1000, "{whole} whole, {dropped} dropped");
+    }
+}
+
+#[cfg(feature = "metrics")]
+#[test]
+fn statistics_reach_prometheus_under_their_names() {
+    use ironbloom_store::{Guard, Memory};
+    let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 1e-5)).unwrap();
+    guard.put(b"a", b"").unwrap();
+    guard.get(b"a").unwrap();
+    (0..10).for_each(|i| assert!(guard.get(key(i)).unwrap().is_none()));
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || guard.stats().publish("users"));
+    let page = recorder.handle().render();
+    for line in [
+        "ironbloom_store_lookups_total{store=\"users\",result=\"skipped\"} 10",
+        "ironbloom_store_lookups_total{store=\"users\",result=\"hit\"} 1",
+        "ironbloom_store_filter_keys{store=\"users\"} 1",
+        "ironbloom_store_false_positive_ratio{store=\"users\"} 0",
+        "# TYPE ironbloom_store_lookups_total counter",
+        "# TYPE ironbloom_store_saved_seconds gauge",
+        "ironbloom_store_skip_seconds{store=\"users\"} ",
+    ] {
+        assert!(page.contains(line), "{line}\nis not in\n{page}");
+    }
+}
