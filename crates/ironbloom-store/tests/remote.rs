@@ -86,6 +86,16 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
         assert_eq!(*guard.opened(), Opened::FromCheckpoint);
         assert_covers(&guard, "from the checkpoint").await;
+        guard.put(b"later", b"").await.unwrap();
+        drop(guard); // as if it had crashed
+        let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
+        assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+        assert!(guard.get(b"later").await.unwrap().is_some());
+        guard.checkpoint().await.unwrap();
+        drop(guard);
+
+        let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
+        assert_eq!(*guard.opened(), Opened::FromCheckpoint);
         store.put(b"foreign", b"").await.unwrap();
         guard.note(b"foreign").await.unwrap();
         assert!(guard.get(b"foreign").await.unwrap().is_some());
