@@ -107,31 +107,34 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
 
 /// A store that makes its caller wait before and after it does something.
 #[derive(Clone, Default)]
-struct Slow(Arc<Mutex<(BTreeMap<Vec<u8>, Vec<u8>>, Option<Generation>)>>);
+struct Slow {
+    keys: Arc<Mutex<BTreeMap<Vec<u8>, Vec<u8>>>>,
+    generation: Arc<Mutex<Option<Generation>>>,
+}
 
 impl AsyncBackend for Slow {
     type Error = Infallible;
 
     async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
-        Ok(self.0.lock().unwrap().0.get(key).cloned())
+        Ok(self.keys.lock().unwrap().get(key).cloned())
     }
 
     async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
         yield_now().await;
-        let new = self.0.lock().unwrap().0.insert(key.to_vec(), value.to_vec()).is_none();
+        let new = self.keys.lock().unwrap().insert(key.to_vec(), value.to_vec()).is_none();
         yield_now().await;
         Ok(new)
     }
 
     async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
         yield_now().await;
-        let stored = self.0.lock().unwrap().0.remove(key).is_some();
+        let stored = self.keys.lock().unwrap().remove(key).is_some();
         yield_now().await;
         Ok(stored)
     }
 
     async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
-        let keys: Vec<_> = self.0.lock().unwrap().0.keys().cloned().collect();
+        let keys: Vec<_> = self.keys.lock().unwrap().keys().cloned().collect();
         for key in keys {
             yield_now().await;
             if visit(&key).is_break() {
@@ -142,12 +145,12 @@ impl AsyncBackend for Slow {
     }
 
     async fn generation(&self) -> Result<Option<Generation>, Infallible> {
-        Ok(self.0.lock().unwrap().1)
+        Ok(*self.generation.lock().unwrap())
     }
 
     async fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
         yield_now().await;
-        self.0.lock().unwrap().1 = Some(generation);
+        *self.generation.lock().unwrap() = Some(generation);
         yield_now().await;
         Ok(())
     }

@@ -108,7 +108,7 @@ impl<F: Removing> Shards<F> {
 
     #[inline]
     fn index(&self, hash: u64) -> usize {
-        ((hash & u64::from(u32::MAX)) * self.shards.len() as u64 >> 32) as usize
+        (((hash & u64::from(u32::MAX)) * self.shards.len() as u64) >> 32) as usize
     }
 
     #[inline]
