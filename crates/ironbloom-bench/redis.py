@@ -6,7 +6,7 @@ turns, round by round. Called by `make bench-redis`; prints Markdown. Nothing bu
 
     redis.py MODULE SERVER [SERVER ...]
 
-KEYS (10000000) is the capacity of the filters, ROUNDS (7) the number of rounds, CALLS (2000) the calls of each command and round.
+KEYS (10000000) is the capacity of the filters, ROUNDS (7) the number of rounds, CALLS (1000) the calls of each command and round.
 """
 
 import os
@@ -21,7 +21,7 @@ import time
 
 KEYS = int(os.environ.get("KEYS", 10_000_000))
 ROUNDS = int(os.environ.get("ROUNDS", 7))
-CALLS = int(os.environ.get("CALLS", 2000))
+CALLS = int(os.environ.get("CALLS", 1000))
 RATE = "0.001"
 BATCH = 100
 # Room for the keys that the rounds add: a filter that grows in between would be another one.

@@ -179,6 +179,21 @@ impl Link {
         })
     }
 
+    /// The bits of some probes, from probe `first` on, as many as there is room for; and asks memory for them.
+    #[inline]
+    pub(super) fn locate(&self, hash: BloomHash, first: u32, places: &mut [u64]) {
+        for (place, i) in places.iter_mut().zip(first..) {
+            *place = self.modulus.of(hash.probe(i));
+            prefetch(&self.array, (*place / 8) as usize);
+        }
+    }
+
+    /// Whether these bits are all set: of a key that most likely is there, so it does not stop at the first that is not.
+    #[inline]
+    pub(super) fn are_ones(&self, places: &[u64]) -> bool {
+        places.iter().fold(1, |all, &at| all & (self.array[(at / 8) as usize] >> (at % 8))) & 1 == 1
+    }
+
     /// Asks memory for the bytes of these probes.
     #[inline]
     pub(super) fn touch(&self, hash: BloomHash, probes: Range<u32>) {
