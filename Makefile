@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis-load bench-store redis
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis bench-redis-load bench-store redis
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -14,11 +14,11 @@ PORT ?= 6390
 DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
 
 PYTHON := $(TOOLS)/python/bin/python
-# Python with the writers of Parquet that tests and measurements want, made once.
+# Python with the writers of Parquet and the client of Redis that tests and measurements want, made once.
 define venv
-if ! $(PYTHON) -c 'import duckdb, numpy, pyarrow' 2> /dev/null; then
+if ! $(PYTHON) -c 'import duckdb, numpy, pyarrow, redis' 2> /dev/null; then
 	python3 -m venv $(TOOLS)/python
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check numpy pyarrow duckdb
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check numpy pyarrow duckdb redis
 fi
 endef
 
@@ -153,6 +153,15 @@ bench-index: ## The index on tables: in memory, growing, skewed, and on a Parque
 	cargo build --release --package ironbloom-index --features compare --examples
 	for setting in "" "10M 1024 4" growth skew; do $(TARGET)/release/examples/seed $$setting; echo; done
 	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask
+
+bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000)
+	@cargo build --release --package ironbloom-redis
+	servers=()
+	for server in "$$(command -v redis-server)" "$$(command -v valkey-server)" $(VALKEY); do
+		[[ ! -x $$server ]] || servers+=("$$server")
+	done
+	(( $${#servers[@]} )) || { echo "error: please install redis-server" >&2; exit 1; }
+	python3 crates/ironbloom-bench/redis.py $(TARGET)/release/libironbloom_redis.so "$${servers[@]}"
 
 bench-redis-load: ## A filter loaded whole beside BF.MADD of its keys, on a server of this machine (KEYS=10000000 ROUNDS=3)
 	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
