@@ -23,6 +23,9 @@ pub(crate) const BATCH: usize = 1 << 19;
 pub(crate) const LOOK_EVERY: u64 = 64;
 /// Writes after a rebuild that failed before another is tried.
 const PATIENCE: u64 = 10_000;
+/// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a filter that
+/// cannot be made large enough is not built for ever.
+const MOST_REBUILDS: u32 = 8;
 
 type Result<T, B> = std::result::Result<T, Error<<B as Backend>::Error>>;
 
@@ -442,8 +445,7 @@ impl<B: Backend> Inner<B> {
     fn work(&self, job: Job) {
         let _only = locked(&self.maintaining);
         let done = match job {
-            Job::Rebuild if !self.front.wants_rebuild() => Ok(()),
-            Job::Rebuild => self.rebuild(),
+            Job::Rebuild => self.rebuild_until_it_lasts(),
             Job::Verify { path, next } => self.verify(&path, &next),
         };
         match done {
@@ -454,6 +456,18 @@ impl<B: Backend> Inner<B> {
                 *locked(&self.failure) = Some(error);
             }
         }
+    }
+
+    /// Writers may have outrun the rebuild: then the new filter is over capacity as soon as it is there, and nobody else would
+    /// notice before the next write.
+    fn rebuild_until_it_lasts(&self) -> Result<(), B> {
+        for _ in 0..MOST_REBUILDS {
+            if !self.front.wants_rebuild() {
+                break;
+            }
+            self.rebuild()?;
+        }
+        Ok(())
     }
 
     /// Puts a mapped filter in place once its file is seen to be whole. If it is not, a new one is built.

@@ -24,6 +24,8 @@ struct SpyState {
     fail_generation: AtomicBool,
     /// A put waits while this is held.
     gate: Mutex<()>,
+    /// A scan waits at its end while this is held.
+    scan_gate: Mutex<()>,
 }
 
 #[derive(Clone, Default)]
@@ -84,6 +86,7 @@ impl Backend for Spy {
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Broken> {
         let keys: Vec<_> = self.0.keys.lock().unwrap().keys().cloned().collect();
         let _ = keys.iter().try_for_each(|key| visit(key));
+        drop(self.0.scan_gate.lock().unwrap());
         Self::check(&self.0.fail_scan)
     }
 
@@ -262,6 +265,23 @@ fn dead_keys_and_surplus_keys_start_a_rebuild_in_the_background() {
         assert_eq!(absent, 0);
         let rate = guard.stats().measured_rate().unwrap();
         assert!(rate < 0.05, "{kind}: {rate}");
+    }
+}
+
+#[test]
+fn writers_that_outrun_a_rebuild_get_another_without_a_further_write() {
+    for kind in [Kind::Blocked, Kind::Cuckoo, Kind::DLeft] {
+        let guard = watched(kind);
+        let store = guard.backend().clone();
+        let closed = store.0.scan_gate.lock().unwrap();
+        for i in 0..10_000 {
+            guard.put(key(i), b"").unwrap();
+        }
+        drop(closed);
+        guard.settle().unwrap();
+        let stats = guard.stats();
+        assert!(stats.capacity >= 10_000, "{kind}: {stats:?}");
+        assert_covers(&guard, "outrun");
     }
 }
 
