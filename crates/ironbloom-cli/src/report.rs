@@ -70,6 +70,11 @@ fn json_name(title: &str) -> String {
     title.replace('/', " per ").replace('%', "percent").replace(' ', "_").to_lowercase()
 }
 
+/// The title for people: a time brings its unit along, where programs need to know that it is in seconds.
+fn shown(title: &str) -> &str {
+    title.strip_suffix(" seconds").unwrap_or(title)
+}
+
 pub(crate) fn json_record(record: &Record) -> Value {
     let fields = record.iter().map(|(name, cell)| (json_name(name), cell.value.clone()));
     Value::Object(fields.collect::<Map<_, _>>())
@@ -81,10 +86,10 @@ pub(crate) fn json_records(records: &[Record]) -> Value {
 
 /// One line a field, names padded.
 pub(crate) fn text_record(record: &Record) -> String {
-    let width = record.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = record.iter().map(|(name, _)| shown(name).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, cell) in record {
-        let _ = writeln!(text, "{name:<width$}  {}", cell.text);
+        let _ = writeln!(text, "{:<width$}  {}", shown(name), cell.text);
     }
     text
 }
@@ -95,7 +100,7 @@ pub(crate) fn text_table(records: &[Record]) -> String {
     let widths: Vec<usize> = (0..first.len())
         .map(|column| {
             let cells = records.iter().map(|record| record[column].1.text.chars().count());
-            cells.chain([first[column].0.chars().count()]).max().unwrap_or(0)
+            cells.chain([shown(first[column].0).chars().count()]).max().unwrap_or(0)
         })
         .collect();
     let right: Vec<bool> = (0..first.len())
@@ -109,7 +114,7 @@ pub(crate) fn text_table(records: &[Record]) -> String {
         let joined = padded.collect::<Vec<_>>().join("  ");
         let _ = writeln!(text, "{}", joined.trim_end());
     };
-    line(first.iter().map(|(name, _)| *name).collect());
+    line(first.iter().map(|(name, _)| shown(name)).collect());
     for record in records {
         line(record.iter().map(|(_, cell)| cell.text.as_str()).collect());
     }

@@ -300,9 +300,9 @@ impl Measured {
                 ("store", Cell::text(name)),
                 ("lookups/s", Cell::count(times.per_second() as u64)),
                 ("times bare", Cell::float(times.per_second() / bare.per_second(), 2)),
-                ("p50", show::time(p50)),
-                ("p90", show::time(p90)),
-                ("p99", show::time(p99)),
+                ("p50 seconds", show::time(p50)),
+                ("p90 seconds", show::time(p90)),
+                ("p99 seconds", show::time(p99)),
             ]
         };
         vec![
@@ -324,8 +324,8 @@ impl Measured {
         vec![
             ("median overhead on hits", Cell::of(overhead, format!("{:.1} %", overhead * 100.0))),
             ("keys/s built from a scan", built),
-            ("open", show::time(self.opened)),
-            ("open and verified", show::time(self.ready)),
+            ("open seconds", show::time(self.opened)),
+            ("open and verified seconds", show::time(self.ready)),
         ]
     }
 

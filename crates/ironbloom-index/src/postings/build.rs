@@ -1,6 +1,6 @@
 //! From sorted cells to a chunk.
 
-use super::cells::{Bucket, Numbers, Sealed};
+use super::cells::{Entry, Part, Run, Sealed};
 use super::elias_fano::{Shape, Writer};
 use super::{Head, Nulls, Postings, put_key};
 use crate::params::Params;
@@ -10,27 +10,32 @@ use crate::words::Words;
 pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, writer: &mut Writer) -> Postings {
     let heavy = params.heavy(cells.len());
     let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
-    cells.numbers(params.bucket_bits(), blocks, heavy, |some| match some {
-        Numbers::Ready(numbers) => lists.writer.extend(distinct(numbers.iter().copied())),
-        Numbers::Full(bucket) => split_bucket(&bucket, heavy, &mut lists),
+    cells.each_run(params.bucket_bits(), heavy, |part, run| match run {
+        Run::Light(entries) => {
+            let blocks = u64::from(blocks);
+            let number =
+                move |&entry: &Entry| part.bucket(entry) * blocks + u64::from(entry.block());
+            lists.writer.extend(distinct(entries.iter().map(number)));
+        }
+        Run::Full(entries) => split_bucket(part, entries, heavy, &mut lists),
     });
     lists.write_all(cells.null_blocks(), cells.len(), cells.nulls())
 }
 
 /// A bucket with many cells: values that have more than `heavy` of them get private lists.
-fn split_bucket(bucket: &Bucket<'_>, heavy: u64, lists: &mut Lists<'_>) {
-    let keys = heavy_keys(bucket, heavy);
-    let others = bucket.entries.iter().filter(|&&entry| !keys.contains(&bucket.print(entry)));
-    lists.add(bucket.number, others.map(|entry| entry.block()));
+fn split_bucket(part: Part, entries: &[Entry], heavy: u64, lists: &mut Lists<'_>) {
+    let keys = heavy_keys(part, entries, heavy);
+    let others = entries.iter().filter(|&&entry| !keys.contains(&part.print(entry)));
+    lists.add(part.bucket(entries[0]), others.map(|entry| entry.block()));
     for &key in &keys {
-        let own = bucket.entries.iter().filter(|&&entry| bucket.print(entry) == key);
+        let own = entries.iter().filter(|&&entry| part.print(entry) == key);
         lists.add_private(key, own.map(|entry| entry.block()));
     }
 }
 
 /// The fingerprints of more than `heavy` cells, ascending: at most so many as fit.
-fn heavy_keys(bucket: &Bucket<'_>, heavy: u64) -> Vec<u32> {
-    let mut prints: Vec<u32> = bucket.entries.iter().map(|&entry| bucket.print(entry)).collect();
+fn heavy_keys(part: Part, entries: &[Entry], heavy: u64) -> Vec<u32> {
+    let mut prints: Vec<u32> = entries.iter().map(|&entry| part.print(entry)).collect();
     prints.sort_unstable();
     let runs = prints.chunk_by(|a, b| a == b);
     runs.filter(|run| run.len() as u64 > heavy).map(|run| run[0]).collect()

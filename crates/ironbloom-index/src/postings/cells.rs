@@ -15,6 +15,9 @@
 //!
 //! A cell takes 32 bits and nothing of its fingerprint is lost, which heavy values need.
 
+use std::ops::Range;
+
+use super::shelf::Shelf;
 use crate::encode::NULL;
 
 /// Bits of the fingerprint that choose the part.
@@ -32,9 +35,9 @@ pub(crate) struct Cells {
     group_blocks: usize,
     /// Fingerprints of rows that do not fill a group yet.
     pending: Vec<u32>,
-    /// Groups behind each other, each ordered by part.
-    cells: Vec<u32>,
-    /// Where part p of group g starts: place g·512 + p. The end of the last part is the start of the next group.
+    /// Groups, each ordered by part.
+    cells: Shelf,
+    /// Where part p of group g starts in it: place g·513 + p. The place behind the last part is its end.
     starts: Vec<u32>,
     /// Blocks with nulls, ascending.
     null_blocks: Vec<u32>,
@@ -49,7 +52,7 @@ impl Cells {
             block_bits,
             group_blocks,
             pending: Vec::new(),
-            cells: Vec::new(),
+            cells: Shelf::default(),
             starts: Vec::new(),
             null_blocks: Vec::new(),
             nulls: 0,
@@ -79,14 +82,13 @@ impl Cells {
         let nulls = self.note_nulls(rows, first_block as u32);
         // Null has the fingerprint 0, and so is counted with part 0.
         next[0] -= nulls as u32;
-        let start = self.cells.len();
         let mut at = 0;
         for count in &mut next {
-            self.starts.push((start + at as usize) as u32);
+            self.starts.push(at);
             at += std::mem::replace(count, at);
         }
-        self.cells.resize(start + at as usize, 0);
-        let cells = &mut self.cells[start..];
+        self.starts.push(at);
+        let cells = self.cells.add(at as usize);
         for (block, rows) in rows.chunks(1 << self.block_bits).enumerate() {
             if nulls == 0 {
                 scatter(rows.iter().copied(), block as u32, &mut next, cells);
@@ -110,7 +112,7 @@ impl Cells {
     }
 
     fn groups(&self) -> usize {
-        self.starts.len() / PARTS
+        self.starts.len() / (PARTS + 1)
     }
 
     /// Puts away the rows that do not fill a group: no more can come.
@@ -140,51 +142,59 @@ fn scatter(
 /// The cells of all rows of a segment.
 pub(crate) struct Sealed(Cells);
 
-/// Some of the cells, in order.
-pub(crate) enum Numbers<'a> {
-    /// Of several buckets.
-    Ready(&'a [u64]),
-    /// Of one that is too full.
-    Full(Bucket<'a>),
-}
-
-/// A cell of a full bucket on its way: the cell in the high half, its block in the low half.
+/// A cell on its way: the cell itself in the high half, its block in the low half.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(u64);
 
 impl Entry {
+    #[inline]
     fn new(cell: u32, first_block: u32) -> Self {
         Self(u64::from(cell) << 32 | u64::from(block_of(cell, first_block)))
     }
 
+    #[inline]
     pub(crate) fn block(self) -> u32 {
         self.0 as u32
     }
 
+    #[inline]
     fn cell(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
 
-/// The cells of one bucket.
-pub(crate) struct Bucket<'a> {
-    pub(crate) number: u64,
-    part: u32,
-    /// Blocks ascend.
-    pub(crate) entries: &'a [Entry],
+/// What the entries of a part have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    number: u32,
+    fine_bits: u32,
 }
 
-impl Bucket<'_> {
-    /// The whole fingerprint of an entry.
-    pub(crate) fn print(&self, entry: Entry) -> u32 {
-        self.part << (32 - PART_BITS) | entry.cell() >> PART_BITS
+impl Part {
+    #[inline]
+    pub(crate) fn bucket(self, entry: Entry) -> u64 {
+        u64::from(self.number) << self.fine_bits
+            | u64::from(fine_bucket(entry.cell(), self.fine_bits))
     }
+
+    /// The whole fingerprint of an entry.
+    pub(crate) fn print(self, entry: Entry) -> u32 {
+        self.number << (32 - PART_BITS) | entry.cell() >> PART_BITS
+    }
+}
+
+/// Entries in the order of their buckets, and within a bucket of their blocks.
+pub(crate) enum Run<'a> {
+    /// Of any number of buckets, each whole.
+    Light(&'a [Entry]),
+    /// Of one bucket that has very many.
+    Full(&'a [Entry]),
 }
 
 impl Sealed {
     /// Cells that are not null.
     pub(crate) fn len(&self) -> u64 {
-        self.0.cells.len() as u64
+        self.0.cells.len()
     }
 
     /// Cells that are.
@@ -197,53 +207,37 @@ impl Sealed {
         &self.0.null_blocks
     }
 
-    /// Hands out every cell as a number, bucket · `blocks` + block, ascending, perhaps repeated; but a bucket with more
-    /// than `heavy` cells with all that is known of them.
-    pub(crate) fn numbers(
+    /// Hands out every cell in order; buckets with more than `heavy` cells one by one.
+    pub(crate) fn each_run(
         &self,
         bucket_bits: u32,
-        blocks: u32,
         heavy: u64,
-        mut out: impl FnMut(Numbers<'_>),
+        mut out: impl FnMut(Part, Run<'_>),
     ) {
         let fine_bits = bucket_bits - PART_BITS;
         let mut sorter = Sorter { fine_bits, ..Sorter::default() };
-        for part in 0..PARTS {
-            let first = (part as u64) << fine_bits;
-            let slices = self.part(part);
-            let counted = sorter.count(slices.clone());
-            if counted.most <= heavy {
-                let number = |cell: u32, first_block: u32| {
-                    let bucket = first + u64::from(fine_bucket(cell, fine_bits));
-                    bucket * u64::from(blocks) + u64::from(block_of(cell, first_block))
-                };
-                out(Numbers::Ready(sorter.scatter(slices, counted.cells, number)));
-                continue;
+        for number in 0..PARTS {
+            let part = Part { number: number as u32, fine_bits };
+            sorter.sort(self.part(number));
+            let mut done = 0;
+            for full in sorter.full_buckets(heavy) {
+                out(part, Run::Light(&sorter.sorted[done..full.start]));
+                done = full.end;
+                out(part, Run::Full(&sorter.sorted[full]));
             }
-            sorter.sort(slices, &counted);
-            let bucket_of = |entry: Entry| first + u64::from(fine_bucket(entry.cell(), fine_bits));
-            for entries in sorter.sorted.chunk_by(|&a, &b| bucket_of(a) == bucket_of(b)) {
-                let number = bucket_of(entries[0]);
-                if entries.len() as u64 > heavy {
-                    out(Numbers::Full(Bucket { number, part: part as u32, entries }));
-                    continue;
-                }
-                sorter.numbers.clear();
-                let first = number * u64::from(blocks);
-                sorter.numbers.extend(entries.iter().map(|entry| first + u64::from(entry.block())));
-                out(Numbers::Ready(&sorter.numbers));
-            }
+            out(part, Run::Light(&sorter.sorted[done..]));
         }
     }
 
     /// The slices of a part, each with the first block of its group.
     fn part(&self, part: usize) -> impl Iterator<Item = (u32, &[u32])> + Clone {
         let Cells { cells, starts, group_blocks, .. } = &self.0;
-        (0..self.0.groups()).map(move |group| {
-            let at = group * PARTS + part;
-            let end = starts.get(at + 1).map_or(cells.len(), |&end| end as usize);
-            ((group * group_blocks) as u32, &cells[starts[at] as usize..end])
-        })
+        starts.chunks_exact(PARTS + 1).zip(cells.groups()).enumerate().map(
+            move |(group, (starts, cells))| {
+                let (start, end) = (starts[part] as usize, starts[part + 1] as usize);
+                ((group * group_blocks) as u32, &cells[start..end])
+            },
+        )
     }
 }
 
@@ -265,71 +259,26 @@ struct Sorter {
     fine_bits: u32,
     /// Counts, then starts, then ends of the buckets.
     next: Vec<u32>,
+    /// Stays in the second-level cache until it is used.
     sorted: Vec<Entry>,
-    numbers: Vec<u64>,
-}
-
-/// What a part holds.
-struct Counted {
-    cells: usize,
-    /// Cells of the fullest bucket; unknown, and as many as can be, if counting would take longer than sorting.
-    most: u64,
 }
 
 impl Sorter {
-    /// Counts the cells of each bucket, and finds where they will start.
-    fn count<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])> + Clone) -> Counted {
+    /// Sorts the cells of a part by bucket.
+    fn sort<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])> + Clone) {
         let cells = slices.clone().map(|(_, cells)| cells.len()).sum();
-        if cells < (1 << self.fine_bits) / 8 {
-            return Counted { cells, most: u64::MAX };
-        }
         self.next.clear();
-        self.next.resize(1 << self.fine_bits, 0);
-        for (_, cells) in slices {
-            for &cell in cells {
-                self.next[fine_bucket(cell, self.fine_bits) as usize] += 1;
-            }
-        }
-        let (mut at, mut most) = (0, 0);
-        for count in &mut self.next {
-            most = most.max(*count);
-            at += std::mem::replace(count, at);
-        }
-        Counted { cells, most: most.into() }
-    }
-
-    /// The numbers of all cells in the order of their buckets. They stay in the second-level cache until they are used.
-    fn scatter<'a>(
-        &mut self,
-        slices: impl Iterator<Item = (u32, &'a [u32])>,
-        cells: usize,
-        number: impl Fn(u32, u32) -> u64,
-    ) -> &[u64] {
-        if self.numbers.len() < cells {
-            self.numbers.resize(cells, 0);
-        }
-        let numbers = &mut self.numbers[..cells];
-        for (first_block, cells) in slices {
-            for &cell in cells {
-                let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
-                numbers[*place as usize] = number(cell, first_block);
-                *place += 1;
-            }
-        }
-        numbers
-    }
-
-    /// Sorts the cells by bucket, with all that is known of them.
-    fn sort<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])>, counted: &Counted) {
-        self.sorted.clear();
-        if counted.most == u64::MAX {
+        if cells < (1 << self.fine_bits) / 8 {
+            // Counting would take longer.
+            self.sorted.clear();
             for (first_block, cells) in slices {
                 self.sorted.extend(cells.iter().map(|&cell| Entry::new(cell, first_block)));
             }
             self.sorted.sort_by_key(|entry| fine_bucket(entry.cell(), self.fine_bits));
             return;
         }
-        self.sorted.resize(counted.cells, Entry(0));
+        self.count(slices.clone());
+        self.sorted.resize(cells, Entry(0));
         for (first_block, cells) in slices {
             for &cell in cells {
                 let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
@@ -337,5 +286,36 @@ impl Sorter {
                 *place += 1;
             }
         }
+    }
+
+    /// Counts the cells of each bucket, and finds where they will start.
+    fn count<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])>) {
+        self.next.resize(1 << self.fine_bits, 0);
+        for (_, cells) in slices {
+            for &cell in cells {
+                self.next[fine_bucket(cell, self.fine_bits) as usize] += 1;
+            }
+        }
+        let mut at = 0;
+        for count in &mut self.next {
+            at += std::mem::replace(count, at);
+        }
+    }
+
+    /// Where buckets with more than `heavy` cells are.
+    fn full_buckets(&self, heavy: u64) -> Vec<Range<usize>> {
+        let is_full = |bucket: &Range<usize>| bucket.len() as u64 > heavy;
+        let until = |start: &mut usize, end: usize| Some(std::mem::replace(start, end)..end);
+        if !self.next.is_empty() {
+            let ends = self.next.iter().map(|&end| end as usize);
+            return ends.scan(0, until).filter(is_full).collect();
+        }
+        let bucket_of = |entry: &Entry| fine_bucket(entry.cell(), self.fine_bits);
+        let buckets = self.sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
+        let ends = buckets.scan(0, |end, bucket| {
+            *end += bucket.len();
+            Some(*end)
+        });
+        ends.scan(0, until).filter(is_full).collect()
     }
 }

@@ -27,6 +27,7 @@ mod build;
 pub(crate) mod cells;
 mod elias_fano;
 mod merge;
+mod shelf;
 
 pub(crate) use build::build;
 pub(crate) use elias_fano::Writer;
