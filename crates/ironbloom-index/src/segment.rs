@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn touch(&self, print: u32, stage: u32) -> u64 {
         match (self, stage) {
             (Self::Postings(postings), 0) => postings.touch_sample(print),
-            (Self::Postings(postings), _) => postings.touch_high(print),
+            (Self::Postings(postings), _) => postings.touch_number(print),
             (Self::Slices(_), _) => 0,
         }
     }

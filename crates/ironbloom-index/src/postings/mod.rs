@@ -238,11 +238,10 @@ impl Run<'_> {
         (estimate + 4 * estimate.isqrt() + 8) as usize
     }
 
-    /// Appends all blocks to come.
+    /// Calls with all blocks to come, at most 64 at a time.
     #[inline]
-    pub(crate) fn read_into(self, out: &mut Vec<u32>) {
-        let first = self.first;
-        self.cursor.each(|number| out.push((number - first) as u32));
+    pub(crate) fn each_some(self, call: impl FnMut(&[u32])) {
+        self.cursor.each_some(self.first, call);
     }
 }
 
@@ -336,7 +335,7 @@ impl Postings {
         }
     }
 
-    /// Reads what a lookup in the buckets will wait for first; with [`touch_high`](Self::touch_high), what it will wait for
+    /// Reads what a lookup in the buckets will wait for first; with [`touch_number`](Self::touch_number), what it will wait for
     /// next. The results mean nothing.
     #[inline]
     pub(crate) fn touch_sample(&self, print: u32) -> u64 {
@@ -344,8 +343,8 @@ impl Postings {
     }
 
     #[inline]
-    pub(crate) fn touch_high(&self, print: u32) -> u64 {
-        self.bucket_start(print).map_or(0, |number| self.sequence().touch_high(number))
+    pub(crate) fn touch_number(&self, print: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| self.sequence().touch_number(number))
     }
 
     #[inline]
