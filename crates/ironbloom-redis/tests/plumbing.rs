@@ -311,3 +311,52 @@ fn random_commands_agree_with_the_library() {
         assert!(pieces == ours, "the slots differ");
     });
 }
+
+/// Few servers can move memory about (those built with their own allocator); elsewhere there is nothing to try.
+#[test]
+fn defragmentation_moves_filters_and_changes_none() {
+    const FILTERS: usize = 1200;
+    const KEEP_ONE_OF: usize = 4;
+    let items = |i: usize| (0..50).map(|j| format!(" {i}:{j}")).collect::<String>();
+    each_server(|_, client| {
+        if client.text("CONFIG SET activedefrag yes") != "+OK\r\n" {
+            return;
+        }
+        for setting in ["ignore-bytes 1mb", "threshold-lower 1", "cycle-min 50", "cycle-max 75"] {
+            assert_eq!(client.text(&format!("CONFIG SET active-defrag-{setting}")), "+OK\r\n");
+        }
+        let layouts = [
+            ("BF", "0.01 1000"),
+            ("BF", "0.01 20 EXPANSION 2"),
+            ("BF", "0.01 1000 LAYOUT BLOCKED"),
+            ("BF", "0.01 1 WINDOW 10000"),
+            ("CF", "1000"),
+            ("CF", "1000 ERROR 0.001"),
+        ];
+        let family = |i: usize| layouts[i % layouts.len()].0;
+        for i in 0..FILTERS {
+            let (family, how) = layouts[i % layouts.len()];
+            assert_eq!(client.text(&format!("{family}.RESERVE k{i} {how}")), "+OK\r\n");
+            client.call(&format!("{family}.INSERT k{i} ITEMS{}", items(i)));
+        }
+        // In runs of as many as there are layouts, so that some of each stay.
+        let kept = |i: &usize| (i / layouts.len()).is_multiple_of(KEEP_ONE_OF);
+        let digest = |client: &mut Client, i| client.text(&format!("DEBUG DIGEST-VALUE k{i}"));
+        let before: Vec<String> = (0..FILTERS).map(|i| digest(client, i)).collect();
+        for i in (0..FILTERS).filter(|i| !kept(i)) {
+            client.call(&format!("DEL k{i}"));
+        }
+        let many = FILTERS / KEEP_ONE_OF;
+        common::server::wait_until(|| {
+            client.info("stats", "active_defrag_hits").parse::<usize>().unwrap() > many
+        });
+        for i in (0..FILTERS).filter(kept) {
+            assert_eq!(digest(client, i), before[i], "k{i}");
+            let found = client.text(&format!("{}.MEXISTS k{i}{}", family(i), items(i)));
+            assert!(!found.contains(":0"), "k{i}: {found}");
+            client.call(&format!("{}.INSERT k{i} ITEMS{}", family(i), items(i + FILTERS)));
+            let found = client.text(&format!("{}.MEXISTS k{i}{}", family(i), items(i + FILTERS)));
+            assert!(!found.contains(":0"), "k{i}: {found}");
+        }
+    });
+}
