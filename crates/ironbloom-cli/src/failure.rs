@@ -25,6 +25,19 @@ impl fmt::Display for Advice {
 
 impl std::error::Error for Advice {}
 
+/// The error and its causes, each said once: some libraries repeat in a message what caused it.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// The hint for an error, if there is something a person can do.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
@@ -74,4 +87,18 @@ fn refusal_hint(error: &Refused) -> Option<&'static str> {
         Refused::Full(_) => LARGER,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context as _, anyhow};
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = anyhow!("refused").context("refused").context("a server: refused");
+        assert_eq!(message(&error), "a server: refused");
+        let error = Err::<(), _>(anyhow!("not there")).context("a.ibf").unwrap_err();
+        assert_eq!(message(&error), "a.ibf: not there");
+    }
 }

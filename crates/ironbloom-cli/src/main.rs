@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(error) => {
-            output::note(&format!("error: {error:#}"));
+            output::note(&format!("error: {}", failure::message(&error)));
             if let Some(hint) = failure::hint(&error) {
                 output::note(&format!("\nhint: {hint}"));
             }

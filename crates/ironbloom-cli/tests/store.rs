@@ -45,7 +45,10 @@ fn what_cannot_be_measured_or_shown_is_an_error_with_its_name() {
         ("store bench --miss 150%", "--miss"),
         ("store bench --keys 0", "nothing to do"),
         ("store bench --backend postgres", "--url"),
-        ("store bench --backend redis --url redis://127.0.0.1:1/", "refused"),
+        (
+            "store bench --backend redis --url redis://:secret@127.0.0.1:1/",
+            "error: redis://127.0.0.1:1/: Connection refused (os error 111)",
+        ),
     ] {
         let run = scratch.shell(&format!("ironbloom {args}")).ends_with(2);
         assert!(run.stderr.contains(word), "{args}: {}", run.stderr);

@@ -24,6 +24,7 @@ use clap::{Args, Subcommand};
 
 use self::names::{MOST_SHARDS, Name};
 use self::server::Server;
+pub(crate) use self::server::without_password;
 use crate::Outcome;
 use crate::failure::Advice;
 

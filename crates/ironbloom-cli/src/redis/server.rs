@@ -248,7 +248,7 @@ fn is_in_cluster(link: &mut Connection) -> Result<bool, RedisError> {
 }
 
 /// A URL as it may be shown: without user and password.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, query) = rest.split_once('?').map_or((rest, ""), |(host, _)| (host, "?…"));
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);

@@ -14,6 +14,7 @@ use ironbloom_store::{
 
 use super::lookups::{Keys, Times};
 use super::show;
+use crate::redis::without_password;
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, number, output};
 
@@ -137,11 +138,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
         }
         Store::Postgres => {
             let file = place.directory.join("bench-postgres");
-            measure(args, &file, || Postgres::connect(&url, "ironbloom_bench"), || Ok(()))?
+            measure(args, &file, || Postgres::connect(&url, "ironbloom_bench"), || Ok(()))
+                .context("PostgreSQL")?
         }
         Store::Redis => {
             let file = place.directory.join("bench-redis");
-            measure(args, &file, || Redis::connect(url.as_str(), "ironbloom_bench:"), || Ok(()))?
+            measure(args, &file, || Redis::connect(url.as_str(), "ironbloom_bench:"), || Ok(()))
+                .with_context(|| without_password(&url))?
         }
     };
     output::print(&measured.show(args.json))?;
