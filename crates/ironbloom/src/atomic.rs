@@ -21,7 +21,7 @@ use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
-    AtomicWords, LINE_WORDS, block_of, contains_ahead, contains_each, contains_shared,
+    AtomicWords, LINE_WORDS, block_of, contains_all_shared, contains_each, contains_shared,
     for_each_ahead, insert_shared, is_near_for_many, prefetch_line, set,
 };
 use crate::planned::Planned;
@@ -44,10 +44,7 @@ pub trait Layout: Copy {
 
     /// [`contains_in`](Self::contains_in) for many hashes.
     #[doc(hidden)]
-    fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
-        let ask = |hash| self.touch_in(words, hash);
-        contains_ahead(hashes, found, ask, |hash, ()| self.contains_in(words, hash));
-    }
+    fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]);
 }
 
 /// The cell at a position of a Bloom filter, and the bit in it.
@@ -106,21 +103,25 @@ impl Layout for BloomParams {
 }
 
 impl Layout for BlockedBloomParams {
-    // A call would cost a seventh of a lookup in the cache, and a fifth beyond it, where the processor looks ahead only so many
-    // instructions.
+    // A second call would cost a seventh of a lookup in the cache, and a fifth beyond it, where the processor looks only a
+    // limited number of instructions ahead.
     #[inline(always)]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
-        contains_shared::<LINE_WORDS>(words, self.blocks(), hash)
+        contains_shared(words, self.blocks(), hash)
     }
 
     #[inline]
     fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool {
-        insert_shared::<LINE_WORDS>(words, self.blocks(), hash)
+        insert_shared(words, self.blocks(), hash)
     }
 
     #[inline]
     fn touch_in(&self, words: &AtomicWords, hash: u64) {
         touch(words.cells(), LINE_WORDS * block_of::<LINE_WORDS>(hash, self.blocks()));
+    }
+
+    fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
+        contains_all_shared(words, self.blocks(), hashes, found);
     }
 }
 

@@ -4,14 +4,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::blocks::Kernel;
-use super::words::Words;
+use super::dispatch::Kernel;
+use super::words::{LINE_WORDS, Words};
 
 /// [`Words`] that are only reached as atomics, until they are taken out again.
 pub struct AtomicWords {
     words: Words,
-    /// What looks into their blocks, if they are a blocked filter's.
-    kernel: Kernel,
+    /// What looks into their blocks, if they are those of a blocked filter.
+    kernel: &'static Kernel<LINE_WORDS>,
 }
 
 impl AtomicWords {
@@ -29,7 +29,7 @@ impl AtomicWords {
     }
 
     #[inline]
-    pub(super) fn kernel(&self) -> Kernel {
+    pub(super) fn kernel(&self) -> &'static Kernel<LINE_WORDS> {
         self.kernel
     }
 

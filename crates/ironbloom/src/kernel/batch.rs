@@ -22,10 +22,10 @@ pub(super) const AHEAD_BY_LINE: usize = 32;
 /// their lines early is work without gain (2.9 ns a lookup without, 3.6 with; docs/benchmarks/kernels.md).
 const NEAR_BYTES: usize = 512 << 10;
 
-/// Is an array so small that asking for its lines early does not pay, if a hash has one of them?
+/// Is an array of this size so small that asking for its lines early does not pay, if a hash has one of them?
 #[inline]
-pub(super) fn is_near(words: &[u64]) -> bool {
-    size_of_val(words) <= NEAR_BYTES
+pub(super) fn is_near(bytes: usize) -> bool {
+    bytes <= NEAR_BYTES
 }
 
 /// The same if a hash has many lines. To find and ask for them takes longer, and more is asked for than is needed, so it

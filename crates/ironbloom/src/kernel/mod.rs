@@ -5,18 +5,23 @@
 //! ```text
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
-//! blocks                the blocks of a filter, and which of the following works on them
+//! blocks                the blocks of a filter
+//! address, dispatch     where the block of a hash is, and which of the kernels works on it
 //! flat                  the probes of a plain Bloom filter
 //! segments              the cells of a fuse filter
-//! scalar, avx2          the same functions in plain Rust, which defines what is right, and in AVX2
+//! scalar, avx2, avx512  the kernels: plain Rust, which defines what is right, and vector instructions
 //! ```
 #![allow(unsafe_code)]
 
+mod address;
 mod atomic_words;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 mod avx2;
+#[cfg(all(target_arch = "x86_64", feature = "simd"))]
+mod avx512;
 mod batch;
 mod blocks;
+mod dispatch;
 mod flat;
 mod scalar;
 mod segments;
@@ -29,7 +34,7 @@ pub(crate) use batch::{
     contains_ahead, contains_each, for_each_ahead, is_near_for_many, prefetch, prefetch_line,
     try_for_each_ahead,
 };
-pub(crate) use blocks::{Blocks, contains_shared, insert_shared};
+pub(crate) use blocks::{Blocks, contains_all_shared, contains_shared, insert_shared};
 pub(crate) use flat::{FIRST_PROBES, Flat};
 #[cfg(test)]
 pub(crate) use scalar::SALTS;

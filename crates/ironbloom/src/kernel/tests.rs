@@ -1,6 +1,9 @@
 //! Every kernel this processor has does what the scalar one does.
 
-use super::blocks::{Blocks, Kernel};
+use std::sync::atomic::AtomicU64;
+
+use super::blocks::Blocks;
+use super::dispatch::Kernel;
 use super::scalar::{self, block_of};
 use super::words::Words;
 use crate::hash::mix64;
@@ -34,7 +37,7 @@ fn one_by_one<const W: usize>(blocks: &mut [[u64; W]], hashes: &[u64]) -> (Vec<b
     (found, hashes.iter().map(insert).sum())
 }
 
-fn check<const W: usize>(kernel: Kernel) {
+fn check<const W: usize>(kernel: &'static Kernel<W>) {
     for count in [1, 2, 7, 64, 1000] {
         let blocks = random_blocks::<W>(count);
         let mut words = Words::zeroed(blocks.as_flattened().len() as u64 * 64).unwrap();
@@ -63,24 +66,42 @@ fn check<const W: usize>(kernel: Kernel) {
     }
 }
 
-#[test]
-fn the_scalar_loops_equal_one_by_one() {
-    check::<4>(Kernel::Scalar);
-    check::<8>(Kernel::Scalar);
+fn check_shared(kernel: &'static Kernel<8>) {
+    for count in [1, 7, 1000] {
+        let mut blocks = random_blocks::<8>(count);
+        let cells: Vec<AtomicU64> =
+            blocks.as_flattened().iter().copied().map(AtomicU64::new).collect();
+        let hashes = hashes(5000);
+        let (present, _) = one_by_one(&mut blocks, &hashes);
+        let mut found = vec![false; hashes.len()];
+        // SAFETY: there are `count` blocks of eight cells, and the kernel is available.
+        unsafe { kernel.contains_all_shared(&cells, count, &hashes, &mut found) };
+        assert_eq!(found, present);
+        // SAFETY: as above.
+        let single = |&hash: &u64| unsafe { kernel.contains_shared(&cells, count, hash) };
+        assert_eq!(hashes.iter().map(single).collect::<Vec<_>>(), present);
+    }
 }
 
 #[test]
-fn the_best_kernel_equals_scalar() {
-    check::<4>(Kernel::best());
-    check::<8>(Kernel::best());
+fn every_kernel_of_this_processor_does_what_one_by_one_does() {
+    Kernel::<4>::available().for_each(check);
+    Kernel::<8>::available().for_each(check);
+    Kernel::<8>::available().for_each(check_shared);
 }
 
 #[test]
 fn simd_is_used_where_there_is_some() {
+    let names = |kernels: [&str; 2]| (kernels[0].to_owned(), kernels[1].to_owned());
+    let best = names([Kernel::<4>::best().name(), Kernel::<8>::best().name()]);
     #[cfg(all(target_arch = "x86_64", feature = "simd"))]
-    assert_eq!(Kernel::best() == Kernel::Scalar, !is_x86_feature_detected!("avx2"));
-    #[cfg(not(feature = "simd"))]
-    assert_eq!(Kernel::best(), Kernel::Scalar);
+    {
+        let narrow = if is_x86_feature_detected!("avx2") { "avx2" } else { "scalar" };
+        let wide = if is_x86_feature_detected!("avx512vbmi2") { "avx512" } else { narrow };
+        assert_eq!(best, names([narrow, wide]));
+    }
+    #[cfg(not(all(target_arch = "x86_64", feature = "simd")))]
+    assert_eq!(best, names(["scalar", "scalar"]));
 }
 
 #[test]
@@ -97,4 +118,78 @@ fn a_mask_has_one_bit_in_each_lane() {
 #[should_panic(expected = "blocks out of range")]
 fn more_blocks_than_words_are_refused() {
     Blocks::<8>::new(Words::zeroed(512).unwrap(), 2);
+}
+/// What the caller keeps in vector registers survives every call, whatever the caller was compiled for.
+#[cfg(target_arch = "x86_64")]
+mod live_registers {
+    use std::arch::x86_64::*;
+    use std::hint::black_box;
+
+    use crate::hash::mix64;
+    use crate::{AtomicBlockedBloom, BlockedBloom, SplitBlock};
+
+    const CALLS: u64 = 1000;
+
+    /// Adds ones to more registers than a kernel needs, around calls.
+    macro_rules! sums_around {
+        ($zero:expr, $one:expr, $add:ident, $hash:ident => $call:expr) => {{
+            let one = black_box($one);
+            let [mut a, mut b, mut c, mut d, mut e, mut f] = black_box([$zero; 6]);
+            let mut found = 0;
+            for i in 0..CALLS {
+                let $hash = mix64(i);
+                found += u64::from($call);
+                (a, b, c) = ($add(a, one), $add(b, one), $add(c, one));
+                (d, e, f) = ($add(d, one), $add(e, one), $add(f, one));
+            }
+            black_box(found);
+            [a, b, c, d, e, f]
+        }};
+    }
+
+    /// A caller compiled for `feature`, whose registers hold `lanes` numbers.
+    macro_rules! caller {
+        ($name:ident, $feature:literal, $vector:ty, $lanes:literal, $zero:expr, $one:expr, $add:ident) => {
+            #[target_feature(enable = $feature)]
+            fn $name() {
+                let check = |sums: [$vector; 6]| {
+                    // SAFETY: the lanes of a register are plain numbers.
+                    let sums: [[f64; $lanes]; 6] = unsafe { std::mem::transmute(sums) };
+                    assert_eq!(sums, [[CALLS as f64; $lanes]; 6]);
+                };
+                let mut wide = BlockedBloom::with_rate(1000, 0.01).unwrap();
+                let mut narrow = SplitBlock::with_rate(1000, 0.01).unwrap();
+                let shared = AtomicBlockedBloom::with_rate(1000, 0.01).unwrap();
+                check(sums_around!($zero, $one, $add, hash => wide.contains_hash(hash)));
+                check(sums_around!($zero, $one, $add, hash => narrow.contains_hash(hash)));
+                check(sums_around!($zero, $one, $add, hash => shared.contains_hash(hash)));
+                check(sums_around!($zero, $one, $add, hash => wide.insert_hash(hash)));
+                check(sums_around!($zero, $one, $add, hash => narrow.insert_hash(hash)));
+                check(sums_around!($zero, $one, $add, hash => shared.insert_hash(hash)));
+            }
+        };
+    }
+
+    caller!(sse2, "sse2", __m128d, 2, _mm_setzero_pd(), _mm_set1_pd(1.0), _mm_add_pd);
+    caller!(avx, "avx", __m256d, 4, _mm256_setzero_pd(), _mm256_set1_pd(1.0), _mm256_add_pd);
+    caller!(avx2, "avx2", __m256d, 4, _mm256_setzero_pd(), _mm256_set1_pd(1.0), _mm256_add_pd);
+    caller!(avx512, "avx512f", __m512d, 8, _mm512_setzero_pd(), _mm512_set1_pd(1.0), _mm512_add_pd);
+
+    #[test]
+    fn survive_every_call_whatever_the_caller_was_compiled_for() {
+        // SAFETY: every x86-64 processor has SSE2.
+        unsafe { sse2() };
+        if is_x86_feature_detected!("avx") {
+            // SAFETY: the processor has the instructions.
+            unsafe { avx() };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            unsafe { avx2() };
+        }
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: as above.
+            unsafe { avx512() };
+        }
+    }
 }
