@@ -21,8 +21,8 @@ use crate::error::ParamError;
 use crate::filter::Filter;
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
-    AtomicWords, LINE_WORDS, block_of, contains_all_shared, contains_each, contains_shared,
-    for_each_ahead, insert_shared, is_near_for_many, prefetch_line, set,
+    AtomicWords, LINE_BYTES, contains_all_shared, contains_each, contains_shared, for_each_ahead,
+    insert_shared, is_near_for_many, prefetch_line, set, touch_shared,
 };
 use crate::planned::Planned;
 
@@ -107,21 +107,21 @@ impl Layout for BlockedBloomParams {
     // limited number of instructions ahead.
     #[inline(always)]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
-        contains_shared(words, self.blocks(), hash)
+        contains_shared(words, hash)
     }
 
     #[inline]
     fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool {
-        insert_shared(words, self.blocks(), hash)
+        insert_shared(words, hash)
     }
 
     #[inline]
     fn touch_in(&self, words: &AtomicWords, hash: u64) {
-        touch(words.cells(), LINE_WORDS * block_of::<LINE_WORDS>(hash, self.blocks()));
+        touch_shared(words, hash);
     }
 
     fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
-        contains_all_shared(words, self.blocks(), hashes, found);
+        contains_all_shared(words, hashes, found);
     }
 }
 
@@ -310,7 +310,10 @@ impl From<BlockedBloom> for AtomicBlockedBloom {
     fn from(plain: BlockedBloom) -> Self {
         let (params, hash_fn, planned) = (plain.params(), plain.hash_fn(), plain.planned());
         let len = Counter::new(plain.len());
-        Self { params, hash_fn, words: AtomicWords::from_words(plain.into_words()), len, planned }
+        let words = AtomicWords::from_words(plain.into_words());
+        // What lookups rely on: every line is a block.
+        assert_eq!(words.size_in_bytes() as u64, LINE_BYTES as u64 * params.blocks());
+        Self { params, hash_fn, words, len, planned }
     }
 }
 

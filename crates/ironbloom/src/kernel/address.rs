@@ -1,7 +1,5 @@
 //! Where in a filter the block of a hash is.
 
-use std::sync::atomic::AtomicU64;
-
 use super::batch::prefetch_line;
 use super::scalar::block_of;
 use crate::hash::fastrange;
@@ -20,53 +18,37 @@ fn offset<const W: usize>(hash: u64, count: u64) -> usize {
     }
 }
 
-/// The block of a hash.
+/// The block of a hash. Words are `u64` or atomics.
 ///
 /// # Safety
 ///
-/// `words` must have `count` blocks.
+/// There must be a block.
 #[inline(always)]
-pub(super) unsafe fn block_at<const W: usize>(words: &[u64], count: u64, hash: u64) -> &[u64; W] {
-    debug_assert!(count as usize * W <= words.len());
-    // SAFETY: block_of is less than `count`, so the whole block is inside; words of a block need no more alignment than
-    // words.
-    unsafe { &*words.as_ptr().byte_add(offset::<W>(hash, count)).cast() }
+pub(super) unsafe fn block_at<T, const W: usize>(blocks: &[[T; W]], hash: u64) -> &[T; W] {
+    const { assert!(size_of::<T>() == size_of::<u64>()) };
+    debug_assert!(!blocks.is_empty());
+    // SAFETY: block_of is less than the number of blocks, so the whole block is inside and aligned as all are.
+    unsafe { &*blocks.as_ptr().byte_add(offset::<W>(hash, blocks.len() as u64)) }
 }
 
 /// The block of a hash.
 ///
 /// # Safety
 ///
-/// `words` must have `count` blocks.
+/// There must be a block.
 #[inline(always)]
 pub(super) unsafe fn block_at_mut<const W: usize>(
-    words: &mut [u64],
-    count: u64,
+    blocks: &mut [[u64; W]],
     hash: u64,
 ) -> &mut [u64; W] {
-    debug_assert!(count as usize * W <= words.len());
+    debug_assert!(!blocks.is_empty());
     // SAFETY: as in `block_at`; the result borrows from the exclusive slice.
-    unsafe { &mut *words.as_mut_ptr().byte_add(offset::<W>(hash, count)).cast() }
+    unsafe { &mut *blocks.as_mut_ptr().byte_add(offset::<W>(hash, blocks.len() as u64)) }
 }
 
-/// The block of a hash, of words that other threads write to.
-///
-/// # Safety
-///
-/// `cells` must have `count` blocks.
+/// Asks for the line of a hash.
 #[inline(always)]
-pub(super) unsafe fn shared_block_at<const W: usize>(
-    cells: &[AtomicU64],
-    count: u64,
-    hash: u64,
-) -> &[AtomicU64; W] {
-    debug_assert!(count as usize * W <= cells.len());
-    // SAFETY: as in `block_at`.
-    unsafe { &*cells.as_ptr().byte_add(offset::<W>(hash, count)).cast() }
-}
-
-/// Asks for the line of a hash, of words that start there.
-#[inline(always)]
-pub(super) fn touch<const W: usize>(words: *const u64, count: u64, hash: u64) {
-    prefetch_line(words.wrapping_byte_add(offset::<W>(hash, count)).cast());
+pub(super) fn touch<T, const W: usize>(blocks: &[[T; W]], hash: u64) {
+    let offset = offset::<W>(hash, blocks.len() as u64);
+    prefetch_line(blocks.as_ptr().wrapping_byte_add(offset).cast());
 }

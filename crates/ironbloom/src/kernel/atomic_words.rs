@@ -39,7 +39,13 @@ impl AtomicWords {
         let start = self.words.start().as_ptr().cast();
         // SAFETY: AtomicU64 has the size, alignment and validity of u64. The memory is ours (`from_words`), and while
         // `&self` lives nothing reaches it but through these cells: the field is private and never dereferenced.
-        unsafe { std::slice::from_raw_parts(start, self.size_in_bytes() / size_of::<u64>()) }
+        unsafe { std::slice::from_raw_parts(start, self.words.number()) }
+    }
+
+    /// The words as lines of atomics.
+    #[inline]
+    pub(super) fn lines(&self) -> &[[AtomicU64; LINE_WORDS]] {
+        self.cells().as_chunks().0
     }
 
     /// A copy of the words as they are. Inserts that run meanwhile may or may not be in it.

@@ -14,34 +14,26 @@ use std::sync::atomic::AtomicU64;
 
 use super::scalar::SALTS;
 
-/// A register's worth of numbers.
-#[repr(C, align(32))]
-struct Register([u32; 8]);
-
-/// The salts for lanes of 32 bits, in order.
-static NARROW_SALTS: Register = Register(SALTS);
-
 /// The salts for lanes of 64 bits: those of words 0 to 3, each next to that of the word four further on. What belongs
 /// in one register is then in the low halves of 64 bits, the rest in the high halves, and nothing has to cross lanes.
-static WIDE_SALTS: Register = {
+const WIDE_SALTS: [u32; 8] = {
     let [a, b, c, d, e, f, g, h] = SALTS;
-    Register([a, e, b, f, c, g, d, h])
+    [a, e, b, f, c, g, d, h]
 };
 
 /// The hash times each salt.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn products(hash: u64, salts: &'static Register) -> __m256i {
-    // SAFETY: the salts are 32 aligned bytes.
-    let salts = unsafe { _mm256_load_si256((&raw const salts.0).cast()) };
-    _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), salts)
+fn products(hash: u64, salts: [u32; 8]) -> __m256i {
+    let [a, b, c, d, e, f, g, h] = salts.map(|salt| salt as i32);
+    _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), _mm256_setr_epi32(a, b, c, d, e, f, g, h))
 }
 
 /// The bits of a hash in a block of eight lanes of 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn narrow_mask(hash: u64) -> __m256i {
-    let bits = _mm256_srli_epi32::<27>(products(hash, &NARROW_SALTS));
+    let bits = _mm256_srli_epi32::<27>(products(hash, SALTS));
     _mm256_sllv_epi32(_mm256_set1_epi32(1), bits)
 }
 
@@ -49,7 +41,7 @@ fn narrow_mask(hash: u64) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn wide_masks(hash: u64) -> [__m256i; 2] {
-    let (products, one) = (products(hash, &WIDE_SALTS), _mm256_set1_epi64x(1));
+    let (products, one) = (products(hash, WIDE_SALTS), _mm256_set1_epi64x(1));
     let low = _mm256_srli_epi64::<58>(_mm256_slli_epi64::<32>(products));
     let high = _mm256_srli_epi64::<58>(products);
     [_mm256_sllv_epi64(one, low), _mm256_sllv_epi64(one, high)]

@@ -16,15 +16,6 @@ use std::sync::atomic::AtomicU64;
 
 use super::scalar::SALTS;
 
-/// A register's worth of numbers.
-#[repr(C, align(64))]
-struct Register([u64; 8]);
-
-static WIDE_SALTS: Register = {
-    let [a, b, c, d, e, f, g, h] = SALTS;
-    Register([a as u64, b as u64, c as u64, d as u64, e as u64, f as u64, g as u64, h as u64])
-};
-
 /// Does this processor have what the kernel needs, at no price elsewhere?
 ///
 /// The instructions are all of AVX-512F. But processors before Ice Lake lower their clock for multiplications of 512
@@ -37,8 +28,8 @@ pub(super) fn is_worthwhile() -> bool {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn mask(hash: u64) -> __m512i {
-    // SAFETY: the salts are 64 aligned bytes.
-    let salts = unsafe { _mm512_load_si512((&raw const WIDE_SALTS.0).cast()) };
+    let [a, b, c, d, e, f, g, h] = SALTS.map(i64::from);
+    let salts = _mm512_setr_epi64(a, b, c, d, e, f, g, h);
     let products = _mm512_mul_epu32(_mm512_set1_epi64(hash as i64), salts);
     _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64::<26>(products))
 }

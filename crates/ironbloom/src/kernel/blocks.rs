@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::address::{shared_block_at, touch};
+use super::address::{block_at, touch};
 use super::atomic_words::AtomicWords;
 use super::dispatch::Kernel;
 use super::scalar;
@@ -45,40 +45,50 @@ impl<const W: usize> Blocks<W> {
     }
 
     /// All blocks.
+    #[inline]
     pub(crate) fn all(&self) -> &[[u64; W]] {
-        &self.words.as_chunks().0[..self.count as usize]
+        // SAFETY: there are `count` blocks (`with_kernel`); words never become fewer.
+        unsafe { self.words.as_chunks().0.get_unchecked(..self.count as usize) }
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [[u64; W]] {
+        // SAFETY: as above.
+        unsafe { self.words.to_mut().as_chunks_mut().0.get_unchecked_mut(..self.count as usize) }
     }
 
     /// Are all bits of the hash set in its block?
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        // SAFETY: there are `count` blocks, and the kernel is available (`with_kernel`).
-        unsafe { self.kernel.contains(&self.words, self.count, hash) }
+        // SAFETY: there is a block, and the kernel is available (`with_kernel`).
+        unsafe { self.kernel.contains(self.all(), hash) }
     }
 
     /// Sets all bits of the hash in its block. True if some were not.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64) -> bool {
+        let kernel = self.kernel;
         // SAFETY: as above.
-        unsafe { self.kernel.insert(self.words.to_mut(), self.count, hash) }
+        unsafe { kernel.insert(self.all_mut(), hash) }
     }
 
     /// [`contains`](Self::contains) for many hashes.
     pub(crate) fn contains_all(&self, hashes: &[u64], found: &mut [bool]) {
         // SAFETY: as above.
-        unsafe { self.kernel.contains_all(&self.words, self.count, hashes, found) };
+        unsafe { self.kernel.contains_all(self.all(), hashes, found) };
     }
 
     /// [`insert`](Self::insert) for many hashes. Returns how many were new.
     pub(crate) fn insert_all(&mut self, hashes: &[u64]) -> u64 {
+        let kernel = self.kernel;
         // SAFETY: as above.
-        unsafe { self.kernel.insert_all(self.words.to_mut(), self.count, hashes) }
+        unsafe { kernel.insert_all(self.all_mut(), hashes) }
     }
 
     /// Asks for the line of a hash.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
-        touch::<W>(self.words.as_ptr(), self.count, hash);
+        touch(self.all(), hash);
     }
 }
 
@@ -89,43 +99,43 @@ impl<const W: usize> PartialEq for Blocks<W> {
     }
 }
 
-/// The cells of `count` blocks of a line each that other threads write to.
+/// The blocks of words that other threads write to: every line is one.
 ///
 /// # Panics
 ///
-/// If there are fewer.
+/// If there are none.
 #[inline(always)]
-fn cells_of(words: &AtomicWords, count: u64) -> &[AtomicU64] {
-    let cells = words.cells();
-    // Does not depend on the hash: a loop checks once.
-    assert!(count as usize <= cells.len() / LINE_WORDS, "blocks out of range");
-    cells
+fn shared(words: &AtomicWords) -> &[[AtomicU64; LINE_WORDS]] {
+    let blocks = words.lines();
+    assert!(!blocks.is_empty(), "no blocks");
+    blocks
 }
 
-/// Are all bits of the hash set in its block, of `count` blocks that other threads write to?
+/// Are all bits of the hash set in its block, which other threads write to?
 ///
 /// # Panics
 ///
-/// If there are fewer blocks.
+/// If there are no blocks.
 #[inline(always)]
-pub(crate) fn contains_shared(words: &AtomicWords, count: u64, hash: u64) -> bool {
-    // SAFETY: there are `count` blocks, and the kernel is available (`AtomicWords::from_words`).
-    unsafe { words.kernel().contains_shared(cells_of(words, count), count, hash) }
+pub(crate) fn contains_shared(words: &AtomicWords, hash: u64) -> bool {
+    // SAFETY: there is a block, and the kernel is available (`AtomicWords::from_words`).
+    unsafe { words.kernel().contains_shared(shared(words), hash) }
 }
 
 /// [`contains_shared`] for many hashes.
 ///
 /// # Panics
 ///
-/// If there are fewer blocks.
-pub(crate) fn contains_all_shared(
-    words: &AtomicWords,
-    count: u64,
-    hashes: &[u64],
-    found: &mut [bool],
-) {
+/// If there are no blocks.
+pub(crate) fn contains_all_shared(words: &AtomicWords, hashes: &[u64], found: &mut [bool]) {
     // SAFETY: as above.
-    unsafe { words.kernel().contains_all_shared(cells_of(words, count), count, hashes, found) };
+    unsafe { words.kernel().contains_all_shared(shared(words), hashes, found) };
+}
+
+/// Asks for the line of a hash.
+#[inline]
+pub(crate) fn touch_shared(words: &AtomicWords, hash: u64) {
+    touch(words.lines(), hash);
 }
 
 /// Sets all bits of the hash in its block. True if some were not: two threads that insert the same new hash at the same
@@ -136,15 +146,13 @@ pub(crate) fn contains_all_shared(
 ///
 /// # Panics
 ///
-/// If there are fewer blocks.
+/// If there are no blocks.
 #[inline]
-pub(crate) fn insert_shared(words: &AtomicWords, count: u64, hash: u64) -> bool {
-    let cells = cells_of(words, count);
-    let new = !contains_shared(words, count, hash);
+pub(crate) fn insert_shared(words: &AtomicWords, hash: u64) -> bool {
+    let new = !contains_shared(words, hash);
     if new {
-        // SAFETY: there are `count` blocks.
-        let block = unsafe { shared_block_at::<LINE_WORDS>(cells, count, hash) };
-        scalar::set_shared(block, hash);
+        // SAFETY: there is a block.
+        scalar::set_shared(unsafe { block_at(shared(words), hash) }, hash);
     }
     new
 }

@@ -16,7 +16,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-use super::address::{block_at, block_at_mut, shared_block_at, touch};
+use super::address::{block_at, block_at_mut, touch};
 use super::batch::{AHEAD_BY_LINE, contains_each, for_each_so_far_ahead, is_near};
 use super::scalar;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
@@ -27,89 +27,79 @@ const ALONE: bool = cfg!(not(all(target_arch = "x86_64", feature = "simd")));
 
 /// What one instruction set does with blocks of `W` words.
 ///
-/// For all functions, `words` must have `count` blocks, and the processor the instructions.
+/// For all functions, there must be a block, and the processor must have the instructions.
 pub(super) struct Kernel<const W: usize> {
     name: &'static str,
-    contains: unsafe fn(words: &[u64], count: u64, hash: u64) -> bool,
-    insert: unsafe fn(words: &mut [u64], count: u64, hash: u64) -> bool,
-    contains_all: unsafe fn(words: &[u64], count: u64, hashes: &[u64], found: &mut [bool]),
-    insert_all: unsafe fn(words: &mut [u64], count: u64, hashes: &[u64]) -> u64,
-    contains_shared: unsafe fn(words: &[AtomicU64], count: u64, hash: u64) -> bool,
-    contains_all_shared:
-        unsafe fn(words: &[AtomicU64], count: u64, hashes: &[u64], found: &mut [bool]),
+    contains: unsafe fn(blocks: &[[u64; W]], hash: u64) -> bool,
+    insert: unsafe fn(blocks: &mut [[u64; W]], hash: u64) -> bool,
+    contains_all: unsafe fn(blocks: &[[u64; W]], hashes: &[u64], found: &mut [bool]),
+    insert_all: unsafe fn(blocks: &mut [[u64; W]], hashes: &[u64]) -> u64,
+    contains_shared: unsafe fn(blocks: &[[AtomicU64; W]], hash: u64) -> bool,
+    contains_all_shared: unsafe fn(blocks: &[[AtomicU64; W]], hashes: &[u64], found: &mut [bool]),
 }
 
 /// The functions of a kernel, each compiled for its instructions.
 macro_rules! kernel {
     ($module:ident $(, $feature:literal)?) => {{
         $(#[target_feature(enable = $feature)])?
-        unsafe fn contains<const W: usize>(words: &[u64], count: u64, hash: u64) -> bool {
-            // SAFETY: the caller says that there are `count` blocks.
-            $module::contains::<W>(unsafe { block_at(words, count, hash) }, hash)
+        unsafe fn contains<const W: usize>(blocks: &[[u64; W]], hash: u64) -> bool {
+            // SAFETY: the caller says that there is a block.
+            $module::contains(unsafe { block_at(blocks, hash) }, hash)
         }
 
         $(#[target_feature(enable = $feature)])?
-        unsafe fn insert<const W: usize>(words: &mut [u64], count: u64, hash: u64) -> bool {
+        unsafe fn insert<const W: usize>(blocks: &mut [[u64; W]], hash: u64) -> bool {
             // SAFETY: as above.
-            $module::insert::<W>(unsafe { block_at_mut(words, count, hash) }, hash)
+            $module::insert(unsafe { block_at_mut(blocks, hash) }, hash)
         }
 
         $(#[target_feature(enable = $feature)])?
         unsafe fn contains_all<const W: usize>(
-            words: &[u64],
-            count: u64,
+            blocks: &[[u64; W]],
             hashes: &[u64],
             found: &mut [bool],
         ) {
-            let ask = |hash| touch::<W>(words.as_ptr(), count, hash);
             // SAFETY: as above.
-            let answer = |hash| $module::contains::<W>(unsafe { block_at(words, count, hash) }, hash);
-            contains_each_of(is_near(size_of_val(words)), hashes, found, ask, answer);
+            let answer = |hash| $module::contains(unsafe { block_at(blocks, hash) }, hash);
+            answer_each(blocks, hashes, found, answer);
         }
 
         $(#[target_feature(enable = $feature)])?
-        unsafe fn insert_all<const W: usize>(words: &mut [u64], count: u64, hashes: &[u64]) -> u64 {
+        unsafe fn insert_all<const W: usize>(blocks: &mut [[u64; W]], hashes: &[u64]) -> u64 {
             let mut new = 0;
-            let near = is_near(size_of_val(words));
-            let mut insert = |words: &mut [u64], hash| {
+            let near = is_near(size_of_val(blocks));
+            let mut insert = |blocks: &mut [[u64; W]], hash| {
                 // SAFETY: as above.
-                let block = unsafe { block_at_mut(words, count, hash) };
-                new += u64::from($module::insert::<W>(block, hash));
+                new += u64::from($module::insert(unsafe { block_at_mut(blocks, hash) }, hash));
             };
             if near {
-                hashes.iter().for_each(|&hash| insert(words, hash));
+                hashes.iter().for_each(|&hash| insert(blocks, hash));
             } else {
-                let ask = |words: &[u64], hash| touch::<W>(words.as_ptr(), count, hash);
-                for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(words, hashes, ask, |words, _, hash, ()| {
-                    insert(words, hash);
-                });
+                for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
+                    blocks,
+                    hashes,
+                    |blocks, hash| touch(blocks, hash),
+                    |blocks, _, hash, ()| insert(blocks, hash),
+                );
             }
             new
         }
 
         $(#[target_feature(enable = $feature)])?
-        unsafe fn contains_shared<const W: usize>(
-            words: &[AtomicU64],
-            count: u64,
-            hash: u64,
-        ) -> bool {
+        unsafe fn contains_shared<const W: usize>(blocks: &[[AtomicU64; W]], hash: u64) -> bool {
             // SAFETY: as above.
-            $module::contains_shared::<W>(unsafe { shared_block_at(words, count, hash) }, hash)
+            $module::contains_shared(unsafe { block_at(blocks, hash) }, hash)
         }
 
         $(#[target_feature(enable = $feature)])?
         unsafe fn contains_all_shared<const W: usize>(
-            words: &[AtomicU64],
-            count: u64,
+            blocks: &[[AtomicU64; W]],
             hashes: &[u64],
             found: &mut [bool],
         ) {
-            let ask = |hash| touch::<W>(words.as_ptr().cast(), count, hash);
-            let answer = |hash| {
-                // SAFETY: as above.
-                $module::contains_shared::<W>(unsafe { shared_block_at(words, count, hash) }, hash)
-            };
-            contains_each_of(is_near(size_of_val(words)), hashes, found, ask, answer);
+            // SAFETY: as above.
+            let answer = |hash| $module::contains_shared(unsafe { block_at(blocks, hash) }, hash);
+            answer_each(blocks, hashes, found, answer);
         }
 
         Kernel {
@@ -124,23 +114,22 @@ macro_rules! kernel {
     }};
 }
 
-/// Answers every hash, in a filter in the cache at once, otherwise after its line was asked for.
+/// Answers every hash: in a filter in the cache at once, otherwise some time after its line was asked for.
 #[inline(always)]
-fn contains_each_of(
-    near: bool,
+fn answer_each<T, const W: usize>(
+    blocks: &[[T; W]],
     hashes: &[u64],
     found: &mut [bool],
-    ask: impl Fn(u64),
     answer: impl Fn(u64) -> bool,
 ) {
-    if near {
+    if is_near(size_of_val(blocks)) {
         return contains_each(hashes, found, answer);
     }
     let hashes = &hashes[..hashes.len().min(found.len())];
     for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
         found,
         hashes,
-        |_, hash| ask(hash),
+        |_, hash| touch(blocks, hash),
         |found, i, hash, ()| found[i] = answer(hash),
     );
 }
@@ -178,16 +167,16 @@ impl<const W: usize> Kernel<W> {
     ///
     /// # Safety
     ///
-    /// As for all functions of a kernel: `words` has `count` blocks, and the processor has the instructions, which is
-    /// certain for a kernel that [`available`](Self::available) gave.
+    /// There must be a block; and the processor must have the instructions, as it has for a kernel that
+    /// [`available`](Self::available) gave.
     #[inline(always)]
-    pub(super) unsafe fn contains(&self, words: &[u64], count: u64, hash: u64) -> bool {
+    pub(super) unsafe fn contains(&self, blocks: &[[u64; W]], hash: u64) -> bool {
         // SAFETY: the caller's.
         unsafe {
             if ALONE {
-                scalar::contains::<W>(block_at(words, count, hash), hash)
+                scalar::contains(block_at(blocks, hash), hash)
             } else {
-                (self.contains)(words, count, hash)
+                (self.contains)(blocks, hash)
             }
         }
     }
@@ -198,35 +187,30 @@ impl<const W: usize> Kernel<W> {
     ///
     /// As [`contains`](Self::contains).
     #[inline(always)]
-    pub(super) unsafe fn insert(&self, words: &mut [u64], count: u64, hash: u64) -> bool {
+    pub(super) unsafe fn insert(&self, blocks: &mut [[u64; W]], hash: u64) -> bool {
         // SAFETY: the caller's.
         unsafe {
             if ALONE {
-                scalar::insert::<W>(block_at_mut(words, count, hash), hash)
+                scalar::insert(block_at_mut(blocks, hash), hash)
             } else {
-                (self.insert)(words, count, hash)
+                (self.insert)(blocks, hash)
             }
         }
     }
 
-    /// [`contains`](Self::contains) of words that other threads write to.
+    /// [`contains`](Self::contains) of blocks that other threads write to.
     ///
     /// # Safety
     ///
     /// As [`contains`](Self::contains).
     #[inline(always)]
-    pub(super) unsafe fn contains_shared(
-        &self,
-        words: &[AtomicU64],
-        count: u64,
-        hash: u64,
-    ) -> bool {
+    pub(super) unsafe fn contains_shared(&self, blocks: &[[AtomicU64; W]], hash: u64) -> bool {
         // SAFETY: the caller's.
         unsafe {
             if ALONE {
-                scalar::contains_shared::<W>(shared_block_at(words, count, hash), hash)
+                scalar::contains_shared(block_at(blocks, hash), hash)
             } else {
-                (self.contains_shared)(words, count, hash)
+                (self.contains_shared)(blocks, hash)
             }
         }
     }
@@ -238,13 +222,12 @@ impl<const W: usize> Kernel<W> {
     /// As [`contains`](Self::contains).
     pub(super) unsafe fn contains_all(
         &self,
-        words: &[u64],
-        count: u64,
+        blocks: &[[u64; W]],
         hashes: &[u64],
         found: &mut [bool],
     ) {
         // SAFETY: the caller's.
-        unsafe { (self.contains_all)(words, count, hashes, found) }
+        unsafe { (self.contains_all)(blocks, hashes, found) }
     }
 
     /// [`insert`](Self::insert) for many hashes. Returns how many were new.
@@ -252,9 +235,9 @@ impl<const W: usize> Kernel<W> {
     /// # Safety
     ///
     /// As [`contains`](Self::contains).
-    pub(super) unsafe fn insert_all(&self, words: &mut [u64], count: u64, hashes: &[u64]) -> u64 {
+    pub(super) unsafe fn insert_all(&self, blocks: &mut [[u64; W]], hashes: &[u64]) -> u64 {
         // SAFETY: the caller's.
-        unsafe { (self.insert_all)(words, count, hashes) }
+        unsafe { (self.insert_all)(blocks, hashes) }
     }
 
     /// [`contains_shared`](Self::contains_shared) for many hashes.
@@ -264,13 +247,12 @@ impl<const W: usize> Kernel<W> {
     /// As [`contains`](Self::contains).
     pub(super) unsafe fn contains_all_shared(
         &self,
-        words: &[AtomicU64],
-        count: u64,
+        blocks: &[[AtomicU64; W]],
         hashes: &[u64],
         found: &mut [bool],
     ) {
         // SAFETY: the caller's.
-        unsafe { (self.contains_all_shared)(words, count, hashes, found) }
+        unsafe { (self.contains_all_shared)(blocks, hashes, found) }
     }
 }
 

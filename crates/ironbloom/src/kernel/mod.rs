@@ -34,11 +34,13 @@ pub(crate) use batch::{
     contains_ahead, contains_each, for_each_ahead, is_near_for_many, prefetch, prefetch_line,
     try_for_each_ahead,
 };
-pub(crate) use blocks::{Blocks, contains_all_shared, contains_shared, insert_shared};
+pub(crate) use blocks::{
+    Blocks, contains_all_shared, contains_shared, insert_shared, touch_shared,
+};
 pub(crate) use flat::{FIRST_PROBES, Flat};
+pub(crate) use scalar::LANES;
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
-pub(crate) use scalar::{LANES, block_of};
 pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{
     LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder, prefer_huge_pages,

@@ -69,16 +69,16 @@ fn check<const W: usize>(kernel: &'static Kernel<W>) {
 fn check_shared(kernel: &'static Kernel<8>) {
     for count in [1, 7, 1000] {
         let mut blocks = random_blocks::<8>(count);
-        let cells: Vec<AtomicU64> =
-            blocks.as_flattened().iter().copied().map(AtomicU64::new).collect();
+        let cells: Vec<[AtomicU64; 8]> =
+            blocks.iter().map(|block| block.map(AtomicU64::new)).collect();
         let hashes = hashes(5000);
         let (present, _) = one_by_one(&mut blocks, &hashes);
         let mut found = vec![false; hashes.len()];
-        // SAFETY: there are `count` blocks of eight cells, and the kernel is available.
-        unsafe { kernel.contains_all_shared(&cells, count, &hashes, &mut found) };
+        // SAFETY: there is a block, and the kernel is available.
+        unsafe { kernel.contains_all_shared(&cells, &hashes, &mut found) };
         assert_eq!(found, present);
         // SAFETY: as above.
-        let single = |&hash: &u64| unsafe { kernel.contains_shared(&cells, count, hash) };
+        let single = |&hash: &u64| unsafe { kernel.contains_shared(&cells, hash) };
         assert_eq!(hashes.iter().map(single).collect::<Vec<_>>(), present);
     }
 }

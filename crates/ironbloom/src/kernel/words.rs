@@ -240,9 +240,16 @@ impl Words {
         }
     }
 
-    /// Where the words are, for [`AtomicWords`](super::AtomicWords).
+    /// Where the words are, for [`AtomicWords`](super::AtomicWords), which must not see them as `[u64]`.
+    #[inline]
     pub(super) fn start(&self) -> NonNull<u64> {
         self.start
+    }
+
+    /// How many words there are.
+    #[inline]
+    pub(super) fn number(&self) -> usize {
+        self.len
     }
 }
 
