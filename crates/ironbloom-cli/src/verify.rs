@@ -48,21 +48,18 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
 }
 
 /// What is wrong with a file, part by part. One that cannot be read must not hide the state of the others.
+///
+/// Reading the filter is the whole check: checksums can fit around parameters that make no filter. Only the list of all
+/// damaged parts takes a second look, which a pipe does not allow.
 fn damage(path: &Path) -> Vec<String> {
+    let Err(error) = AnyFilter::load(path) else { return Vec::new() };
     let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
-    if is_file {
-        match native::verify(path) {
-            Ok(whole) if whole.damaged.is_empty() => {}
-            Ok(verification) => {
-                return verification.damaged.iter().map(ToString::to_string).collect();
-            }
-            Err(error) => return vec![cause(error)],
+    match is_file.then(|| native::verify(path)) {
+        Some(Ok(verification)) if !verification.damaged.is_empty() => {
+            verification.damaged.iter().map(ToString::to_string).collect()
         }
+        _ => vec![cause(error)],
     }
-    // Checksums can fit around parameters that make no filter: opening it is the rest of the check. A pipe can
-    // be read only once, and then it is the whole check.
-    let opened = if is_file { AnyFilter::map(path) } else { AnyFilter::load(path) };
-    opened.err().map(cause).into_iter().collect()
 }
 
 /// The error without the name of the file, which stands beside it.

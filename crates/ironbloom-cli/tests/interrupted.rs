@@ -131,3 +131,30 @@ fn interrupted_at_any_moment_no_temporary_file_is_left() {
         scratch.run(["verify", "link.ibf"]).succeeds();
     }
 }
+
+/// A filter is read whole before the first answer: what others do to its file afterwards changes nothing.
+#[test]
+fn check_answers_right_while_its_filter_is_overwritten_and_truncated() {
+    let scratch = Scratch::new();
+    scratch.build("big.ibf", ["--kind", "blocked", "--rate", "0.0001%"], &lines(0..200_000));
+    let whole = scratch.read("big.ibf").len();
+    for destroyed in [vec![], vec![0; whole]] {
+        scratch.build("big.ibf", ["--kind", "blocked", "--rate", "0.0001%"], &lines(0..200_000));
+        let mut command = scratch.command(["check", "big.ibf"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            BufReader::new(output).lines().map(Result::unwrap).collect::<Vec<String>>()
+        });
+        // More than a pipe holds: when all is written the program has begun to read, so it has its filter.
+        input.write_all(lines(0..100_000).as_bytes()).unwrap();
+        std::fs::write(scratch.path("big.ibf"), destroyed).unwrap();
+        input.write_all(lines(100_000..200_000).as_bytes()).unwrap();
+        drop(input);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{status}");
+        let answers: String =
+            reader.join().unwrap().iter().map(|line| format!("{line}\n")).collect();
+        assert!(answers == lines(0..200_000), "{} of 200,000 keys", answers.lines().count());
+    }
+}

@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     seen.save(&path)?;
     println!("{fetched} pages fetched, {} bytes to remember them", seen.size_in_bytes());
 
-    // After a restart the file is mapped: opening it copies nothing.
-    let seen = Scalable::map(&path)?;
+    // After a restart.
+    let seen = Scalable::load(&path)?;
     assert!(seen.contains("https://example.org/19999"));
     assert!(!seen.contains("https://example.org/20000"));
     std::fs::remove_file(path)?;

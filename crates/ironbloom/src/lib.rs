@@ -13,8 +13,8 @@
 //! assert!(!seen.contains("bob"));                         // wrong once in a hundred
 //! # let path = std::env::temp_dir().join(format!("ironbloom-doc-{}.ibf", std::process::id()));
 //! seen.save(&path)?;
-//! let mapped = Bloom::map(&path)?;                        // the file is the filter
-//! assert!(mapped.contains("alice"));
+//! let seen = Bloom::load(&path)?;                         // every checksum is verified
+//! assert!(seen.contains("alice"));
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

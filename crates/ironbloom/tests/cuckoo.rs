@@ -1,5 +1,7 @@
 //! What a cuckoo filter promises: no key is ever lost, whatever is refused; rates and loads are those of the paper.
 
+mod mapped;
+
 use std::collections::HashMap;
 
 use ironbloom::hash::mix64;
@@ -309,7 +311,7 @@ fn a_mapped_filter_answers_as_the_one_that_was_saved_and_never_changes_the_file(
         let mut filter = with_buckets(5002, 9, layout);
         let accepted = fill(&mut filter, 1);
         filter.save(&path).unwrap();
-        let mut mapped = Cuckoo::map(&path).unwrap();
+        let mut mapped = mapped::map::<Cuckoo>(&path).unwrap();
         assert_eq!(mapped, filter);
         assert!(accepted.iter().all(|&hash| mapped.remove_hash(hash)));
         assert_eq!(Cuckoo::load(&path).unwrap(), filter);

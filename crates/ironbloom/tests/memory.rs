@@ -2,6 +2,8 @@
 //! for the whole of it.
 #![cfg(target_os = "linux")]
 
+mod mapped;
+
 use ironbloom::hash::mix64;
 use ironbloom::{BlockedBloom, Persist};
 
@@ -31,12 +33,12 @@ fn memory_is_taken_when_it_is_used_and_a_map_reads_only_what_is_asked_for() {
     filter.save(&path).unwrap();
     drop(filter);
     let before = resident("RssFile:");
-    let mapped = BlockedBloom::map_unverified(&path).unwrap();
+    let mapped = mapped::map_unverified::<BlockedBloom>(&path).unwrap();
     assert!(hashes[..50].iter().all(|&hash| mapped.contains_hash(hash)));
     let read = resident("RssFile:") - before;
     assert!(read < 32 * MIB, "fifty lookups in a map of {size} bytes read {read}");
 
-    let checked = BlockedBloom::map(&path).unwrap();
+    let checked = mapped::map::<BlockedBloom>(&path).unwrap();
     assert!(resident("RssFile:") - before > size / 2, "the measure measures nothing");
     assert!(hashes.iter().all(|&hash| checked.contains_hash(hash)));
     std::fs::remove_file(&path).unwrap();

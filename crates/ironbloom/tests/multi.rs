@@ -2,6 +2,7 @@
 //! takes a wrong row for one that is there is what `sizing` says (structures.md, section 12).
 
 mod common;
+mod mapped;
 
 use std::collections::{HashMap, HashSet};
 
@@ -555,7 +556,7 @@ fn filters_of_rows_survive_their_files() {
         assert_eq!(F::from_bytes(&filter.to_bytes()).as_ref(), Ok(&filter));
         let path = std::env::temp_dir().join(format!("ironbloom-rows-{}.ibf", std::process::id()));
         filter.save(&path).unwrap();
-        let mapped = F::map(&path).unwrap();
+        let mapped = mapped::map::<F>(&path).unwrap();
         assert_eq!((&F::load(&path).unwrap(), &mapped), (&filter, &filter));
         let mut changed = mapped.clone(); // the first change copies
         for i in 0..1000 {

@@ -1,10 +1,12 @@
 //! Promise: the file under a name is the old filter or the new one, whole, whatever happens while it is written.
 
 mod common;
+mod mapped;
 
 use std::path::{Path, PathBuf};
 
 use common::hashes;
+use ironbloom::any::AnyFilter;
 use ironbloom::*;
 
 /// A directory of its own for each test.
@@ -68,7 +70,7 @@ fn a_mapped_filter_outlives_the_replacement_of_its_file() {
     let scratch = Scratch::new("outlive");
     let path = scratch.0.join("f.ibf");
     filter(1).save(&path).unwrap();
-    let mapped = Bloom::map(&path).unwrap();
+    let mapped = mapped::map::<Bloom>(&path).unwrap();
     filter(2).save(&path).unwrap();
     assert_eq!(mapped, filter(1));
 }
@@ -79,7 +81,7 @@ fn a_privately_mapped_filter_takes_keys_and_leaves_its_file_alone() {
     let path = scratch.0.join("f.ibf");
     filter(1).save(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    let mut private = Bloom::map_private(&path).unwrap();
+    let mut private = mapped::map_private::<Bloom>(&path).unwrap();
     assert_eq!(private, filter(1));
     let more = hashes(2, 10_000);
     private.insert_hashes(&more);
@@ -91,7 +93,7 @@ fn a_privately_mapped_filter_takes_keys_and_leaves_its_file_alone() {
     let mut blocked = BlockedBloom::with_rate(50_000, 0.01).unwrap();
     blocked.insert_hashes(&more);
     blocked.save(&path).unwrap();
-    let shared = AtomicBlockedBloom::from(BlockedBloom::map_private(&path).unwrap());
+    let shared = AtomicBlockedBloom::from(mapped::map_private::<BlockedBloom>(&path).unwrap());
     shared.insert_hashes(&hashes(3, 10_000));
     blocked.insert_hashes(&hashes(3, 10_000));
     assert_eq!(BlockedBloom::from(shared), blocked);
@@ -155,4 +157,23 @@ fn a_pipe_is_read_without_its_length_being_known() {
     assert_eq!(Bloom::read_from(&bytes[..]).unwrap(), filter(1));
     assert!(Bloom::read_from(&bytes[..bytes.len() - 1]).is_err());
     assert!(Bloom::load(Path::new("no such file.ibf")).is_err());
+}
+
+/// A file that others overwrite or truncate is an error or the old filter, never a wrong answer and never a signal.
+#[test]
+fn a_loaded_filter_does_not_care_what_becomes_of_its_file() {
+    for config in common::FILTERS {
+        let scratch = Scratch::new("loaded");
+        let path = scratch.0.join("f.ibf");
+        let keys = hashes(1, 2000);
+        (config.build)(&keys, 2000, 0.01).save(&path).unwrap();
+        let loaded = AnyFilter::load(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap().len();
+        std::fs::write(&path, vec![0; bytes]).unwrap();
+        assert_eq!(common::found(&loaded, &keys), 2000, "{}: overwritten", config.name);
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(common::found(&loaded, &keys), 2000, "{}: truncated", config.name);
+        assert!(AnyFilter::load(&path).is_err(), "{}", config.name);
+        assert!(ironbloom::format::native::verify(&path).is_err(), "{}", config.name);
+    }
 }

@@ -69,10 +69,12 @@ unsafe extern "C" {
 pub(crate) struct Mapping(Arc<Mmap>);
 
 impl Mapping {
-    pub(crate) fn open(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is read-only and lives as long as the Arc. Rust asks that nobody changes the
-        // file meanwhile; our own writers never do (they write a new file and rename it), and the public
-        // functions that end up here document it as the caller's duty for everybody else's.
+    /// # Safety
+    ///
+    /// Nobody may change or truncate the file while a filter looks into it
+    /// ([`Persist::map`](crate::Persist::map)).
+    pub(crate) unsafe fn open(file: &File) -> io::Result<Self> {
+        // SAFETY: the map is read-only and lives as long as the Arc; the rest is the caller's.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(Arc::new(map)))
     }
@@ -171,8 +173,16 @@ impl Words {
 
     /// Bytes `start..end` of a file as memory of our own: the system copies a page when it is first written, and the
     /// file stays as it is. `None` if they are not there, or not whole aligned lines.
-    pub(crate) fn private(file: &File, start: usize, end: usize) -> io::Result<Option<Self>> {
-        // SAFETY: as in `Mapping::open`: nobody changes the file while it is mapped.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may change or truncate the file while the words live.
+    pub(crate) unsafe fn private(
+        file: &File,
+        start: usize,
+        end: usize,
+    ) -> io::Result<Option<Self>> {
+        // SAFETY: the caller's.
         let mut pages = unsafe { MmapOptions::new().map_copy(file)? };
         let Some(bytes) = pages.get_mut(start..end) else { return Ok(None) };
         let (len, first) = (bytes.len(), NonNull::from(bytes).cast::<u64>());

@@ -38,7 +38,7 @@ pub use piece::{image_bytes, image_piece};
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
-use self::read::{Mapped, map_checked, map_private, open, read_parts};
+use self::read::{Mapped, map_checked, map_private, open, read_damage, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
 use crate::bloom::count_ones_in;
@@ -188,8 +188,7 @@ pub trait Persist: Sized {
     /// Reads a filter into memory. Every checksum is verified: a damaged file is an error, never an answer.
     fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
-        let file = open(path)?;
-        let available = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+        let (file, available) = open(path)?;
         read_parts(file, available)
             .and_then(|parts| Ok(Self::decode(parts)?))
             .map_err(|error| error.at(path))
@@ -198,24 +197,62 @@ pub trait Persist: Sized {
     /// Maps a file: the pages of the file are the filter, shared with whoever else maps it, and nothing is
     /// copied until the filter is changed. Every checksum is verified, which reads the file once.
     ///
-    /// The file must not be changed or truncated while it is mapped. Ironbloom itself never does: it replaces.
-    fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        map_checked(path.as_ref(), Mapped::check)
+    /// [`load`](Persist::load) takes about as long, and the filter then has memory of its own that nobody else can
+    /// change. Mapping is for many processes that share one large file, and with
+    /// [`map_unverified`](Persist::map_unverified) for opening it at once.
+    ///
+    /// ```
+    /// # use ironbloom::{Bloom, Persist};
+    /// # let path = std::env::temp_dir().join(format!("ironbloom-map-doc-{}.ibf", std::process::id()));
+    /// # Bloom::with_rate(1000, 0.01)?.save(&path)?;
+    /// // SAFETY: the file is ours, and we only ever replace it as a whole.
+    /// let seen = unsafe { Bloom::map(&path)? };
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0133
+    /// # use ironbloom::{Bloom, Persist};
+    /// let seen = Bloom::map("seen.ibf");
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As long as the filter or a clone of it lives, nobody may change the file's bytes or truncate it, in this process
+    /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file and
+    /// renames it. Where the contract is broken, lookups may be wrong, "absent" included; a read beyond the new end of a
+    /// truncated file ends the process by a signal (SIGBUS).
+    #[expect(unsafe_code, reason = "the caller promises that the file does not change")]
+    unsafe fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        // SAFETY: the caller's.
+        unsafe { map_checked(path.as_ref(), Mapped::check) }
     }
 
     /// As [`map`](Persist::map), but only the header is verified, so opening takes no time whatever the size.
     ///
     /// A payload damaged since it was written would then give wrong answers, "absent" among them: for files
     /// that [`verify`] has seen, or that this machine has just written.
-    fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        map_checked(path.as_ref(), |_| Ok(()))
+    ///
+    /// # Safety
+    ///
+    /// As [`map`](Persist::map).
+    #[expect(unsafe_code, reason = "as `map`")]
+    unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        // SAFETY: the caller's.
+        unsafe { map_checked(path.as_ref(), |_| Ok(())) }
     }
 
     /// As [`map_unverified`](Persist::map_unverified), for a filter that will be changed: where a mapped filter is copied
     /// whole by its first change, of this one the system copies each page when it is first written. The file stays
     /// as it is. Kinds of several arrays are copied all the same.
-    fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        map_private(path.as_ref())
+    ///
+    /// # Safety
+    ///
+    /// As [`map`](Persist::map): pages that were not written yet are still the file's.
+    #[expect(unsafe_code, reason = "as `map`")]
+    unsafe fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        // SAFETY: the caller's.
+        unsafe { map_private(path.as_ref()) }
     }
 
     /// Writes the bytes of a file to any writer.
@@ -255,7 +292,7 @@ pub trait Persist: Sized {
 /// Reads only the header of a file, and checks it.
 pub fn header(path: impl AsRef<Path>) -> Result<Header, FileError> {
     let path = path.as_ref();
-    let mut file = open(path)?;
+    let (mut file, _) = open(path)?;
     read_header(&mut file).map(|(header, _)| header).map_err(|error| error.at(path))
 }
 
@@ -282,13 +319,9 @@ pub struct Verification {
 /// Reads a whole file and names every damaged part. `Err` if not even the header can be believed.
 pub fn verify(path: impl AsRef<Path>) -> Result<Verification, FileError> {
     let path = path.as_ref();
-    let mapped = Mapped::open(path).map_err(|error| error.at(path))?;
-    let damaged = mapped.damage();
-    Ok(Verification {
-        chunks: chunk_count(mapped.header.payload_bytes),
-        header: mapped.header,
-        damaged,
-    })
+    let (file, available) = open(path)?;
+    let (header, damaged) = read_damage(file, available).map_err(|error| error.at(path))?;
+    Ok(Verification { chunks: chunk_count(header.payload_bytes), header, damaged })
 }
 /// A refusal of the operating system, or of the bytes.
 enum ReadError {

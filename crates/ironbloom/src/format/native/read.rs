@@ -1,5 +1,10 @@
 //! Reading: every length checked against the bytes that are there, every chunk against its checksum.
 
+#![expect(
+    unsafe_code,
+    reason = "maps of files that others could change: the caller promises that nobody does"
+)]
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,12 +13,16 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::header::{CHUNK_BYTES, HEADER_BYTES, Header, file_bytes, read_header};
 use super::{Parts, Persist, ReadError};
-use crate::error::{DecodeError, FileError};
+use crate::error::{DecodeError, FileError, ParamError};
 use crate::kernel::{Mapping, Words, WordsBuilder};
 
-pub(super) fn open(path: &Path) -> Result<File, FileError> {
-    File::open(path).map_err(|error| FileError::Io { path: path.to_owned(), error })
+/// A file, and its length if it is not a pipe or the like.
+pub(super) fn open(path: &Path) -> Result<(File, Option<u64>), FileError> {
+    let file = File::open(path).map_err(|error| FileError::Io { path: path.to_owned(), error })?;
+    let available = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+    Ok((file, available))
 }
+
 /// Fills as much of `buffer` as there is input for.
 pub(super) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
@@ -31,38 +40,74 @@ pub(super) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result
 /// Reads and verifies a whole filter. `available` is the length of the input if it is known; otherwise memory
 /// is taken only as bytes arrive, so that a header alone can never make us allocate.
 pub(super) fn read_parts(mut input: impl Read, available: Option<u64>) -> Result<Parts, ReadError> {
-    let (header, header_checksum) = read_header(&mut input)?;
-    let expected = file_bytes(header.payload_bytes).expect("checked with the header");
-    let cut_short = |found| DecodeError::Length { expected, found };
-    if let Some(found) = available.filter(|&found| found != expected) {
-        return Err(cut_short(found).into());
-    }
-    let mut words = WordsBuilder::new(available.map_or(0, |_| header.payload_bytes))
+    let start = read_start(&mut input, available)?;
+    let mut words = WordsBuilder::new(available.map_or(0, |_| start.header.payload_bytes))
         .map_err(DecodeError::from)?;
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let mut checksums = Vec::new();
-    let mut offset = HEADER_BYTES as u64;
-    let end = offset + header.payload_bytes;
-    while offset < end {
-        let want = (end - offset).min(CHUNK_BYTES as u64) as usize;
-        let got = read_up_to(&mut input, &mut buffer[..want])?;
-        if got < want {
+    let damaged = start.read_rest(input, |chunk| words.push(chunk))?;
+    match damaged.into_iter().next() {
+        Some(damage) => Err(damage.into()),
+        None => Ok(Parts { header: start.header, words: words.finish() }),
+    }
+}
+
+/// Reads a whole filter, keeps nothing of it, and names every damaged part.
+pub(super) fn read_damage(
+    mut input: impl Read,
+    available: Option<u64>,
+) -> Result<(Header, Vec<DecodeError>), ReadError> {
+    let start = read_start(&mut input, available)?;
+    let damaged = start.read_rest(input, |_| Ok(()))?;
+    Ok((start.header, damaged))
+}
+
+/// The start of a file, whose length is as its header says if it is known.
+struct Start {
+    header: Header,
+    checksum: u64,
+    file_bytes: u64,
+}
+
+fn read_start(input: &mut impl Read, available: Option<u64>) -> Result<Start, ReadError> {
+    let (header, checksum) = read_header(input)?;
+    let file_bytes = file_bytes(header.payload_bytes).expect("checked with the header");
+    match available {
+        Some(found) if found != file_bytes => {
+            Err(DecodeError::Length { expected: file_bytes, found }.into())
+        }
+        _ => Ok(Start { header, checksum, file_bytes }),
+    }
+}
+
+impl Start {
+    /// Reads the payload, chunk by chunk, and the checksums after it. Returns every damaged part.
+    fn read_rest(
+        &self,
+        mut input: impl Read,
+        mut take: impl FnMut(&[u8]) -> Result<(), ParamError>,
+    ) -> Result<Vec<DecodeError>, ReadError> {
+        let cut_short = |found| DecodeError::Length { expected: self.file_bytes, found };
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut checksums = Vec::new();
+        let mut offset = HEADER_BYTES as u64;
+        let end = offset + self.header.payload_bytes;
+        while offset < end {
+            let want = (end - offset).min(CHUNK_BYTES as u64) as usize;
+            let got = read_up_to(&mut input, &mut buffer[..want])?;
+            if got < want {
+                return Err(cut_short(offset + got as u64).into());
+            }
+            let checksum = xxh3_64_with_seed(&buffer[..want], checksums.len() as u64 / 8);
+            checksums.extend_from_slice(&checksum.to_le_bytes());
+            take(&buffer[..want]).map_err(DecodeError::from)?;
+            offset += want as u64;
+        }
+        let mut table = vec![0; checksums.len() + 8 + 1];
+        let got = read_up_to(&mut input, &mut table)?;
+        if got != checksums.len() + 8 {
             return Err(cut_short(offset + got as u64).into());
         }
-        let checksum = xxh3_64_with_seed(&buffer[..want], checksums.len() as u64 / 8);
-        checksums.extend_from_slice(&checksum.to_le_bytes());
-        words.push(&buffer[..want]).map_err(DecodeError::from)?;
-        offset += want as u64;
-    }
-    let mut table = vec![0; checksums.len() + 8 + 1];
-    let got = read_up_to(&mut input, &mut table)?;
-    if got != checksums.len() + 8 {
-        return Err(cut_short(offset + got as u64).into());
-    }
-    table.truncate(got);
-    match table_damage(&header, header_checksum, &checksums, &table).into_iter().next() {
-        Some(damage) => Err(damage.into()),
-        None => Ok(Parts { header, words: words.finish() }),
+        table.truncate(got);
+        Ok(table_damage(&self.header, self.checksum, &checksums, &table))
     }
 }
 
@@ -98,12 +143,15 @@ fn table_damage(
 pub(super) struct Mapped {
     file: File,
     map: Mapping,
-    pub(super) header: Header,
+    header: Header,
     header_checksum: u64,
 }
 
 impl Mapped {
-    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
+    /// # Safety
+    ///
+    /// As [`Persist::map`].
+    unsafe fn open(path: &Path) -> Result<Self, ReadError> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
@@ -112,14 +160,11 @@ impl Mapped {
         if metadata.len() == 0 {
             return Err(DecodeError::NotAFilter.into());
         }
-        let map = Mapping::open(&file)?;
-        let (header, header_checksum) = read_header(&mut map.bytes())?;
-        let expected = file_bytes(header.payload_bytes).expect("checked with the header");
+        // SAFETY: the caller's.
+        let map = unsafe { Mapping::open(&file)? };
         let found = map.bytes().len() as u64;
-        if found != expected {
-            return Err(DecodeError::Length { expected, found }.into());
-        }
-        Ok(Self { file, map, header, header_checksum })
+        let start = read_start(&mut map.bytes(), Some(found))?;
+        Ok(Self { file, map, header: start.header, header_checksum: start.checksum })
     }
 
     /// Where the payload ends and the table begins. The length of the map has been checked.
@@ -127,37 +172,54 @@ impl Mapped {
         HEADER_BYTES + self.header.payload_bytes as usize
     }
 
-    pub(super) fn damage(&self) -> Vec<DecodeError> {
+    /// `Err` if a checksum does not match.
+    pub(super) fn check(&self) -> Result<(), DecodeError> {
         let (payload, table) =
             self.map.bytes()[HEADER_BYTES..].split_at(self.payload_end() - HEADER_BYTES);
         let mut checksums = Vec::new();
         for (i, chunk) in payload.chunks(CHUNK_BYTES).enumerate() {
             checksums.extend_from_slice(&xxh3_64_with_seed(chunk, i as u64).to_le_bytes());
         }
-        table_damage(&self.header, self.header_checksum, &checksums, table)
-    }
-
-    pub(super) fn check(&self) -> Result<(), DecodeError> {
-        self.damage().into_iter().next().map_or(Ok(()), Err)
+        let damaged = table_damage(&self.header, self.header_checksum, &checksums, table);
+        damaged.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
-pub(super) fn map_checked<T: Persist>(
+/// Maps a file.
+///
+/// # Safety
+///
+/// As [`Persist::map`].
+pub(super) unsafe fn map_checked<T: Persist>(
     path: &Path,
     check: impl Fn(&Mapped) -> Result<(), DecodeError>,
 ) -> Result<T, FileError> {
-    map_words(path, |mapped| {
+    let words = |mapped: &Mapped| {
         check(mapped)?;
         Ok(Words::mapped(&mapped.map, HEADER_BYTES, mapped.payload_end()))
-    })
+    };
+    // SAFETY: the caller's.
+    unsafe { map_words(path, words) }
 }
 
 /// Maps a file whose pages become the filter's own when they are written.
-pub(super) fn map_private<T: Persist>(path: &Path) -> Result<T, FileError> {
-    map_words(path, |mapped| Ok(Words::private(&mapped.file, HEADER_BYTES, mapped.payload_end())?))
+///
+/// # Safety
+///
+/// As [`Persist::map`].
+pub(super) unsafe fn map_private<T: Persist>(path: &Path) -> Result<T, FileError> {
+    let words = |mapped: &Mapped| {
+        // SAFETY: the caller's.
+        Ok(unsafe { Words::private(&mapped.file, HEADER_BYTES, mapped.payload_end())? })
+    };
+    // SAFETY: the caller's.
+    unsafe { map_words(path, words) }
 }
 
-fn map_words<T: Persist>(
+/// # Safety
+///
+/// As [`Persist::map`].
+unsafe fn map_words<T: Persist>(
     path: &Path,
     words: impl Fn(&Mapped) -> Result<Option<Words>, ReadError>,
 ) -> Result<T, FileError> {
@@ -165,7 +227,8 @@ fn map_words<T: Persist>(
         return T::load(path); // the file is little-endian, so its pages cannot be the filter
     }
     let parts = || -> Result<Parts, ReadError> {
-        let mapped = Mapped::open(path)?;
+        // SAFETY: the caller's.
+        let mapped = unsafe { Mapped::open(path)? };
         let words = words(&mapped)?.expect("maps are page-aligned and the header is whole lines");
         Ok(Parts { header: mapped.header, words })
     };
