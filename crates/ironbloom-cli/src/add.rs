@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use ironbloom::Persist as _;
 use ironbloom::any::AnyFilter;
 
-use crate::input::{self, InputArgs};
-use crate::{Outcome, file, rows};
+use crate::input::{self, BadKey, InputArgs};
+use crate::{Outcome, dash, file, info, output, report, rows};
 
 /// Add keys to a filter
 ///
@@ -20,40 +19,71 @@ use crate::{Outcome, file, rows};
 Examples:
   ironbloom add seen.ibf today.txt
   zcat -f logs/* | ironbloom add seen.ibf
+  ironbloom add monday.ibf tuesday.txt -o both.ibf    monday.ibf stays as it is
   ironbloom add t.ibf more.csv                        rows of a joint filter")]
 pub(crate) struct AddArgs {
-    /// The filter
+    /// The filter; `-` reads it from standard input, and keys from files only
     #[arg(value_name = "FILE")]
     filter: PathBuf,
+
+    /// Where to write the result [default: FILE, which is replaced; `-` is standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print a report of the filter as JSON
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     input: InputArgs,
 }
 
 pub(crate) fn run(args: &AddArgs) -> Result<Outcome> {
-    let mut filter = AnyFilter::load(&args.filter)?;
+    let output = args.output.as_ref().unwrap_or(&args.filter);
+    dash::refuse_both(&args.filter, &args.input)?;
+    dash::refuse_report(output, args.json)?;
+    file::refuse_same(output, &args.input.inputs)?;
+    file::refuse_unwritable(output)?;
+    let mut filter = file::load(&args.filter)?;
+    let mut read = 0;
     match filter.as_multi_mut() {
         Some(filter) => {
             let attributes = filter.attributes().clone();
             rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
+                read += (hashes.len() / attributes.len()) as u64;
                 let mut rows = hashes.chunks_exact(attributes.len());
                 rows.try_for_each(|row| rows::insert(&args.filter, filter, row))
             })?;
         }
-        None => add_keys(args, &mut filter)?,
+        None => read = add_keys(args, &mut filter)?,
     }
-    file::save(&filter, &args.filter)?;
-    file::warn_if_over_capacity(&args.filter, &filter);
+    file::save(&filter, output)?;
+    file::warn_if_over_capacity(output, &filter);
+    if args.json {
+        let record = info::record_with_read(output, &filter, read);
+        output::print(&report::show_record(&record, true))?;
+    } else {
+        output::note(&info::changed(output, &filter, Some(read)));
+    }
     Ok(Outcome::Found)
 }
 
-fn add_keys(args: &AddArgs, filter: &mut AnyFilter) -> Result<()> {
+/// Adds all keys, and says how many.
+fn add_keys(args: &AddArgs, filter: &mut AnyFilter) -> Result<u64> {
+    let mut read = 0;
     let key_hash = filter.key_hash();
     filter.insert_hashes(&[]).map_err(|error| file::named(&args.filter, error))?;
     input::for_each_block(
         &args.input,
         1,
         move |keys| file::hashes(keys, key_hash),
-        |_, hashes| filter.insert_hashes(&hashes).map_err(|error| file::named(&args.filter, error)),
-    )
+        |_, hashes| {
+            read += hashes.len() as u64;
+            file::insert(filter, &hashes).map_err(|error| match error.downcast::<BadKey>() {
+                Ok(bad) => bad.into(), // gets the name of the input, which is what must be corrected
+                Err(error) => file::named(&args.filter, error),
+            })
+        },
+    )?;
+    Ok(read)
 }

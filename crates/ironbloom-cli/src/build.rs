@@ -9,9 +9,10 @@ use ironbloom::multi::{Attributes, Joint};
 use ironbloom::{Bloom, BloomParams, Scheme};
 
 use crate::failure::Advice;
+use crate::info::Given;
 use crate::input::{self, InputArgs};
 use crate::kinds::KindArg;
-use crate::{Outcome, file, info, number, output, report, rows};
+use crate::{Outcome, dash, file, info, number, output, report, rows};
 
 /// Build a filter from keys
 ///
@@ -23,10 +24,11 @@ Examples:
   ironbloom build -o words.ibf /usr/share/dict/words
   ironbloom build -o urls.ibf --kind blocked --capacity 100M --rate 0.1% urls-*.txt.gz
   ironbloom build -o emails.ibf --csv email users.csv
+  ironbloom build -o - urls.txt | ssh host 'cat > urls.ibf'
   seq 1000000 | ironbloom build -o ids.ibf --kind bitmap --capacity 1000001
   ironbloom build -o t.ibf --kind joint --csv size,color things.csv    rows of two columns")]
 pub(crate) struct BuildArgs {
-    /// Where to write the filter
+    /// Where to write the filter; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -132,13 +134,14 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     }
     file::refuse_same(&args.output, &args.input.inputs)?;
     file::refuse_unwritable(&args.output)?;
+    dash::refuse_report(&args.output, args.json)?;
     args.refuse_impossible()?;
-    let (filter, keys) = match (args.capacity, args.kind) {
+    let (filter, given) = match (args.capacity, args.kind) {
         (_, KindArg::Joint) => from_rows(args)?,
         (Some(capacity), kind) if !kind.wants_distinct_keys() => {
-            counted(stream(args, args.create(capacity)?)?)
+            stream(args, args.create(capacity)?)?
         }
-        (None, KindArg::Scalable) => counted(stream(args, args.create(SCALABLE_START)?)?),
+        (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
         (None, KindArg::Windowed) => {
             return Err(Advice::error(
                 "--kind windowed needs a window",
@@ -149,43 +152,45 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     };
     file::save(&filter, &args.output)?;
     file::warn_if_over_capacity(&args.output, &filter);
-    let record = info::record(&args.output, &filter);
     if args.json {
+        let record = info::record_with_read(&args.output, &filter, given.read);
         output::print(&report::show_record(&record, true))?;
     } else {
-        output::note(&info::summary(&args.output, &filter, keys));
+        output::note(&info::built(&args.output, &filter, given));
     }
     Ok(Outcome::Found)
 }
 
-/// A filter with the keys that it has counted itself.
-fn counted(filter: AnyFilter) -> (AnyFilter, u64) {
-    let len = filter.len();
-    (filter, len)
-}
-
 /// Keys go into a filter of known size as they come, hashed by the workers and inserted in batches, in input order: the
 /// filter is the same whatever the number of threads. One thread inserts faster than another reads lines.
-fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<AnyFilter> {
+fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<(AnyFilter, Given)> {
     let key_hash = args.key_hash();
+    let mut read = 0;
     input::for_each_block(
         &args.input,
         args.threads(),
         move |keys| file::hashes(keys, key_hash),
-        |_, hashes| Ok(filter.insert_hashes(&hashes)?),
+        |_, hashes| {
+            read += hashes.len() as u64;
+            file::insert(&mut filter, &hashes)
+        },
     )?;
-    Ok(filter)
+    Ok((filter, Given { read, distinct: None }))
 }
 
 /// The filter is made when all keys are known: sized to them, or from a set. With it goes their number.
-fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, u64)> {
-    let all = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
+fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, Given)> {
+    let (all, read) = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
     let distinct = all.len() as u64;
+    let given = Given { read, distinct: Some(distinct) };
     if let (Some(capacity), KindArg::Fuse | KindArg::Fuse4) = (capacity, args.kind)
         && distinct > capacity
     {
         return Err(Advice::error(
-            format!("{distinct} distinct keys came, more than --capacity {capacity}"),
+            format!(
+                "{} came, more than --capacity {capacity}",
+                number::plural(distinct, "distinct key")
+            ),
             "a fuse filter is sized to its keys: leave --capacity out",
         ));
     }
@@ -197,18 +202,18 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     if let KindArg::Bloom | KindArg::Segmented = args.kind {
         let mut filter = args.create(capacity)?;
         filter.insert_hashes(&all)?;
-        return Ok((filter, distinct));
+        return Ok((filter, given));
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
-    Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, distinct))
+    Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, given))
 }
 
-/// The hashes of all keys, sorted, each once.
+/// The hashes of all keys, sorted, each once; and how many keys there were.
 pub(crate) fn distinct_hashes(
     input: &InputArgs,
     threads: usize,
     key_hash: KeyHash,
-) -> Result<Vec<u64>> {
+) -> Result<(Vec<u64>, u64)> {
     let mut all: Vec<u64> = Vec::new();
     input::for_each_block(
         input,
@@ -222,13 +227,14 @@ pub(crate) fn distinct_hashes(
             Ok(())
         },
     )?;
+    let read = all.len() as u64;
     all.sort_unstable();
     all.dedup();
-    Ok(all)
+    Ok((all, read))
 }
 
 /// As [`from_distinct`], of rows.
-fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, u64)> {
+fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, Given)> {
     let columns = rows::columns_of_build(&args.input)?;
     let attributes = Attributes::new(columns.iter(), args.kind.hash_fn(args.seed))?;
     let mut all: Vec<u64> = Vec::new();
@@ -241,12 +247,14 @@ fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, u64)> {
     let capacity = args.capacity.unwrap_or(distinct.len() as u64).max(1);
     let params = args.kind.cuckoo(capacity, args.rate)?;
     refuse_beyond_memory(params.bits())?;
+    let read = (all.len() / attributes.len()) as u64;
     let make = if args.partial { Joint::new_partial } else { Joint::new };
     let mut filter = make(params, attributes)?;
     for row in &distinct {
         rows::insert(&args.output, &mut filter, row)?;
     }
-    Ok((AnyFilter::Joint(filter), distinct.len() as u64))
+    let given = Given { read, distinct: Some(distinct.len() as u64) };
+    Ok((AnyFilter::Joint(filter), given))
 }
 
 /// Linux gives memory it does not have and kills later: better to say no now.

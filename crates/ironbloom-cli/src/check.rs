@@ -7,27 +7,31 @@ use clap::Args;
 use ironbloom::any::AnyFilter;
 use ironbloom::multi::MultiFilter;
 
+use crate::failure::Advice;
 use crate::input::{self, InputArgs, Keys};
+use crate::output::Lines;
 use crate::report::{self, Cell};
-use crate::{Outcome, file, output, rows};
+use crate::{Outcome, dash, file, output, rows};
 
 /// Print the keys that may be in a filter
 ///
 /// Every key that was inserted is printed; of the others a few are, at the filter's rate. The status is 0 if any
-/// key may be present and 1 if none is, also with --absent and --count.
+/// key may be present and 1 if none is, also with --absent and --count. Lines are printed as they came: a carriage
+/// return at the end of a line is no part of the key (unless --exact-bytes is given), but stays in the output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom check seen.ibf new.txt                 lines that may have been seen
   ironbloom check seen.ibf --absent new.txt        lines that are certainly new
   printf %s alice | ironbloom check -0 users.ibf   one key, by exit status
-  ironbloom check seen.ibf --count --json new.txt  only the numbers
+  ironbloom check seen.ibf --count new.txt         only the numbers; --json for programs
+  ironbloom check emails.ibf --csv email --rows users.csv    whole rows, below their header
 
 Filters of rows (--kind joint):
   ironbloom check t.ibf --where size=large --where color=green    is there such a row?
   ironbloom check t.ibf more.csv                                  rows that may be there, as CSV")]
 pub(crate) struct CheckArgs {
-    /// The filter
+    /// The filter; `-` reads it from standard input, and keys from files only
     #[arg(value_name = "FILE")]
     filter: PathBuf,
 
@@ -38,7 +42,7 @@ pub(crate) struct CheckArgs {
     #[arg(
         long = "where",
         value_name = "NAME=VALUE",
-        conflicts_with_all = ["inputs", "null", "csv"]
+        conflicts_with_all = ["inputs", "null", "exact_bytes", "csv", "tsv", "delimiter", "no_header", "rows"]
     )]
     clauses: Vec<String>,
 
@@ -58,12 +62,47 @@ pub(crate) struct AnswerArgs {
     absent: bool,
 
     /// Print only how many are present and absent
-    #[arg(long)]
+    #[arg(long, short = 'c')]
     count: bool,
 
-    /// With --count: print JSON
-    #[arg(long, requires = "count")]
+    /// Print only how many are present and absent, as JSON
+    #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    whole: RowsArgs,
+}
+
+/// Rows instead of keys, in commands that print what they were given.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct RowsArgs {
+    /// Of a table: print the header and whole rows, not only the column of the keys
+    #[arg(long, conflicts_with_all = ["null", "exact_bytes"])]
+    rows: bool,
+}
+
+impl RowsArgs {
+    /// The input, with its rows if they are wanted.
+    pub(crate) fn apply(self, input: &InputArgs) -> Result<InputArgs> {
+        if self.rows && input.table.columns().is_none() && input.row_columns.is_none() {
+            return Err(Advice::error(
+                "--rows is for tables, and no column is named",
+                "name the column that holds the keys: --csv COLUMN",
+            ));
+        }
+        Ok(InputArgs { whole_rows: self.rows, ..input.clone() })
+    }
+}
+
+impl AnswerArgs {
+    fn only_numbers(&self) -> bool {
+        self.count || self.json
+    }
+
+    /// The input, with its rows if they are to be printed.
+    pub(crate) fn input(&self, input: &InputArgs) -> Result<InputArgs> {
+        self.whole.apply(input)
+    }
 }
 
 /// How many keys are present, how many are not.
@@ -78,13 +117,13 @@ pub(crate) struct Answers<'a> {
     args: &'a AnswerArgs,
     delimiter: u8,
     counts: Counts,
-    lines: Vec<u8>,
+    lines: Lines,
 }
 
 impl<'a> Answers<'a> {
     pub(crate) fn new(args: &'a AnswerArgs, input: &InputArgs) -> Self {
         output::widen_pipe();
-        let (counts, lines) = (Counts::default(), Vec::new());
+        let (counts, lines) = (Counts::default(), Lines::default());
         Self { args, delimiter: input.delimiter(), counts, lines }
     }
 
@@ -93,12 +132,11 @@ impl<'a> Answers<'a> {
         let here = found.iter().filter(|&&found| found).count() as u64;
         self.counts.present += here;
         self.counts.absent += found.len() as u64 - here;
-        if self.args.count {
+        if self.args.only_numbers() {
             return Ok(());
         }
-        self.lines.clear();
-        keys.select(found, !self.args.absent, self.delimiter, &mut self.lines);
-        output::write(&self.lines)
+        let (wanted, delimiter) = (!self.args.absent, self.delimiter);
+        self.lines.print(|lines| keys.select(found, wanted, delimiter, lines))
     }
 
     pub(crate) fn finish(self) -> Result<Outcome> {
@@ -107,7 +145,10 @@ impl<'a> Answers<'a> {
 }
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
-    let filter = file::open(&args.filter)?;
+    if args.clauses.is_empty() {
+        dash::refuse_both(&args.filter, &args.input)?;
+    }
+    let filter = file::load(&args.filter)?;
     let counts = match filter.as_multi() {
         Some(filter) if args.clauses.is_empty() => check_rows(args, filter)?,
         Some(filter) => check_clauses(args, filter)?,
@@ -120,40 +161,47 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
 fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
     let key_hash = filter.key_hash();
     key_hash.of(b"0").map_err(|error| file::named(&args.filter, error))?;
-    let mut answers = Answers::new(&args.answer, &args.input);
+    let input = args.answer.input(&args.input)?;
+    let mut answers = Answers::new(&args.answer, &input);
     let mut found = Vec::new();
     input::for_each_block(
-        &args.input,
+        &input,
         usize::from(args.threads),
         move |keys| file::hashes(keys, key_hash),
         |keys, hashes| {
             found.resize(hashes.len(), false);
             filter.contains_hashes(&hashes, &mut found);
-            answers.take(&keys, &found)
+            answers.take(keys, &found)
         },
     )?;
     Ok(answers.counts)
 }
 
-/// Rows from CSV, printed as CSV.
+/// Rows from CSV, printed as CSV: the columns of the filter, or all.
 fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
-    output::widen_pipe();
+    let input = InputArgs { whole_rows: args.answer.whole.rows, ..args.input.clone() };
+    let mut answers = Answers::new(&args.answer, &input);
     let mut counts = Counts::default();
     let attributes = filter.attributes();
     let threads = usize::from(args.threads);
-    rows::for_each_block_of(&args.input, &args.filter, attributes, threads, |keys, hashes| {
-        let mut lines = csv::Writer::from_writer(Vec::new());
-        for (row, hashes) in keys.iter().zip(hashes.chunks_exact(attributes.len())) {
-            let query: Vec<Option<u64>> = hashes.iter().copied().map(Some).collect();
-            let found = filter.contains_hashed(&query)?;
+    rows::for_each_block_of(&input, &args.filter, attributes, threads, |keys, hashes| {
+        let queries = hashes.chunks_exact(attributes.len()).map(|hashes| {
+            filter.contains_hashed(&hashes.iter().copied().map(Some).collect::<Vec<_>>())
+        });
+        let found = queries.collect::<Result<Vec<bool>, _>>()?;
+        if input.whole_rows {
+            return answers.take(keys, &found);
+        }
+        let mut lines = input.table.writer();
+        for (row, found) in keys.iter().zip(found) {
             counts.add(found);
-            if !args.answer.count && found != args.answer.absent {
+            if !args.answer.only_numbers() && found != args.answer.absent {
                 lines.write_record(input::fields(row))?;
             }
         }
         output::write(&lines.into_inner().map_err(|error| error.into_error())?)
     })?;
-    Ok(counts)
+    Ok(if input.whole_rows { answers.counts } else { counts })
 }
 
 /// One row, or all rows with some values, asked for by name.
@@ -162,7 +210,7 @@ fn check_clauses(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
     let found = rows::contains(&args.filter, filter, &query)?;
     let mut counts = Counts::default();
     counts.add(found);
-    if !args.answer.count && found != args.answer.absent {
+    if !args.answer.only_numbers() && found != args.answer.absent {
         output::print(&format!("{}\n", args.clauses.join(" ")))?;
     }
     Ok(counts)
@@ -177,7 +225,7 @@ impl Counts {
     /// The end of a command that asked: the numbers if they are wanted, and the status.
     fn report(&self, args: &AnswerArgs) -> Result<Outcome> {
         let &Self { present, absent } = self;
-        if args.count {
+        if args.only_numbers() {
             let record = vec![("present", Cell::count(present)), ("absent", Cell::count(absent))];
             output::print(&report::show_record(&record, args.json))?;
         }

@@ -85,6 +85,9 @@ fn refusal_hint(error: &Refused) -> Option<&'static str> {
             "filters merge if built with the same --kind, --capacity, --rate and --seed"
         }
         Refused::Full(_) => LARGER,
+        Refused::OutOfBounds(_) => {
+            "a bitmap holds integers below its --capacity: build it with a larger one"
+        }
         _ => return None,
     })
 }

@@ -3,31 +3,56 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::any::{AnyFilter, KeyError, KeyHash, Refused};
 use ironbloom::{FileError, Persist as _};
 
-use crate::input::Keys;
-use crate::{interrupt, number, output};
+use crate::input::{BadKey, Keys};
+use crate::{dash, info, interrupt, number, output};
 
 /// Saves a filter; Ctrl-C meanwhile leaves no temporary file.
 pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
+    if dash::is(path) {
+        return dash::write(filter);
+    }
     interrupt::while_writing(path, || filter.save(path))?;
     Ok(())
 }
 
 /// Reads a filter into memory, which nobody else can change: a map of its file would take about as long, since every
 /// checksum is verified, and would end the program by a signal if somebody truncated the file meanwhile.
-pub(crate) fn open(path: &Path) -> Result<AnyFilter> {
-    Ok(AnyFilter::load(path)?)
+pub(crate) fn load(path: &Path) -> Result<AnyFilter> {
+    if dash::is(path) { dash::read() } else { Ok(AnyFilter::load(path)?) }
 }
 
 /// The hashes of some keys.
 pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
     let mut hashes = Vec::with_capacity(keys.len());
-    for key in keys.iter() {
-        hashes.push(key_hash.of(key)?);
+    for (place, key) in keys.iter().enumerate() {
+        hashes.push(key_hash.of(key).map_err(|error| BadKey::error(place, shortened(error)))?);
     }
     Ok(hashes)
+}
+
+/// The error without the rest of a long key: a line of a gigabyte helps nobody.
+fn shortened(error: KeyError) -> KeyError {
+    const MOST: usize = 100;
+    match error {
+        KeyError::NotAnInteger { key } if key.chars().nth(MOST).is_some() => {
+            KeyError::NotAnInteger { key: key.chars().take(MOST).chain(['…']).collect() }
+        }
+        other => other,
+    }
+}
+
+/// Adds keys by their hashes. One that cannot be taken is named.
+pub(crate) fn insert(filter: &mut AnyFilter, hashes: &[u64]) -> Result<()> {
+    filter.insert_hashes(hashes).map_err(|refused| match refused {
+        Refused::OutOfBounds(error) => {
+            let place = hashes.iter().position(|&hash| hash >= error.bound);
+            BadKey::error(place.unwrap_or(0), refused)
+        }
+        other => other.into(),
+    })
 }
 
 /// An error of the library, with the file it concerns in front.
@@ -39,9 +64,9 @@ pub(crate) fn named(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Err
 pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     if filter.is_over_capacity() {
         output::note(&format!(
-            "warning: {}: {} keys in a filter planned for {}; the rate is now about {}",
-            path.display(),
-            number::count(filter.len()),
+            "warning: {}: {} in a filter planned for {}; the rate is now about {}",
+            dash::output_name(path),
+            info::counted_keys(filter),
             number::count(filter.capacity()),
             number::rate(filter.estimate_rate()),
         ));
@@ -62,6 +87,9 @@ pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Resul
 
 /// Says that there is no place for an output while nothing is done yet, not when all keys have been read.
 pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
+    if dash::is(output) {
+        return dash::refuse_terminal();
+    }
     let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty());
     match directory {
         _ if output.is_dir() => Err(anyhow!("{}: is a directory", output.display())),

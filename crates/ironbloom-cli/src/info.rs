@@ -8,19 +8,24 @@ use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::multi::{Attributes, MultiFilter as _};
 use ironbloom::{BloomParams, CuckooLayout, CuckooParams, Filter as _, Form, StageKind};
 
+use crate::number::plural;
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, file, number, output, rows};
+use crate::{Outcome, dash, failure, file, number, output, rows};
 
 /// Show what a filter file holds: kind, hash, parameters, keys, rate
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom info seen.ibf
-  ironbloom info --json seen.ibf | jq .estimated_rate")]
+  ironbloom info --json seen.ibf | jq .estimated_rate
+  ironbloom info --json *.ibf | jq '.[].estimated_keys'     several: a list
+
+Keys are counted when they are inserted, and one that looks present already is not counted. Over capacity most look
+present: then the number is only a lower bound, and the estimate, from the bits that are set, is nearer.")]
 pub(crate) struct InfoArgs {
-    /// The filter
-    #[arg(value_name = "FILE")]
-    filter: PathBuf,
+    /// The filters; `-` reads one from standard input
+    #[arg(value_name = "FILE", required = true)]
+    filters: Vec<PathBuf>,
 
     /// Print JSON
     #[arg(long)]
@@ -28,28 +33,125 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
-    let filter = file::open(&args.filter)?;
-    output::print(&report::show_record(&record(&args.filter, &filter), args.json))?;
-    Ok(Outcome::Found)
+    // Each by itself: one that cannot be read must not hide the others.
+    let mut records = Vec::new();
+    let mut failures = Vec::new();
+    for path in &args.filters {
+        match file::load(path) {
+            Ok(filter) => records.push(record(path, &filter)),
+            Err(error) => failures.push(error),
+        }
+    }
+    let (several, last) = (args.filters.len() > 1, failures.pop());
+    let shown = match records.as_slice() {
+        records if several && args.json => format!("{:#}\n", report::json_records(records)),
+        records => {
+            let shown = records.iter().map(|record| report::show_record(record, args.json));
+            shown.collect::<Vec<_>>().join("\n")
+        }
+    };
+    if !records.is_empty() {
+        output::print(&shown)?;
+    }
+    for error in failures {
+        output::note(&format!("error: {}", failure::message(&error)));
+    }
+    last.map_or(Ok(Outcome::Found), Err)
 }
 
-/// The filter in a line, with the number of keys that its maker knows better than itself: a Bloom filter does not
-/// count a key that looks present when it comes.
-pub(crate) fn summary(path: &Path, filter: &AnyFilter, keys: u64) -> String {
+/// Keys that were given to a command, as far as it knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Given {
+    /// All that were read.
+    pub(crate) read: u64,
+    /// The distinct ones among them, if they were counted.
+    pub(crate) distinct: Option<u64>,
+}
+
+impl Given {
+    /// The distinct ones, counted or else estimated from the filter that was empty before. A Bloom filter does not count a
+    /// key that looks present when it comes, so when it is overfull its own count is far too low.
+    fn distinct(self, filter: &AnyFilter) -> Option<u64> {
+        let estimate = filter.estimate_len();
+        let estimated = || {
+            let known = estimate.is_finite() && !is_saturated(filter);
+            known.then(|| (estimate.round() as u64).clamp(filter.len().min(self.read), self.read))
+        };
+        self.distinct.or_else(estimated)
+    }
+}
+
+/// Whether so many bits are set that an estimate says little.
+fn is_saturated(filter: &AnyFilter) -> bool {
+    filter.is_over_capacity() && filter.estimate_rate() > 0.9
+}
+
+/// A filter that was built, in a line.
+pub(crate) fn built(path: &Path, filter: &AnyFilter, given: Given) -> String {
+    let distinct = given.distinct(filter);
+    let keys = match distinct {
+        Some(keys) if given.distinct.is_some() || filter.len() == given.read => plural(keys, "key"),
+        Some(keys) => {
+            format!("{} read, about {} distinct", plural(given.read, "key"), number::count(keys))
+        }
+        None => format!("{} read, far too many to tell them apart", plural(given.read, "key")),
+    };
+    summary(path, filter, &keys, distinct)
+}
+
+/// A filter that got more keys, or those of others, in a line.
+pub(crate) fn changed(path: &Path, filter: &AnyFilter, read: Option<u64>) -> String {
+    let read = read.map_or(String::new(), |read| format!("{} read, now ", plural(read, "key")));
+    summary(path, filter, &format!("{read}{}", counted_keys(filter)), Some(known_keys(filter)))
+}
+
+fn summary(path: &Path, filter: &AnyFilter, keys: &str, number: Option<u64>) -> String {
     let bytes = filter.size_in_bytes() as u64;
-    let mut text = format!(
-        "{}: {}, {} keys, {}",
-        path.display(),
-        filter.kind(),
-        number::count(keys),
-        number::bytes(bytes),
-    );
-    if keys > 0 {
-        let bits_per_key = bytes as f64 * 8.0 / keys as f64;
-        text +=
-            &format!(", {bits_per_key:.2} bits/key, rate {}", number::rate(filter.estimate_rate()));
+    let name = dash::output_name(path);
+    let mut text = format!("{name}: {}, {keys}, {}", filter.kind(), number::bytes(bytes));
+    if let Some(number) = number.filter(|&number| number > 0) {
+        text += &format!(", {:.2} bits/key", bytes as f64 * 8.0 / number as f64);
+    }
+    if number != Some(0) {
+        text += &format!(", rate {}", number::rate(filter.estimate_rate()));
     }
     text
+}
+
+/// `1,000 keys`, or `at least 39 keys` of a filter that holds more than it has counted.
+pub(crate) fn counted_keys(filter: &AnyFilter) -> String {
+    let keys = plural(filter.len(), "key");
+    if counts_too_few(filter) { format!("at least {keys}") } else { keys }
+}
+
+/// Whether there are more keys than the filter counted, by its bits.
+fn counts_too_few(filter: &AnyFilter) -> bool {
+    let counts_all = matches!(
+        filter,
+        AnyFilter::Bitmap(_)
+            | AnyFilter::Fuse(_)
+            | AnyFilter::Counting(_)
+            | AnyFilter::DLeft(_)
+            | AnyFilter::Cuckoo(_)
+            | AnyFilter::Parallel(_)
+            | AnyFilter::Joint(_)
+    );
+    !counts_all && (filter.estimate_len().round() > filter.len() as f64 || is_saturated(filter))
+}
+
+/// The keys counted, or estimated if those are more.
+fn known_keys(filter: &AnyFilter) -> u64 {
+    let estimate = filter.estimate_len();
+    let estimate = if estimate.is_finite() { estimate.round() as u64 } else { 0 };
+    if counts_too_few(filter) { estimate.max(filter.len()) } else { filter.len() }
+}
+
+/// The record with the number of keys that a command has read.
+pub(crate) fn record_with_read(path: &Path, filter: &AnyFilter, read: u64) -> Record {
+    let mut record = record(path, filter);
+    let before = record.iter().position(|(name, _)| *name == "keys").unwrap_or(0);
+    record.insert(before, ("keys read", Cell::count(read)));
+    record
 }
 
 /// The filter field by field.
@@ -61,10 +163,10 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
         KeyHash::Integer => "none, keys are integers".to_owned(),
     };
     let mut record: Record = vec![
-        ("file", Cell::text(path.display().to_string())),
+        ("file", Cell::text(dash::input_name(path))),
         ("kind", Cell::text(filter.kind().name())),
         ("hash", Cell::text(hash)),
-        ("keys", Cell::count(filter.len())),
+        ("keys", counted(filter)),
         ("estimated keys", estimate(filter.estimate_len())),
         ("capacity", Cell::count(filter.capacity())),
         ("over capacity", Cell::yes_no(filter.is_over_capacity())),
@@ -75,12 +177,17 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
             if filter.is_empty() {
                 Cell::none("–")
             } else {
-                Cell::float(bytes as f64 * 8.0 / filter.len() as f64, 2)
+                Cell::float(bytes as f64 * 8.0 / known_keys(filter) as f64, 2)
             },
         ),
     ];
     record.extend(parameters(filter));
     record
+}
+
+fn counted(filter: &AnyFilter) -> Cell {
+    let cell = Cell::count(filter.len());
+    if counts_too_few(filter) { cell.saying(|number| format!("at least {number}")) } else { cell }
 }
 
 fn estimate(value: f64) -> Cell {

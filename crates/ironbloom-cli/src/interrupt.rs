@@ -1,4 +1,4 @@
-//! Ctrl-C: remove the half-written file, then end with the status a shell expects.
+//! Ctrl-C and other signals to end: remove the half-written file, then end with the status a shell expects.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,32 +7,63 @@ use std::time::Duration;
 /// The temporary name of the file being written, if any.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// 128 + SIGINT.
-const INTERRUPTED: i32 = 130;
-
 fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the program on Ctrl-C (and on SIGTERM and SIGHUP) without leaving a temporary file behind.
-pub(crate) fn install() {
-    // A second handler would be the only failure, and then the first one does the same.
-    let _ = ctrlc::set_handler(|| {
-        loop {
-            let unfinished = unfinished();
-            match &*unfinished {
-                // Not there yet, or renamed already: in a moment the writer has made it, or has finished.
-                Some(path) if std::fs::remove_file(path).is_err() => {}
-                // Still locked, so that the writer, whose file is gone, cannot report that as an error.
-                _ => std::process::exit(INTERRUPTED),
-            }
-            drop(unfinished);
-            std::thread::sleep(Duration::from_millis(1));
+/// Ends the program without leaving a temporary file behind.
+fn end(status: i32) {
+    loop {
+        let unfinished = unfinished();
+        match &*unfinished {
+            // Not there yet, or renamed already: in a moment the writer has made it, or has finished.
+            Some(path) if std::fs::remove_file(path).is_err() => {}
+            // Still locked, so that the writer, whose file is gone, cannot report that as an error.
+            _ => std::process::exit(status),
         }
-    });
+        drop(unfinished);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
-/// Runs `write` while the temporary file of `path` is known to the handler.
+/// Ends the program in order on SIGINT (Ctrl-C), SIGTERM and SIGHUP, with status 128 + the signal's number. Called before
+/// any thread is started, since threads inherit what is blocked here.
+#[cfg(unix)]
+pub(crate) fn install() {
+    use nix::sys::signal::{SigSet, Signal};
+
+    let ignored = ignored_signals();
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0)
+        .collect();
+    // Blocked everywhere, and waited for by one thread: nothing happens inside of a signal handler, where little may.
+    if signals.thread_block().is_ok() {
+        std::thread::spawn(move || {
+            if let Ok(signal) = signals.wait() {
+                end(128 + signal as i32);
+            }
+        });
+    }
+}
+
+/// The signals that whoever started this program wants ignored (`nohup`, a shell's `&`), bit by bit.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Ends the program in order on Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) fn install() {
+    const INTERRUPTED: i32 = 130;
+    // A second handler would be the only failure, and then the first one does the same.
+    let _ = ctrlc::set_handler(|| end(INTERRUPTED));
+}
+
+/// Runs `write` while the temporary file of `path` is known to the thread that waits for signals.
 pub(crate) fn while_writing<T>(path: &Path, write: impl FnOnce() -> T) -> T {
     // A pipe or a device is written to directly. Behind a symbolic link the file is made where the link points.
     if std::fs::metadata(path).map_or(true, |existing| existing.is_file()) {

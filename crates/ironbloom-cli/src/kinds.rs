@@ -81,7 +81,7 @@ impl KindArg {
     }
 
     pub(crate) fn can_merge(self) -> bool {
-        !matches!(self, Self::Fuse | Self::Fuse4 | Self::Scalable | Self::Windowed | Self::Joint)
+        !matches!(self, Self::Fuse | Self::Fuse4 | Self::Windowed | Self::Joint)
     }
 
     /// Whether a filter of this kind is made from the set of all its keys: because it is static, or because it

@@ -3,6 +3,7 @@
 mod add;
 mod build;
 mod check;
+mod dash;
 mod dedup;
 mod demo;
 mod failure;
@@ -12,12 +13,14 @@ mod info;
 mod input;
 mod interrupt;
 mod kinds;
+mod memory;
 mod merge;
 mod number;
 mod output;
 mod plan;
 mod plot;
 mod progress;
+mod recommend;
 mod redis;
 mod remove;
 mod report;
@@ -26,9 +29,10 @@ mod shell;
 mod store;
 mod verify;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 
 /// Know what is not there: Bloom filters and their family.
@@ -82,9 +86,13 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let program = Program::parse(); // wrong flags end here, with status 2
     interrupt::install();
-    match run(program.command) {
+    let result = match Program::try_parse() {
+        Ok(program) => run(program.command),
+        Err(asked) if !asked.use_stderr() => show_help(&asked),
+        Err(wrong) => wrong.exit(), // wrong flags, with status 2
+    };
+    match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(error) => {
@@ -95,6 +103,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints help or the version, in colours where there are some. Not printed is an error here, too.
+fn show_help(asked: &clap::Error) -> Result<Outcome> {
+    let printed = asked.print().and_then(|()| std::io::stdout().flush());
+    output::end_if_closed(printed).context("standard output")?;
+    Ok(Outcome::Found)
 }
 
 fn run(command: Command) -> Result<Outcome> {

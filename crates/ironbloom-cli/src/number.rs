@@ -75,6 +75,16 @@ pub(crate) fn count(value: u64) -> String {
     grouped
 }
 
+/// `1 key`, `2,000 keys`
+pub(crate) fn plural(value: u64, noun: &str) -> String {
+    let ending = match (value, noun) {
+        (1, _) => "",
+        (_, noun) if noun.ends_with("ch") || noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(value))
+}
+
 /// `11.98 MiB`
 pub(crate) fn bytes(value: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -171,5 +181,7 @@ mod tests {
         assert_eq!((bytes(12_582_912).as_str(), bytes(100).as_str()), ("12.00 MiB", "100 B"));
         assert_eq!((rate(0.01).as_str(), rate(0.001).as_str()), ("1.00 %", "0.1000 %"));
         assert_eq!(rate(1e-6), "1.0e-6");
+        assert_eq!([plural(0, "key"), plural(1, "key")], ["0 keys", "1 key"]);
+        assert_eq!([plural(1, "match"), plural(2000, "match")], ["1 match", "2,000 matches"]);
     }
 }

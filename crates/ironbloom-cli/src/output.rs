@@ -6,12 +6,60 @@ use anyhow::{Context as _, Result};
 
 /// Writes all bytes to standard output at once.
 pub(crate) fn write(bytes: &[u8]) -> Result<()> {
+    to_stdout(bytes).context("standard output")
+}
+
+fn to_stdout(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Ok(()) => Ok(()),
-        // The reader has seen enough (`| head`). Ends here, since input threads may wait for a terminal.
+    end_if_closed(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// Ends the program if the reader has seen enough (`| head`): input threads may wait for a terminal.
+pub(crate) fn end_if_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => Err(error).context("standard output"),
+        written => written,
+    }
+}
+
+/// Writes the bytes of a file to standard output. Unlike lines, of which a reader may want only the first, half a file is
+/// of no use to anybody: a closed pipe is an error.
+pub(crate) fn write_file(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).context("standard output")
+}
+
+/// Lines on their way to standard output: short ones together, what is long already without a copy.
+#[derive(Default)]
+pub(crate) struct Lines {
+    short: Vec<u8>,
+}
+
+/// Bytes that are worth a call of the system.
+const LONG: usize = 64 * 1024;
+
+impl Lines {
+    /// Prints what `select` chooses.
+    pub(crate) fn print(&mut self, select: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<()> {
+        select(self).and_then(|()| self.flush()).context("standard output")
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() < LONG {
+            self.short.extend_from_slice(bytes);
+        } else {
+            self.flush()?;
+            to_stdout(bytes)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let written = to_stdout(&self.short);
+        self.short.clear();
+        written
     }
 }
 

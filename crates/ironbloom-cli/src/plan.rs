@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, ValueEnum as _};
 use ironbloom::ParamError;
+use serde_json::json;
 
+use crate::failure::Advice;
 use crate::kinds::{KindArg, Shape};
 use crate::plot::{self, Curve};
+use crate::recommend::{self, Offer, Sought};
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, number, output};
 
@@ -24,8 +27,11 @@ Examples:
   ironbloom plan --memory 64MiB --rate 0.1%          how many keys?
   ironbloom plan --capacity 10M --rate 1% --plot rates.svg
 
-Columns: probes and lines are the places and cache lines looked at for a key that is present; scalable is
-planned for its first stage; windowed counts the keys of its window; the keys of joint are rows."
+Columns: probes and cache lines/lookup are the places and the cache lines looked at for a key that is present, at most;
+scalable is planned for its first stage; windowed counts the keys of its window; the keys of joint are rows.
+
+The recommendation is for a filter of keys that are looked up much and not removed. It prefers blocked, the fastest kind,
+unless that takes a quarter more memory than bloom or has twice its rate. docs/choosing.md has the other needs."
 )]
 pub(crate) struct PlanArgs {
     /// Keys to hold, e.g. 10M
@@ -49,46 +55,41 @@ pub(crate) struct PlanArgs {
     json: bool,
 }
 
-/// The column that is empty for a kind that does not fit.
-const BITS_PER_KEY: usize = 3;
-
 /// Capacity of the plot when none is given: large enough that sizes per key have settled.
 const PLOT_CAPACITY: u64 = 1_000_000;
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
-    let kinds = KindArg::value_variants().iter().copied();
-    let records: Vec<Record> = match (args.capacity, args.rate, args.memory) {
-        (Some(capacity), Some(rate), None) => {
-            KindArg::Bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
-            kinds.map(|kind| record(kind, capacity, kind.shape(capacity, rate).ok())).collect()
-        }
-        (Some(capacity), None, Some(memory)) => {
-            KindArg::Bloom.shape(capacity, 0.5)?;
-            kinds.map(|kind| record(kind, capacity, best_rate(kind, capacity, memory))).collect()
-        }
-        (None, Some(rate), Some(memory)) => {
-            KindArg::Bloom.shape(1, rate)?;
-            kinds
-                .map(|kind| match most_keys(kind, rate, memory) {
-                    Some((capacity, shape)) => record(kind, capacity, Some(shape)),
-                    None => record(kind, 0, None),
-                })
-                .collect()
-        }
-        _ => {
-            return Err(crate::failure::Advice::error(
-                "give two of --capacity, --rate and --memory",
-                "ironbloom plan --capacity 10M --rate 1%",
-            ));
-        }
+    let (sought, plan) = plan(args)?;
+    let offer = |kind: KindArg| {
+        let (keys, shape) = plan(kind)?;
+        Some(Offer { kind, keys, shape })
     };
-    if records.iter().all(|record| record[BITS_PER_KEY].1.is_none()) {
-        return Err(crate::failure::Advice::error(
+    let offers: Vec<Offer> =
+        KindArg::value_variants().iter().filter_map(|&kind| offer(kind)).collect();
+    let Some(recommendation) = recommend::among(&offers, sought) else {
+        return Err(Advice::error(
             "no kind of filter fits into so little memory",
             "give more --memory, fewer keys or a higher --rate",
         ));
-    }
-    output::print(&report::show_table(&records, args.json))?;
+    };
+    let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind);
+    let kinds = KindArg::value_variants().iter().copied().filter(|&kind| kind != KindArg::Bitmap);
+    let records: Vec<Record> = kinds.map(|kind| record(kind, of(kind))).collect();
+    let bitmap = of(KindArg::Bitmap);
+    output::print(&if args.json {
+        let document = json!({
+            "recommendation": recommendation.json(),
+            "kinds": report::json_records(&records),
+            "bitmap": bitmap.map(|offer| json!({
+                "integers": offer.keys,
+                "size": offer.shape.bits.div_ceil(8),
+            })),
+        });
+        format!("{document:#}\n")
+    } else {
+        let table = report::text_table(&records);
+        format!("{table}\n{}\n{}", recommendation.text(), about_bitmap(bitmap))
+    })?;
     if let Some(path) = &args.plot {
         let capacity = args.capacity.unwrap_or(PLOT_CAPACITY);
         let drawing = plot::rates(&curves(capacity), capacity);
@@ -97,17 +98,56 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-fn record(kind: KindArg, capacity: u64, shape: Option<Shape>) -> Record {
-    let no = || Cell::none("–");
-    let cell = |make: &dyn Fn(&Shape) -> Cell| shape.as_ref().map_or_else(no, make);
+/// Keys and shape of a kind, if it fits.
+type Plan = Box<dyn Fn(KindArg) -> Option<(u64, Shape)>>;
+
+/// What is sought, and the way to find it for a kind.
+fn plan(args: &PlanArgs) -> Result<(Sought, Plan)> {
+    Ok(match (args.capacity, args.rate, args.memory) {
+        (Some(capacity), Some(rate), None) => {
+            KindArg::Bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
+            let shape = move |kind: KindArg| Some((capacity, kind.shape(capacity, rate).ok()?));
+            (Sought::Size, Box::new(shape))
+        }
+        (Some(capacity), None, Some(memory)) => {
+            KindArg::Bloom.shape(capacity, 0.5)?;
+            let shape = move |kind| Some((capacity, best_rate(kind, capacity, memory)?));
+            (Sought::Rate, Box::new(shape))
+        }
+        (None, Some(rate), Some(memory)) => {
+            KindArg::Bloom.shape(1, rate)?;
+            (Sought::Keys, Box::new(move |kind| most_keys(kind, rate, memory)))
+        }
+        _ => {
+            return Err(Advice::error(
+                "give two of --capacity, --rate and --memory",
+                "ironbloom plan --capacity 10M --rate 1%",
+            ));
+        }
+    })
+}
+
+/// A bitmap counts possible integers and not keys, so it cannot stand in one table with the others.
+fn about_bitmap(bitmap: Option<&Offer>) -> String {
+    bitmap.map_or(String::new(), |offer| {
+        format!(
+            "If keys are integers below {}, bitmap is exact in {}.\n",
+            number::count(offer.keys),
+            number::bytes(offer.shape.bits.div_ceil(8)),
+        )
+    })
+}
+
+fn record(kind: KindArg, offer: Option<&Offer>) -> Record {
+    let cell = |make: &dyn Fn(&Offer) -> Cell| offer.map_or_else(|| Cell::none("–"), make);
     vec![
         ("kind", Cell::text(kind.name())),
-        ("keys", if shape.is_some() { Cell::count(capacity) } else { no() }),
-        ("rate", cell(&|shape| Cell::rate(shape.rate))),
-        ("bits/key", cell(&|shape| Cell::float(shape.bits as f64 / capacity as f64, 2))),
-        ("size", cell(&|shape| Cell::bytes(shape.bits.div_ceil(8)))),
-        ("probes", cell(&|shape| Cell::count(shape.probes.into()))),
-        ("lines", cell(&|shape| Cell::count(shape.lines.into()))),
+        ("keys", cell(&|offer| Cell::count(offer.keys))),
+        ("rate", cell(&|offer| Cell::rate(offer.shape.rate))),
+        ("bits/key", cell(&|offer| Cell::float(offer.shape.bits as f64 / offer.keys as f64, 2))),
+        ("size", cell(&|offer| Cell::bytes(offer.shape.bits.div_ceil(8)))),
+        ("probes", cell(&|offer| Cell::count(offer.shape.probes.into()))),
+        ("cache lines/lookup", cell(&|offer| Cell::count(offer.shape.lines.into()))),
         ("remove", Cell::yes_no(kind.can_remove())),
         ("grow", Cell::yes_no(kind.can_grow())),
         ("merge", Cell::yes_no(kind.can_merge())),

@@ -39,6 +39,11 @@ impl Cell {
         Self { value: value.into(), text: format!("{value:.decimals$}") }
     }
 
+    /// The same value in other words for people.
+    pub(crate) fn saying(self, words: impl FnOnce(&str) -> String) -> Self {
+        Self { text: words(&self.text), value: self.value }
+    }
+
     /// A number, and how people read it.
     pub(crate) fn of(value: f64, text: String) -> Self {
         Self { value: value.into(), text }
@@ -50,11 +55,6 @@ impl Cell {
 
     pub(crate) fn none(text: &str) -> Self {
         Self { value: Value::Null, text: text.to_owned() }
-    }
-
-    /// Whether there is nothing to show.
-    pub(crate) fn is_none(&self) -> bool {
-        self.value.is_null()
     }
 
     fn is_number(&self) -> bool {

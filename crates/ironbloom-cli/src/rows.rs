@@ -25,7 +25,7 @@ pub(crate) fn parse_columns(list: &str) -> Result<Vec<String>> {
 
 /// The columns in which the values of a filter's attributes stand.
 fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>> {
-    let Some(list) = &input.csv else { return Ok(attributes.names().to_vec()) };
+    let Some(list) = input.table.columns() else { return Ok(attributes.names().to_vec()) };
     let columns = parse_columns(list)?;
     if columns.len() != attributes.len() {
         return Err(Advice::error(
@@ -46,9 +46,9 @@ pub(crate) fn for_each_block(
     columns: Vec<String>,
     attributes: &Attributes,
     threads: usize,
-    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+    consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
-    let input = InputArgs { rows: Some(columns), ..input.clone() };
+    let input = InputArgs { row_columns: Some(columns), ..input.clone() };
     let attributes = attributes.clone();
     input::for_each_block(
         &input,
@@ -70,7 +70,7 @@ pub(crate) fn for_each_block_of(
     path: &Path,
     attributes: &Attributes,
     threads: usize,
-    consume: impl FnMut(Keys, Vec<u64>) -> Result<()>,
+    consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     // Says no before any input is read.
     attributes.hash(0, "").map_err(|error| file::named(path, error))?;
@@ -177,7 +177,7 @@ pub(crate) fn by_attribute(attributes: &Attributes, counts: impl Iterator<Item =
 
 /// The columns of a filter that is to be built.
 pub(crate) fn columns_of_build(input: &InputArgs) -> Result<Vec<String>> {
-    let Some(list) = &input.csv else {
+    let Some(list) = input.table.columns() else {
         return Err(Advice::error(
             "--kind joint needs the columns that make a row",
             "name them: --csv size,color",

@@ -9,7 +9,7 @@ use ironbloom::format::native;
 use ironbloom::{FileError, Persist as _};
 
 use crate::report::{self, Cell};
-use crate::{Outcome, output};
+use crate::{Outcome, number, output};
 
 /// Read a whole filter file and check it against its checksums
 ///
@@ -42,7 +42,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     }
     output::print(&report::show_table(&records, args.json))?;
     if damaged > 0 {
-        bail!("{damaged} of {} files damaged or unreadable", args.filters.len());
+        let files = number::plural(args.filters.len() as u64, "file");
+        bail!("{damaged} of {files} damaged or unreadable");
     }
     Ok(Outcome::Found)
 }

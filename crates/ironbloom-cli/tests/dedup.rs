@@ -46,8 +46,9 @@ fn count_is_the_number_of_distinct_keys() {
     assert_eq!(scratch.run_with(["dedup", "--count"], "a\nb\na\n").succeeds().text(), "2\n");
     assert_eq!(scratch.run_with(["dedup", "--count"], "").succeeds().text(), "0\n");
     let run = scratch.run_with(["dedup", "--count", "--json"], "a\nb\na\n").succeeds();
-    assert_eq!(run.json(), json!({"keys": 3, "distinct": 2}));
-    scratch.refuses(["dedup", "--json"], "a\n", "");
+    assert_eq!(run.json(), json!({"keys_read": 3, "distinct_keys": 2}));
+    let run = scratch.run_with(["dedup", "--json"], "a\n").succeeds();
+    assert_eq!(run.json(), json!({"keys_read": 1, "distinct_keys": 1}));
 }
 
 #[test]
@@ -93,6 +94,29 @@ fn a_state_continues_where_the_last_run_ended() {
     assert_eq!(scratch.files(), ["seen.ibf"]);
     assert_eq!(scratch.info("seen.ibf")["keys"], 4);
     assert_eq!(scratch.present("seen.ibf", "a\nx\nd\n"), "a\nd\n");
+}
+
+#[test]
+fn a_state_is_as_large_as_its_keys_need() {
+    let scratch = Scratch::new();
+    let size = |keys: String| {
+        let _ = std::fs::remove_file(scratch.path("seen.ibf"));
+        scratch.run_with(["dedup", "-c", "--state", "seen.ibf"], &keys).succeeds();
+        assert_eq!(scratch.run_with(["dedup", "--state", "seen.ibf"], &keys).succeeds().text(), "");
+        scratch.read("seen.ibf").len()
+    };
+    assert!(size(lines(0..3)) < 16 << 10);
+    for keys in [5_000, 100_000] {
+        // Four times the room that the keys need at most, of some ten bytes each.
+        let size = size(lines(0..keys)) as u64;
+        assert!(size < keys * 4 * 12, "{size} bytes for {keys} keys");
+    }
+    // A state that was small grows with what comes later.
+    scratch.run_with(["dedup", "-c", "--state", "grown.ibf"], lines(0..3)).succeeds();
+    let more = scratch.run_with(["dedup", "--state", "grown.ibf"], lines(0..300_000)).succeeds();
+    assert!(more.text().lines().count() >= 300_000 - 3 - 5);
+    let again = scratch.run_with(["dedup", "--state", "grown.ibf"], lines(0..300_000)).succeeds();
+    assert_eq!(again.text(), "");
 }
 
 #[test]

@@ -14,7 +14,13 @@ fn keys_can_be_added_to_every_kind_but_fuse() {
     for kind in KINDS.into_iter().filter(|kind| !kind.starts_with("fuse")) {
         scratch.build("x.ibf", ["--kind", kind, "--capacity", "2000"], &lines(0..1000));
         let run = scratch.run_with(["add", "x.ibf"], lines(1000..2000)).succeeds();
-        assert_eq!((run.text().as_str(), run.stderr.as_str()), ("", ""), "{kind}");
+        assert_eq!(run.text(), "", "{kind}");
+        assert!(
+            run.stderr.starts_with("x.ibf: ") && run.stderr.lines().count() == 1,
+            "{}",
+            run.stderr
+        );
+        assert!(run.stderr.contains(", 1,000 keys read, now "), "{}", run.stderr);
         assert_eq!(scratch.present("x.ibf", &lines(0..2000)), lines(0..2000), "{kind}");
     }
     assert_eq!(scratch.files(), ["x.ibf"]);
@@ -59,7 +65,7 @@ fn a_scalable_filter_grows_without_a_warning() {
     let scratch = Scratch::new();
     scratch.build("s.ibf", ["--kind", "scalable", "--capacity", "100"], "");
     let run = scratch.run_with(["add", "s.ibf"], lines(0..5000)).succeeds();
-    assert_eq!(run.stderr, "");
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
     assert!(scratch.info("s.ibf")["stages"].as_u64().unwrap() > 1);
     assert_eq!(scratch.present("s.ibf", &lines(0..5000)), lines(0..5000));
 }
@@ -93,7 +99,7 @@ fn an_add_that_fails_half_way_changes_nothing() {
     scratch.write("more.txt", lines(0..100));
     scratch.refuses(["add", "x.ibf", "more.txt", "missing.txt"], "", "missing.txt: ");
     scratch.build("b.ibf", ["--kind", "bitmap", "--capacity", "10"], "1\n");
-    scratch.refuses(["add", "b.ibf"], "2\n3\n10\n", "b.ibf: ");
+    scratch.refuses(["add", "b.ibf"], "2\n3\n10\n", "standard input: line 3: 10 is outside");
 }
 
 #[test]
@@ -180,7 +186,11 @@ fn the_other_kinds_refuse_to_remove() {
 fn a_removal_that_fails_half_way_changes_nothing() {
     let scratch = Scratch::new();
     scratch.build("b.ibf", ["--kind", "bitmap", "--capacity", "10"], "1\n2\n");
-    scratch.refuses(["remove", "b.ibf"], "1\ntwo\n", "not an integer: \"two\"");
+    scratch.refuses(
+        ["remove", "b.ibf"],
+        "1\ntwo\n",
+        "standard input: line 2: not an integer: \"two\"",
+    );
     scratch.build("c.ibf", ["--kind", "cuckoo"], "1\n2\n");
     scratch.write("one.txt", "1\n");
     scratch.refuses(["remove", "c.ibf", "one.txt", "missing.txt"], "", "missing.txt: ");
@@ -264,13 +274,31 @@ fn a_merge_of_unlike_filters_names_both_and_what_differs() {
 #[test]
 fn kinds_that_cannot_merge_say_so() {
     let scratch = Scratch::new();
-    for kind in ["fuse", "fuse4", "scalable", "windowed"] {
+    for kind in ["fuse", "fuse4", "windowed"] {
         scratch.build("a", ["--kind", kind, "--capacity", "10"], "1\n");
         scratch.build("b", ["--kind", kind, "--capacity", "10"], "2\n");
         let run = scratch.refuses(["merge", "-o", "new", "a", "b"], "", "cannot merge a and b: a ");
         assert!(run.stderr.contains("cannot be merged"), "{kind}: {}", run.stderr);
         assert!(run.hint().contains("--kind bloom or blocked"));
     }
+}
+
+#[test]
+fn scalable_filters_merge_and_say_when_that_costs_the_rate() {
+    let scratch = Scratch::new();
+    let options = ["--kind", "scalable", "--capacity", "1k"];
+    scratch.build("a", options, &lines(0..400));
+    scratch.build("b", options, &lines(400..800));
+    let run = scratch.run(["merge", "-o", "c", "a", "b"]).succeeds();
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    assert_eq!(scratch.present("c", &lines(0..800)), lines(0..800));
+    scratch.build("full", options, &lines(800..1800));
+    let run = scratch.run(["merge", "-o", "d", "c", "full"]).succeeds();
+    assert!(run.stderr.starts_with("warning: d: the rate is now about "), "{}", run.stderr);
+    assert_eq!(scratch.present("d", &lines(0..1800)), lines(0..1800));
+    scratch.build("grown", options, &lines(0..5000));
+    let run = scratch.refuses(["merge", "-o", "e", "a", "grown"], "", "cannot merge a and grown: ");
+    assert!(run.stderr.contains("number of stages"), "{}", run.stderr);
 }
 
 #[test]

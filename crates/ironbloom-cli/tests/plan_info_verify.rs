@@ -27,7 +27,16 @@ fn plan<const N: usize>(options: [&str; N]) -> Vec<Value> {
     let args = ["plan", "--json"].into_iter().chain(options);
     let output = scratch.command(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut rows = document["kinds"].as_array().unwrap().clone();
+    // Apart, since it does not count keys: as one of the kinds for what is asked of all.
+    let bitmap = &document["bitmap"];
+    if let (Some(keys), Some(size)) = (bitmap["integers"].as_u64(), bitmap["size"].as_u64()) {
+        assert!(size * 8 - keys < 8, "{bitmap}");
+        let row = serde_json::json!({"kind": "bitmap", "keys": keys, "size": size, "rate": 0.0});
+        rows.push(row);
+    }
+    rows
 }
 
 fn row<'a>(rows: &'a [Value], kind: &str) -> &'a Value {
@@ -38,10 +47,11 @@ fn row<'a>(rows: &'a [Value], kind: &str) -> &'a Value {
 fn capacity_and_rate_give_the_size_of_every_kind() {
     let rows = plan(["--capacity", "10M", "--rate", "1%"]);
     let kinds: Vec<&str> = rows.iter().map(|row| row["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, [&KINDS[..], &["joint"]].concat());
-    for row in &rows {
+    let keyed = KINDS.split_last().unwrap().1;
+    assert_eq!(kinds, [keyed, &["joint", "bitmap"]].concat());
+    for row in rows.iter().filter(|row| row["kind"] != "bitmap") {
         let fields: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-        let all = "kind keys rate bits_per_key size probes lines remove grow merge forget";
+        let all = "kind keys rate bits_per_key size probes cache_lines_per_lookup remove grow merge forget";
         assert_eq!(fields, all.split(' ').collect::<Vec<_>>());
         assert_eq!(row["keys"], 10_000_000);
         assert!(row["rate"].as_f64().unwrap() <= 0.01 * 1.001, "{row}");
@@ -55,7 +65,7 @@ fn capacity_and_rate_give_the_size_of_every_kind() {
         (&bloom["probes"], &bloom["remove"], &bloom["merge"]),
         (&7.into(), &false.into(), &true.into())
     );
-    assert_eq!(row(&rows, "blocked")["lines"], 1);
+    assert_eq!(row(&rows, "blocked")["cache_lines_per_lookup"], 1);
     assert_eq!(row(&rows, "cuckoo")["remove"], true);
     assert_eq!(row(&rows, "scalable")["grow"], true);
     assert_eq!(row(&rows, "windowed")["forget"], true);
@@ -124,12 +134,46 @@ fn the_table_is_for_people() {
     let scratch = Scratch::new();
     let run = scratch.run(["plan", "--capacity", "10M", "--rate", "1%"]).succeeds();
     let text = run.text();
-    assert_eq!(text.lines().count(), 1 + KINDS.len() + 1, "a heading, and rows beside keys");
+    let (table, advice) = text.split_once("\n\n").unwrap();
+    assert_eq!(table.lines().count(), 1 + KINDS.len(), "a heading, rows beside keys, no bitmap");
+    assert!(advice.starts_with("Take blocked: "), "{advice}");
+    assert!(
+        advice.ends_with("\nIf keys are integers below 10,000,000, bitmap is exact in 1.19 MiB.\n"),
+        "{advice}"
+    );
     assert!(text.starts_with("kind  "));
     assert!(
         text.contains("10,000,000") && text.contains("1.00 %") && text.contains("MiB"),
         "{text}"
     );
+}
+
+#[test]
+fn plan_recommends_a_kind_for_what_was_asked_and_says_why() {
+    let scratch = Scratch::new();
+    for (asked, kind, why) in [
+        (["--capacity", "10M", "--rate", "1%"], "blocked", "12.04 MiB instead of 11.44 MiB"),
+        (
+            ["--capacity", "10M", "--rate", "1e-6"],
+            "bloom",
+            "where blocked, the fastest kind, has 6",
+        ),
+        (["--capacity", "10M", "--rate", "1e-12"], "bloom", "blocked, does not reach this"),
+        (["--capacity", "10M", "--memory", "12MiB"], "blocked", "a rate of 1.02 % instead of"),
+        (["--capacity", "10M", "--memory", "64MiB"], "bloom", "a rate of "),
+        (["--memory", "64MiB", "--rate", "0.1%"], "blocked", " keys instead of "),
+    ] {
+        let args = ["plan", "--json"].into_iter().chain(asked);
+        let output = scratch.command(args).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let recommendation = &document["recommendation"];
+        assert_eq!(recommendation["kind"], kind, "{asked:?}: {recommendation}");
+        let reason = recommendation["reason"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("Take {kind}: ")), "{reason}");
+        assert!(reason.contains(why), "{asked:?}: {reason}");
+        let text = scratch.run(["plan", asked[0], asked[1], asked[2], asked[3]]).succeeds().text();
+        assert!(text.contains(reason), "{text}");
+    }
 }
 
 #[test]

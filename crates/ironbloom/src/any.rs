@@ -315,6 +315,7 @@ impl AnyFilter {
             (Self::Counting(a), Self::Counting(b)) => a.union_with(b)?,
             (Self::DLeft(a), Self::DLeft(b)) => a.union_with(b)?,
             (Self::Cuckoo(a), Self::Cuckoo(b)) => a.union_with(b)?,
+            (Self::Scalable(a), Self::Scalable(b)) => a.union_with(b)?,
             _ => return Err(self.unsupported("be merged")),
         }
         Ok(())

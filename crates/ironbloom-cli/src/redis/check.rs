@@ -39,15 +39,16 @@ const BATCH: usize = 500;
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     let mut server = args.target.connect()?;
     let parts = server.parts(&args.target.name()?, args.target.shards)?;
-    let mut answers = Answers::new(&args.answer, &args.input);
+    let input = args.answer.input(&args.input)?;
+    let mut answers = Answers::new(&args.answer, &input);
     let shards = parts.shards;
     input::for_each_block(
-        &args.input,
+        &input,
         1,
         move |keys| route(keys, shards),
         |keys, route| {
-            let found = ask(&mut server, &parts, &keys, &route)?;
-            answers.take(&keys, &found)
+            let found = ask(&mut server, &parts, keys, &route)?;
+            answers.take(keys, &found)
         },
     )?;
     answers.finish()

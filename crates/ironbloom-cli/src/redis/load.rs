@@ -30,7 +30,11 @@ use crate::{Outcome, file, number, output};
     mut_arg("inputs", |arg| arg.value_name("FILE").help(
         "The filter; with --lines files of keys (`-` or none: standard input; gzip and zstd are recognised)")),
     mut_arg("null", |arg| arg.requires("lines").help("With --lines: keys end with a NUL byte")),
-    mut_arg("csv", |arg| arg.requires("lines").help("With --lines: keys are this column of CSV with a header line")),
+    mut_arg("exact_bytes", |arg| arg.requires("lines")),
+    mut_arg("csv", |arg| arg.requires("lines").help("With --lines: keys are this column of CSV, by name or number")),
+    mut_arg("tsv", |arg| arg.requires("lines")),
+    mut_arg("delimiter", |arg| arg.requires("lines")),
+    mut_arg("no_header", |arg| arg.requires("lines")),
     after_help = "\
 Examples:
   ironbloom redis load seen.ibf --key seen --url redis://127.0.0.1:6379
@@ -111,7 +115,7 @@ fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
 }
 
 fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
-    let filter = file::open(path).map_err(|error| match crate::failure::hint(&error) {
+    let filter = file::load(path).map_err(|error| match crate::failure::hint(&error) {
         None if is_no_filter(&error) => Advice::error(
             error.to_string(),
             "if it holds keys, one per line, add --lines: a filter of them is built and loaded",
@@ -178,7 +182,7 @@ fn load_filters(args: &LoadArgs, filters: &[AnyFilter]) -> Result<Outcome> {
         );
     }
     let kind = filters.first().map_or_else(String::new, |filter| filter.kind().to_string());
-    let kept = format!("{kind}, {} keys, {}", number::count(keys), number::bytes(sent));
+    let kept = format!("{kind}, {}, {}", number::plural(keys, "key"), number::bytes(sent));
     say(args, args.target.shards, &kept);
     Ok(Outcome::Found)
 }
@@ -189,10 +193,15 @@ fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) ->
     if let Some(wanted) = args.target.shards
         && shards != Some(wanted)
     {
-        let there =
-            shards.map_or("of one filter".to_owned(), |shards| format!("of {shards} shards"));
+        let there = shards.map_or("of one filter".to_owned(), |n| {
+            format!("of {}", number::plural(n.into(), "shard"))
+        });
         return Err(Advice::error(
-            format!("{}: a dump {there}, not of {wanted} shards", path.display()),
+            format!(
+                "{}: a dump {there}, not of {}",
+                path.display(),
+                number::plural(wanted.into(), "shard")
+            ),
             "leave --shards out: the dump knows",
         ));
     }
@@ -225,6 +234,7 @@ fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) ->
 }
 
 fn say(args: &LoadArgs, shards: Option<u32>, what: &str) {
-    let shards = shards.map_or(String::new(), |shards| format!("{shards} shards, "));
+    let shards =
+        shards.map_or(String::new(), |shards| number::plural(shards.into(), "shard") + ", ");
     output::note(&format!("{}: {shards}{what}", args.target.key));
 }

@@ -84,7 +84,7 @@ impl LocalArgs {
         shards: u32,
         capacity: Option<u64>,
     ) -> Result<Vec<AnyFilter>> {
-        let parts = routed(distinct_hashes(input, threads(), key_hash())?, shards);
+        let parts = routed(distinct_hashes(input, threads(), key_hash())?.0, shards);
         let planned = capacity.map(|capacity| shard_capacity(capacity, shards));
         let capacities: Vec<u64> =
             parts.iter().map(|part| planned.unwrap_or(part.len() as u64).max(1)).collect();

@@ -191,9 +191,6 @@ impl Stage {
         sections: &mut Sections,
     ) -> Result<Self, DecodeError> {
         let [kind, len, capacity, lines, a, b, c, d] = line;
-        if len > capacity {
-            return Err(DecodeError::Invalid { what: "stage length", value: len });
-        }
         let words = sections.take_lines(lines)?;
         let parts = |kind| {
             let header = Header::new(kind, hash_fn, len, capacity).with_params(&[a, b, c, d]);

@@ -1,0 +1,253 @@
+//! Keys from CSV and its relatives: which column, which delimiter, and the rows that keys are from.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+
+use super::keys::Keys;
+use crate::failure::Advice;
+
+/// Which column of a table holds the keys, and how the table is written.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TableArgs {
+    /// Keys are this column of CSV: its name in the header line, or its number, from 1 (joint: rows are these
+    /// columns, e.g. size,color)
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["null", "exact_bytes"])]
+    csv: Option<String>,
+
+    /// The same of fields separated by tabs
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["csv", "null", "exact_bytes"])]
+    tsv: Option<String>,
+
+    /// Character between the fields of CSV, e.g. ';' or '\t' [default: ,]
+    #[arg(long, value_name = "CHAR", value_parser = parse_delimiter, conflicts_with_all = ["tsv", "null", "exact_bytes"])]
+    delimiter: Option<u8>,
+
+    /// The table has no header line: its first line is a row, and columns have only numbers
+    #[arg(long, conflicts_with_all = ["null", "exact_bytes"])]
+    no_header: bool,
+}
+
+/// One ASCII character, or `\t` as shells make it hard to type one.
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        b"\"" | b"\n" | b"\r" => Err("quotes and line ends have another meaning in CSV".to_owned()),
+        &[byte] if byte.is_ascii() => Ok(byte),
+        _ => Err("one ASCII character is needed, e.g. ';', or '\\t' for a tab".to_owned()),
+    }
+}
+
+impl TableArgs {
+    /// What names the column, or the columns of a row.
+    pub(crate) fn columns(&self) -> Option<&String> {
+        self.csv.as_ref().or(self.tsv.as_ref())
+    }
+
+    /// Options that mean nothing unless a table is read.
+    pub(super) fn refuse_without_table(&self) -> Result<()> {
+        let option = match (self.delimiter, self.no_header) {
+            (Some(_), _) => "--delimiter",
+            (_, true) => "--no-header",
+            _ => return Ok(()),
+        };
+        Err(Advice::error(
+            format!("{option} is for tables, and no column is named"),
+            "name the column that holds the keys: --csv COLUMN",
+        ))
+    }
+
+    fn field_delimiter(&self) -> u8 {
+        if self.tsv.is_some() { b'\t' } else { self.delimiter.unwrap_or(b',') }
+    }
+
+    /// A writer of rows like those that are read.
+    pub(crate) fn writer(&self) -> csv::Writer<Vec<u8>> {
+        csv::WriterBuilder::new()
+            .delimiter(self.field_delimiter())
+            .flexible(true)
+            .from_writer(Vec::new())
+    }
+}
+
+/// What is read from a table.
+pub(super) enum Columns<'a> {
+    /// One column, whose values are keys.
+    Key(&'a String),
+    /// Several, whose values together are rows.
+    Row(&'a [String]),
+}
+
+/// Records in a block.
+const BLOCK_RECORDS: usize = 8192;
+
+/// The tables of all inputs, read one behind the other.
+pub(super) struct Tables<'a> {
+    pub(super) args: &'a TableArgs,
+    pub(super) columns: Columns<'a>,
+    /// Whether the text of the rows is wanted, too.
+    pub(super) with_rows: bool,
+    /// The header of the first table: with rows, the others must have the same.
+    pub(super) header: Option<csv::ByteRecord>,
+}
+
+impl Tables<'_> {
+    /// Sends the keys of one table. `Ok(false)` if nobody listens any more.
+    pub(super) fn read(
+        &mut self,
+        input: Box<dyn Read>,
+        source: &Arc<str>,
+        send: &mut impl FnMut(Keys) -> bool,
+    ) -> Result<bool> {
+        let names = match self.columns {
+            Columns::Key(column) => std::slice::from_ref(column),
+            Columns::Row(columns) => columns,
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(self.args.field_delimiter())
+            .has_headers(!self.args.no_header)
+            .flexible(true)
+            .from_reader(input);
+        let header = if self.args.no_header { None } else { Some(reader.byte_headers()?.clone()) };
+        let indices = names
+            .iter()
+            .map(|name| column_index(name, header.as_ref()))
+            .collect::<Result<Vec<usize>>>()?;
+        let mut keys = Keys::of_table(source, self.with_rows);
+        keys.header = self.text_of_header(header)?;
+        if keys.header.is_some() {
+            let rest = Keys::of_table(source, self.with_rows);
+            if !send(std::mem::replace(&mut keys, rest)) {
+                return Ok(false);
+            }
+        }
+        let mut record = csv::ByteRecord::new();
+        let mut row = Row::new(self.args);
+        while reader.read_byte_record(&mut record)? {
+            let line = record.position().map_or(0, csv::Position::line);
+            if let Some(missing) = indices.iter().position(|&index| index >= record.len()) {
+                return Err(anyhow!(
+                    "line {line}: {} fields, column {:?} is number {}",
+                    record.len(),
+                    names[missing],
+                    indices[missing] + 1
+                ));
+            }
+            match self.columns {
+                Columns::Key(_) => keys.push(&record[indices[0]], line),
+                Columns::Row(_) => {
+                    keys.push_fields(indices.iter().map(|&index| &record[index]), line);
+                }
+            }
+            if self.with_rows {
+                keys.push_row(row.text(&record)?);
+            }
+            if keys.len() == BLOCK_RECORDS {
+                let rest = Keys::of_table(source, self.with_rows);
+                if !send(std::mem::replace(&mut keys, rest)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(keys.len() == 0 || send(keys))
+    }
+
+    /// The header as text, once, if rows are wanted.
+    fn text_of_header(&mut self, header: Option<csv::ByteRecord>) -> Result<Option<Vec<u8>>> {
+        let Some(header) = header.filter(|_| self.with_rows) else { return Ok(None) };
+        match &self.header {
+            None => {
+                let mut text = Row::new(self.args).text(&header)?.to_vec();
+                text.push(b'\n');
+                self.header = Some(header);
+                Ok(Some(text))
+            }
+            Some(first) if *first == header => Ok(None),
+            Some(_) => Err(Advice::error(
+                "has another header than the first table",
+                "rows of different tables cannot be printed below one header: ask for them one by one",
+            )),
+        }
+    }
+}
+
+/// The text of one row at a time, quoted where it must be, without the line end.
+struct Row<'a> {
+    args: &'a TableArgs,
+    /// Rows written so far: a writer cannot be emptied, so it is replaced when it has many.
+    writer: csv::Writer<Vec<u8>>,
+}
+
+impl<'a> Row<'a> {
+    fn new(args: &'a TableArgs) -> Self {
+        Self { args, writer: args.writer() }
+    }
+
+    fn text(&mut self, record: &csv::ByteRecord) -> Result<&[u8]> {
+        const MANY: usize = 1 << 20;
+        if self.writer.get_ref().len() > MANY {
+            self.writer = self.args.writer();
+        }
+        let start = self.writer.get_ref().len();
+        self.writer.write_byte_record(record)?;
+        self.writer.flush()?;
+        let text = &self.writer.get_ref()[start..];
+        Ok(text.strip_suffix(b"\n").unwrap_or(text))
+    }
+}
+
+/// The place of a column that is named, or counted from 1. A name that looks like a number is a name first.
+fn column_index(column: &str, header: Option<&csv::ByteRecord>) -> Result<usize> {
+    let named = header.and_then(|header| header.iter().position(|name| name == column.as_bytes()));
+    if let Some(index) = named {
+        return Ok(index);
+    }
+    let most = header.map_or(usize::MAX, csv::ByteRecord::len);
+    match column.parse::<usize>() {
+        Ok(number) if (1..=most).contains(&number) => return Ok(number - 1),
+        Ok(0) => return Err(anyhow!("no column 0: columns are counted from 1")),
+        _ => {}
+    }
+    Err(match header {
+        Some(header) => {
+            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+            Advice::error(
+                format!("no column {column:?}"),
+                format!("the columns are: {}", names.join(", ")),
+            )
+        }
+        None => Advice::error(
+            format!("no column {column:?}: the table has no header"),
+            "give the number of the column, from 1",
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_named_or_counted_from_one() {
+        let header = csv::ByteRecord::from(vec!["id", "2", "e-mail"]);
+        let index = |column: &str| column_index(column, Some(&header)).ok();
+        assert_eq!(index("id"), Some(0));
+        assert_eq!(index("e-mail"), Some(2));
+        assert_eq!(index("3"), Some(2));
+        assert_eq!(index("2"), Some(1));
+        assert_eq!([index("0"), index("4"), index("-1"), index("name")], [None; 4]);
+        assert_eq!(column_index("7", None).ok(), Some(6));
+        assert!(column_index("id", None).is_err());
+    }
+
+    #[test]
+    fn a_delimiter_is_one_character_that_csv_has_no_other_use_for() {
+        assert_eq!(parse_delimiter(";"), Ok(b';'));
+        assert_eq!([parse_delimiter("\\t"), parse_delimiter("\t")], [Ok(b'\t'), Ok(b'\t')]);
+        for text in ["", ";;", "\"", "\n", "ä"] {
+            assert!(parse_delimiter(text).is_err(), "{text:?}");
+        }
+    }
+}
