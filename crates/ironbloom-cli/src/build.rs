@@ -204,7 +204,15 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
         filter.insert_hashes(&all)?;
         return Ok((filter, given));
     }
-    refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits)?;
+    refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits).map_err(|error| {
+        match args.kind {
+            KindArg::Bitmap => Advice::error(
+                format!("{error}: its largest key is {}", capacity - 1),
+                "a bitmap has a bit for every integer below its bound; other kinds take keys of any size",
+            ),
+            _ => error,
+        }
+    })?;
     Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, given))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ironbloom::{ParamError, RowError, any::Refused};
+use ironbloom::{DecodeError, FileError, ParamError, RowError, any::Refused};
 
 /// An error message with a hint.
 #[derive(Debug)]
@@ -46,6 +46,13 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         }
         if let Some(error) = cause.downcast_ref::<ParamError>() {
             return param_hint(error).map(str::to_owned);
+        }
+        if let Some(FileError::Decode { error: DecodeError::NotAFilter, .. }) = cause.downcast_ref()
+        {
+            return Some(
+                "filters are made by `ironbloom build` and come before the files of keys"
+                    .to_owned(),
+            );
         }
         if let Some(RowError::Full(_)) = cause.downcast_ref::<RowError>() {
             return Some(LARGER.to_owned());

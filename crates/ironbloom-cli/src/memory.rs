@@ -5,6 +5,7 @@
 //! of the size that they need.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -42,10 +43,28 @@ fn params(first_stage: u64, rate: f64) -> Result<ScalableParams, ParamError> {
     Ok(params.with_growth(GROWTH)?.with_stages_of(StageKind::Blocked))
 }
 
+/// For a set of hashes, which need not be hashed again.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 /// Some hashes, exactly.
 pub(crate) struct Few {
     rate: f64,
-    seen: HashSet<u64>,
+    seen: HashSet<u64, BuildHasherDefault<AsItIs>>,
     in_order: Vec<u64>,
 }
 
@@ -84,7 +103,7 @@ impl Memory {
             )?),
             None => {
                 params(FIRST_STAGE, rate)?; // a rate that cannot be held is refused now
-                Self::Few(Few { rate, seen: HashSet::new(), in_order: Vec::new() })
+                Self::Few(Few { rate, seen: HashSet::default(), in_order: Vec::new() })
             }
         })
     }

@@ -124,7 +124,7 @@ fn for_other_needs(offers: &[Offer], taken: KindArg, sought: Sought) -> String {
         .into_iter()
         .filter_map(|(need, kind)| Some(format!("{} if {need}", of(kind)?)))
         .collect();
-    if needs.is_empty() { String::new() } else { format!(" Instead: {}.", needs.join("; ")) }
+    if needs.is_empty() { String::new() } else { format!(" Or take {}.", needs.join(", ")) }
 }
 
 impl Recommendation {

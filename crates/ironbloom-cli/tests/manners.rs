@@ -229,6 +229,23 @@ fn an_integer_outside_a_bitmap_is_named_with_its_input_and_line() {
 }
 
 #[test]
+fn a_bitmap_that_cannot_be_made_names_the_key_that_is_too_large() {
+    let keys = "7\n99999999999999999\n";
+    let args = ["build", "--kind", "bitmap", "-o", "b.ibf"];
+    let run = Scratch::new().refuses(args, keys, "the filter takes 11.10 PiB");
+    assert!(run.stderr.contains("its largest key is 99999999999999999\n"), "{}", run.stderr);
+}
+
+#[test]
+fn a_file_of_keys_in_the_place_of_the_filter_gets_a_hint() {
+    let scratch = Scratch::new();
+    scratch.write("keys.txt", "a\n");
+    let run =
+        scratch.refuses(["check", "keys.txt", "x.ibf"], "", "keys.txt: not an Ironbloom filter");
+    assert!(run.hint().contains("come before the files of keys"), "{}", run.stderr);
+}
+
+#[test]
 fn a_long_key_does_not_fill_the_screen_with_its_error() {
     let scratch = Scratch::new();
     scratch.build("b.ibf", ["--kind", "bitmap", "--capacity", "10"], "1\n");
@@ -257,6 +274,28 @@ fn info_shows_several_filters() {
     // One that is missing does not hide the others.
     let run = scratch.run(["info", "a.ibf", "missing.ibf", "b.ibf"]).ends_with(2);
     assert!(run.text() == text && run.stderr.contains("missing.ibf"), "{}", run.stderr);
+}
+
+#[test]
+fn commands_of_an_index_report_it_alike_in_json() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "id,city\n1,Oslo\n");
+    scratch.write("b.csv", "id,city\n2,Bergen\n");
+    let run = scratch.run(["index", "build", "--json", "a.csv", "-o", "t.ibx"]).succeeds();
+    assert_eq!(run.json(), scratch.run(["index", "info", "--json", "t.ibx"]).succeeds().json());
+    let run = scratch.run(["index", "append", "--json", "t.ibx", "b.csv"]).succeeds();
+    assert_eq!(
+        (&run.json()["rows"], run.json()["tables"].as_array().unwrap().len()),
+        (&json!(2), 2)
+    );
+    scratch.run(["index", "compact", "--json", "t.ibx"]).succeeds().json();
+    let run = scratch.run(["index", "drop", "--json", "t.ibx", "a.csv"]).succeeds();
+    assert_eq!(run.json()["rows"], 1);
+    let run = scratch.run(["index", "verify", "--json", "t.ibx"]).succeeds();
+    assert_eq!(run.json(), json!({"file": "t.ibx", "state": "whole"}));
+    let run = scratch.run(["index", "verify", "t.ibx"]).succeeds();
+    assert_eq!(run.text(), "t.ibx: whole, 1 row of 1 table\n");
+    scratch.refuses(["index", "build", "a.csv", "-o", "-"], "", "an index must be a file");
 }
 
 #[test]

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ironbloom_index::{Index, Params, index_tables};
 
 use super::look;
 use crate::progress::Progress;
-use crate::{Outcome, file, number, output};
+use crate::{Outcome, dash, file, number, output};
 
 /// Make an index from Parquet, CSV or TSV tables
 ///
@@ -43,10 +43,20 @@ pub(crate) struct BuildArgs {
     /// BITS + 2 bits a cell
     #[arg(long, value_name = "BITS", default_value_t = Params::default().selectivity())]
     selectivity: u32,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
+    if dash::is(&args.output) {
+        return Err(anyhow!(
+            "an index must be a file: it is read from its place, beside its tables"
+        ));
+    }
     file::refuse_same(&args.output, &args.tables)?;
+    file::refuse_unwritable(&args.output)?;
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
     let (tables, columns) = (&args.tables, args.columns.as_deref());
@@ -54,7 +64,11 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         Ok(index_tables(tables, columns, params, &args.output, progress)?)
     })?;
     super::save(&mut index, &args.output)?;
-    output::print(&summary(&args.output, &index, start))?;
+    output::print(&if args.json {
+        look::description(&args.output, &index, true)?
+    } else {
+        summary(&args.output, &index, start)
+    })?;
     Ok(Outcome::Found)
 }
 
@@ -73,10 +87,10 @@ fn summary(file: &Path, index: &Index, start: Instant) -> String {
     let info = index.info();
     let seconds = start.elapsed().as_secs_f64();
     format!(
-        "{}: {} rows of {} columns in {seconds:.1} s, {} rows/s\n\n{}",
+        "{}: {} of {} in {seconds:.1} s, {} rows/s\n\n{}",
         file.display(),
-        number::count(info.rows),
-        info.columns.len(),
+        number::plural(info.rows, "row"),
+        number::plural(info.columns.len() as u64, "column"),
         number::count((info.rows as f64 / seconds) as u64),
         look::columns(index, false),
     )

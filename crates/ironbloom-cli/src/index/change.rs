@@ -7,6 +7,7 @@ use clap::Args;
 use ironbloom_index::{Index, index_more_tables, source_name};
 
 use super::build::with_progress;
+use super::look;
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
@@ -27,6 +28,10 @@ pub(crate) struct AppendArgs {
     /// The tables to add
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
@@ -36,7 +41,7 @@ pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
     })?;
     index.append(more)?;
     super::save(&mut index, &args.index)?;
-    report(&args.index, &index)
+    report(&args.index, &index, args.json)
 }
 
 /// Merge the segments of each table into one
@@ -47,13 +52,17 @@ pub(crate) struct CompactArgs {
     /// The index
     #[arg(value_name = "INDEX")]
     index: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
     let mut index = Index::open(&args.index)?;
     index.compact()?;
     super::save(&mut index, &args.index)?;
-    report(&args.index, &index)
+    report(&args.index, &index, args.json)
 }
 
 /// Take a table out of an index
@@ -71,6 +80,10 @@ pub(crate) struct DropArgs {
     /// The tables, by their paths or as `index info` shows them
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
@@ -80,7 +93,7 @@ pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
         index.remove(&name)?;
     }
     super::save(&mut index, &args.index)?;
-    report(&args.index, &index)
+    report(&args.index, &index, args.json)
 }
 
 /// The name of a table in the index: as it is given, or as its path leads to it.
@@ -97,14 +110,18 @@ fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
     })
 }
 
-fn report(file: &Path, index: &Index) -> Result<Outcome> {
+fn report(file: &Path, index: &Index, json: bool) -> Result<Outcome> {
+    if json {
+        output::print(&look::description(file, index, true)?)?;
+        return Ok(Outcome::Found);
+    }
     let info = index.info();
     output::print(&format!(
-        "{}: {} rows of {} tables in {} segments, {}\n",
+        "{}: {} of {} in {}, {}\n",
         file.display(),
-        number::count(info.rows),
-        index.sources().len(),
-        info.segments,
+        number::plural(info.rows, "row"),
+        number::plural(index.sources().len() as u64, "table"),
+        number::plural(info.segments as u64, "segment"),
         number::bytes(info.bytes),
     ))?;
     Ok(Outcome::Found)

@@ -1,13 +1,14 @@
 //! `ironbloom index info` and `verify`: what is in an index, and is it whole?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use ironbloom_index::{Index, Indexed};
 
+use crate::number::plural;
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, number, output};
+use crate::{Outcome, output};
 
 /// Show what an index holds: tables, columns, bits a cell
 #[derive(Args)]
@@ -23,9 +24,15 @@ pub(crate) struct InfoArgs {
 
 pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     let index = Index::open(&args.index)?;
+    output::print(&description(&args.index, &index, args.json)?)?;
+    Ok(Outcome::Found)
+}
+
+/// Everything about an index.
+pub(super) fn description(file: &Path, index: &Index, json: bool) -> Result<String> {
     let info = index.info();
     let record: Record = vec![
-        ("file", Cell::text(args.index.display().to_string())),
+        ("file", Cell::text(file.display().to_string())),
         ("rows", Cell::count(info.rows)),
         ("block rows", Cell::count(index.params().block_rows().into())),
         ("selectivity", Cell::count(index.params().selectivity().into())),
@@ -34,12 +41,8 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         ("size of columns", Cell::bytes(info.bytes)),
         ("size of notes on tables", Cell::bytes(info.blob_bytes)),
     ];
-    let parts = [
-        report::show_record(&record, args.json),
-        columns(&index, args.json),
-        tables(&index, args.json),
-    ];
-    output::print(&if args.json {
+    let parts = [report::show_record(&record, json), columns(index, json), tables(index, json)];
+    Ok(if json {
         let parts: Vec<serde_json::Value> =
             parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
         let [mut whole, columns, tables] = <[_; 3]>::try_from(parts).expect("three parts");
@@ -48,8 +51,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         format!("{whole:#}\n")
     } else {
         parts.join("\n")
-    })?;
-    Ok(Outcome::Found)
+    })
 }
 
 /// The columns with what they take.
@@ -84,6 +86,10 @@ pub(crate) struct VerifyArgs {
     /// The index
     #[arg(value_name = "INDEX")]
     index: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
@@ -92,14 +98,23 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     if wrong.is_empty() {
         wrong.extend(Indexed::open(&args.index).err().map(|error| error.to_string()));
     }
-    if wrong.is_empty() {
+    if args.json {
+        let state = if wrong.is_empty() { "whole".to_owned() } else { wrong.join("; ") };
+        let record = vec![
+            ("file", Cell::text(args.index.display().to_string())),
+            ("state", Cell::text(state)),
+        ];
+        output::print(&report::show_record(&record, true))?;
+    } else if wrong.is_empty() {
         let info = index.info();
         output::print(&format!(
-            "{}: whole, {} rows of {} tables\n",
+            "{}: whole, {} of {}\n",
             args.index.display(),
-            number::count(info.rows),
-            index.sources().len()
+            plural(info.rows, "row"),
+            plural(index.sources().len() as u64, "table")
         ))?;
+    }
+    if wrong.is_empty() {
         return Ok(Outcome::Found);
     }
     bail!("{}", wrong.join("\nerror: "))

@@ -17,7 +17,8 @@ use super::names::Name;
 use super::server::{Family, Parts, Server};
 use crate::failure::Advice;
 use crate::progress::Progress;
-use crate::{Outcome, file, interrupt, number, output};
+use crate::report::{self, Cell};
+use crate::{Outcome, dash, file, interrupt, number, output};
 
 /// Save a filter of a server to a file
 ///
@@ -38,6 +39,10 @@ pub(crate) struct DumpArgs {
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// A filter that is written to all the time cannot be read in pieces.
@@ -56,6 +61,11 @@ impl fmt::Display for Changed {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
+    if dash::is(&args.output) {
+        return Err(anyhow!(
+            "a dump needs a file: it is begun again if the filter changes meanwhile"
+        ));
+    }
     file::refuse_unwritable(&args.output)?;
     if std::fs::metadata(&args.output).is_ok_and(|found| !found.is_file()) {
         return Err(anyhow!("{}: is not a file", args.output.display()));
@@ -66,8 +76,18 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
             Err(error) if error.is::<Changed>() => {}
             Err(error) => return Err(error),
             Ok(bytes) => {
-                let name = args.output.display();
-                output::note(&format!("{name}: {}", number::bytes(bytes)));
+                let name = args.output.display().to_string();
+                if args.json {
+                    let key = Cell::text(args.target.key.clone());
+                    let record = vec![
+                        ("key", key),
+                        ("file", Cell::text(name)),
+                        ("size", Cell::bytes(bytes)),
+                    ];
+                    output::print(&report::show_record(&record, true))?;
+                } else {
+                    output::note(&format!("{name}: {}", number::bytes(bytes)));
+                }
                 return Ok(Outcome::Found);
             }
         }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use ironbloom::HashFn;
 use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::{DecodeError, FileError, HashFn};
 
 use super::TargetArgs;
 use super::chunks::{FIRST, Header, Summed};
@@ -17,6 +17,7 @@ use super::server::{Family, Server};
 use super::upload::{Existing, Upload};
 use crate::failure::Advice;
 use crate::input::InputArgs;
+use crate::report::{self, Cell, Record};
 use crate::{Outcome, file, number, output};
 
 /// Load a filter into a server
@@ -49,6 +50,10 @@ pub(crate) struct LoadArgs {
     /// Put the filter in the place of one that has this key
     #[arg(long)]
     replace: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     local: LocalArgs,
@@ -115,8 +120,13 @@ fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
 }
 
 fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
+<<<<<<< HEAD
     let filter = file::load(path).map_err(|error| match crate::failure::hint(&error) {
         None if is_no_filter(&error) => Advice::error(
+=======
+    let filter = file::open(path).map_err(|error| match error.downcast_ref::<FileError>() {
+        Some(FileError::Decode { error: DecodeError::NotAFilter, .. }) => Advice::error(
+>>>>>>> 80c50df (Program: reports of indexes and servers in JSON, hints, docs, stripped)
             error.to_string(),
             "if it holds keys, one per line, add --lines: a filter of them is built and loaded",
         ),
@@ -144,13 +154,6 @@ fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
         ));
     }
     Ok(filter)
-}
-
-fn is_no_filter(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(ironbloom::FileError::Decode { error: ironbloom::DecodeError::NotAFilter, .. })
-    )
 }
 
 /// The commands for a filter, if the module can hold it.
@@ -182,8 +185,22 @@ fn load_filters(args: &LoadArgs, filters: &[AnyFilter]) -> Result<Outcome> {
         );
     }
     let kind = filters.first().map_or_else(String::new, |filter| filter.kind().to_string());
+    if args.json {
+        let filter = vec![("kind", Cell::text(kind)), ("keys", Cell::count(keys))];
+        return report(args, args.target.shards, filter, sent);
+    }
     let kept = format!("{kind}, {}, {}", number::plural(keys, "key"), number::bytes(sent));
     say(args, args.target.shards, &kept);
+    Ok(Outcome::Found)
+}
+
+/// What was loaded, for programs.
+fn report(args: &LoadArgs, shards: Option<u32>, filter: Record, sent: u64) -> Result<Outcome> {
+    let mut record = vec![("key", Cell::text(args.target.key.clone()))];
+    record.extend(filter);
+    record.push(("size", Cell::bytes(sent)));
+    record.push(("shards", shards.map_or(Cell::none(""), |n| Cell::count(n.into()))));
+    output::print(&report::show_record(&record, true))?;
     Ok(Outcome::Found)
 }
 
@@ -229,6 +246,9 @@ fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) ->
     dump.finish().map_err(named)?;
     let sent = upload.sent();
     upload.publish()?;
+    if args.json {
+        return report(args, shards, Record::new(), sent);
+    }
     say(args, shards, &number::bytes(sent));
     Ok(Outcome::Found)
 }

@@ -270,7 +270,7 @@ fn fill<B: Backend>(store: &B, keys: &Keys, value_bytes: usize) -> Result<()> {
     if known && store.contains(&first)? && store.contains(&last)? {
         return Ok(());
     }
-    output::note(&format!("storing {} keys", number::count(keys.stored)));
+    output::note(&format!("storing {}", number::plural(keys.stored, "key")));
     let value = vec![b'v'; value_bytes];
     for group in sorted.chunks(PAIRS) {
         let texts: Vec<Vec<u8>> = group.iter().map(text).collect();
