@@ -88,6 +88,9 @@ fn refusal_hint(error: &Refused) -> Option<&'static str> {
             "bloom, blocked, split-block and bitmap filters can be intersected"
         }
         Refused::Unsupported { .. } => "build it again from all keys",
+        Refused::Mismatch(mismatch) if mismatch.what == "number of stages" => {
+            "scalable filters merge if they have grown alike: give each the --capacity of the whole"
+        }
         Refused::Mismatch(_) => {
             "filters merge if built with the same --kind, --capacity, --rate and --seed"
         }

@@ -9,7 +9,7 @@ use ironbloom::format::native;
 use ironbloom::{FileError, Persist as _};
 
 use crate::report::{self, Cell};
-use crate::{Outcome, number, output};
+use crate::{Outcome, dash, number, output};
 
 /// Read a whole filter file and check it against its checksums
 ///
@@ -19,7 +19,7 @@ use crate::{Outcome, number, output};
 Example:
   ironbloom verify backup/*.ibf")]
 pub(crate) struct VerifyArgs {
-    /// The filters
+    /// The filters; `-` reads one from standard input
     #[arg(value_name = "FILE", required = true)]
     filters: Vec<PathBuf>,
 
@@ -35,10 +35,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
         let damage = damage(path);
         damaged += usize::from(!damage.is_empty());
         let state = if damage.is_empty() { "whole".to_owned() } else { damage.join("; ") };
-        records.push(vec![
-            ("file", Cell::text(path.display().to_string())),
-            ("state", Cell::text(state)),
-        ]);
+        records
+            .push(vec![("file", Cell::text(dash::input_name(path))), ("state", Cell::text(state))]);
     }
     output::print(&report::show_table(&records, args.json))?;
     if damaged > 0 {
@@ -53,6 +51,13 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
 /// Reading the filter is the whole check: checksums can fit around parameters that make no filter. Only the list of all
 /// damaged parts takes a second look, which a pipe does not allow.
 fn damage(path: &Path) -> Vec<String> {
+    if dash::is(path) {
+        return dash::read()
+            .err()
+            .map(|error| error.root_cause().to_string())
+            .into_iter()
+            .collect();
+    }
     let Err(error) = AnyFilter::load(path) else { return Vec::new() };
     let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
     match is_file.then(|| native::verify(path)) {

@@ -30,6 +30,9 @@ fn a_dash_is_standard_output_and_input_for_filters() {
     assert_eq!(run.succeeds().text(), "cow\n");
     let run = scratch.shell("ironbloom info --json - < a.ibf").succeeds();
     assert_eq!(run.json()["file"], "standard input");
+    let run = scratch.shell("ironbloom verify - < a.ibf").succeeds();
+    assert_eq!(run.text(), "file            state\nstandard input  whole\n");
+    scratch.shell("head -c 300 a.ibf | ironbloom verify -").ends_with(2);
     let names = ["a.ibf", "b.ibf", "c.ibf", "d.ibf", "keys.txt", "more.txt"];
     assert_eq!(scratch.files(), names, "and no file has the name -");
 }
@@ -243,6 +246,14 @@ fn a_file_of_keys_in_the_place_of_the_filter_gets_a_hint() {
     let run =
         scratch.refuses(["check", "keys.txt", "x.ibf"], "", "keys.txt: not an Ironbloom filter");
     assert!(run.hint().contains("come before the files of keys"), "{}", run.stderr);
+}
+
+#[test]
+fn a_key_in_the_place_of_a_file_of_keys_gets_a_hint() {
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", [], "alice\n");
+    let run = scratch.refuses(["check", "x.ibf", "alice"], "", "alice: No such file");
+    assert!(run.hint().contains("echo KEY | "), "{}", run.stderr);
 }
 
 #[test]

@@ -299,6 +299,7 @@ fn scalable_filters_merge_and_say_when_that_costs_the_rate() {
     scratch.build("grown", options, &lines(0..5000));
     let run = scratch.refuses(["merge", "-o", "e", "a", "grown"], "", "cannot merge a and grown: ");
     assert!(run.stderr.contains("number of stages"), "{}", run.stderr);
+    assert!(run.hint().contains("--capacity of the whole"), "{}", run.stderr);
 }
 
 #[test]

@@ -405,6 +405,10 @@ fn keys_of_windows_text_are_those_of_unix_text_and_reports_are_for_programs_too(
         let dump = ["dump", "--json", "-o", "d.ibf", "--key", "dos"];
         let report = redis_with(&scratch, &url, &dump, "").succeeds().json();
         assert_eq!(report["size"].as_u64(), Some(scratch.read("d.ibf").len() as u64));
+        let line = format!("ironbloom redis load - --key copy --url {url} < d.ibf");
+        scratch.shell(&line).succeeds();
+        let run = redis_with(&scratch, &url, &["check", "--key", "copy"], "bob\n").succeeds();
+        assert_eq!(run.text(), "bob\n");
         let run = redis_with(&scratch, &url, &["dump", "-o", "-", "--key", "dos"], "").ends_with(2);
         assert!(run.stderr.starts_with("error: a dump needs a file"), "{}", run.stderr);
     }

@@ -224,12 +224,15 @@ pub(crate) fn for_each_block<R: Send + 'static>(
 
 type Numbered<T> = (u64, Result<T>);
 
+/// Keys of a block and what became of them.
+type Mapped<R> = Numbered<(Keys, Result<R>)>;
+
 fn spawn<R: Send + 'static>(
     args: InputArgs,
     threads: usize,
     counters: Counters,
     map: impl Fn(&Keys) -> Result<R> + Send + Sync + 'static,
-) -> (Receiver<Numbered<(Keys, Result<R>)>>, JoinHandle<u64>) {
+) -> (Receiver<Mapped<R>>, JoinHandle<u64>) {
     let line_end = LineEnd { delimiter: args.delimiter(), strip: args.is_text() };
     let (block_sender, blocks) = sync_channel::<Numbered<Block>>(2 * threads);
     let (result_sender, results) = sync_channel(2 * threads);

@@ -14,6 +14,9 @@ use crate::output;
 /// Bytes asked for in one read. Large enough that the cost of a block vanishes, small enough to stay in cache.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
 
+/// For whoever gave a key where a file of keys is expected.
+const NOT_A_KEY: &str = "inputs are files of keys, one per line; a single key goes to standard input: echo KEY | ironbloom …";
+
 /// The name of an input in messages.
 pub(super) fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
@@ -40,7 +43,10 @@ pub(super) fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn Read>> 
         }
         Box::new(io::stdin())
     } else {
-        let file = File::open(path)?;
+        let file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Advice::error(error.to_string(), NOT_A_KEY),
+            _ => error.into(),
+        })?;
         if file.metadata()?.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
         }

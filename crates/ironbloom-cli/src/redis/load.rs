@@ -18,7 +18,7 @@ use super::upload::{Existing, Upload};
 use crate::failure::Advice;
 use crate::input::InputArgs;
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, file, number, output};
+use crate::{Outcome, dash, file, number, output};
 
 /// Load a filter into a server
 ///
@@ -106,6 +106,9 @@ impl LoadArgs {
 
 /// A dump, if the file is one.
 fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
+    if dash::is(path) {
+        return Ok(None); // as a pipe below
+    }
     let named = |error: anyhow::Error| file::named(path, error);
     let mut input = File::open(path).map_err(|error| named(error.into()))?;
     if !input.metadata().is_ok_and(|found| found.is_file()) {
