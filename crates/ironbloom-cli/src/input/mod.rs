@@ -282,12 +282,12 @@ fn read_all(args: &InputArgs, counters: &Counters, sender: SyncSender<Numbered<B
         let result = source::open(&path, &counters.read).and_then(|input| match &mut tables {
             Some(tables) => {
                 // A mark before a header is none of the keys, so there is nothing to note.
-                let (input, _) = source::skip_mark(input)?;
+                let (input, _) = source::skip_mark(input, true)?;
                 tables.read(input, &name, &mut |keys| send(Ok(Block::Split(keys))))
             }
             None => {
                 let (input, marked) =
-                    if args.is_text() { source::skip_mark(input)? } else { (input, false) };
+                    if args.is_text() { source::skip_mark(input, false)? } else { (input, false) };
                 counters.marks.fetch_add(u64::from(marked), Ordering::Relaxed);
                 source::read_lines(input, args.delimiter(), &mut |block| {
                     send(Ok(Block::Lines(block, Arc::clone(&name))))

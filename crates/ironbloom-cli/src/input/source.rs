@@ -73,14 +73,16 @@ fn decompress(mut raw: impl Read + 'static) -> Result<Box<dyn Read>> {
 
 /// Takes a byte-order mark off the beginning of text, and says whether there was one. UTF-16 is refused: its lines end
 /// with other bytes, and none of its keys would be found again.
-pub(super) fn skip_mark(mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, bool)> {
+pub(super) fn skip_mark(mut input: Box<dyn Read>, is_table: bool) -> Result<(Box<dyn Read>, bool)> {
     const UTF8: &[u8] = &[0xef, 0xbb, 0xbf];
     const UTF16: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
     let mut first = peek(&mut input, &[UTF8, UTF16[0], UTF16[1]])?;
     if UTF16.iter().any(|mark| first.starts_with(mark)) {
+        let otherwise =
+            if is_table { "" } else { "; or give --exact-bytes if these bytes are keys" };
         return Err(Advice::error(
             "UTF-16 text, where UTF-8 is expected",
-            "convert it: iconv -f UTF-16 -t UTF-8; or give --exact-bytes if these bytes are keys",
+            format!("convert it: iconv -f UTF-16 -t UTF-8{otherwise}"),
         ));
     }
     let marked = first.starts_with(UTF8);
@@ -213,7 +215,7 @@ mod tests {
         ] {
             for most in 1..5 {
                 let input = Box::new(Trickle(Cursor::new(text.clone().into_bytes()), most));
-                let (mut input, found) = skip_mark(input).unwrap();
+                let (mut input, found) = skip_mark(input, false).unwrap();
                 let mut left = Vec::new();
                 input.read_to_end(&mut left).unwrap();
                 assert_eq!((left, found), (rest.clone(), marked), "{text:?}, {most} at a time");
