@@ -123,13 +123,8 @@ fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
 }
 
 fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
-<<<<<<< HEAD
-    let filter = file::load(path).map_err(|error| match crate::failure::hint(&error) {
-        None if is_no_filter(&error) => Advice::error(
-=======
-    let filter = file::open(path).map_err(|error| match error.downcast_ref::<FileError>() {
+    let filter = file::load(path).map_err(|error| match error.downcast_ref::<FileError>() {
         Some(FileError::Decode { error: DecodeError::NotAFilter, .. }) => Advice::error(
->>>>>>> 80c50df (Program: reports of indexes and servers in JSON, hints, docs, stripped)
             error.to_string(),
             "if it holds keys, one per line, add --lines: a filter of them is built and loaded",
         ),
