@@ -542,3 +542,47 @@ fn forged_fields_of_files_are_refused() {
     check(&Native::Whole(cuckoo), "cuckoo");
     check(&Native::<NativeCuckoo>::Arriving(arrival), "arriving");
 }
+
+/// A filter of one size refuses what is too much, and never what it was planned for: 200 filters, each by chance less than
+/// once in a million.
+#[test]
+fn a_filter_of_one_size_takes_as_many_keys_as_it_was_planned_for() {
+    for round in 0..200 {
+        for rate in [0.01, 0.1, 0.3] {
+            let mut filter = NativeBloom::blocked(500, rate, NONE).unwrap();
+            let some = hashes(round * 10_000..round * 10_000 + 500);
+            let mut new = vec![false; some.len()];
+            assert_eq!(filter.insert_each(&some, &mut new, || NONE), Ok(()), "{rate}, {round}");
+        }
+    }
+    let mut filter = NativeBloom::blocked(500, 0.1, NONE).unwrap();
+    let refused = filter.insert_each(&hashes(0..700), &mut [false; 700], || NONE);
+    assert!(matches!(refused, Err((500.., InsertError::Full))), "{refused:?}");
+}
+
+#[test]
+fn answers_of_another_number_than_the_questions_are_a_panic() {
+    let assert_panics = |what: &str, work: &mut dyn FnMut()| {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).expect_err(what);
+        let message = panic.downcast::<String>().expect("a message with numbers");
+        assert!(message.contains('5') && message.contains('3'), "{what}: {message}");
+    };
+    let five = hashes(0..5);
+    for layout in [Layout::Growing(2), Layout::Blocked, Layout::Window] {
+        let mut filter = make(layout, 100, 0.01);
+        assert_panics("lookup", &mut || filter.contains_each(&five, &mut [true; 3]));
+        assert_panics("insert", &mut || {
+            filter.insert_each(&five, &mut [true; 3], || NONE).unwrap();
+        });
+        assert!(filter.is_empty());
+    }
+    let mut cuckoo = NativeCuckoo::new(20, 0.01, true, NONE).unwrap();
+    assert_panics("cuckoo", &mut || cuckoo.contains_each(&five, &mut [true; 3]));
+    for &hash in &hashes(0..100) {
+        cuckoo.insert(hash, || NONE).unwrap();
+    }
+    assert_panics("parts", &mut || cuckoo.contains_each(&five, &mut [true; 3]));
+    let chain = Chain::new(100, 0.01, Scaling::Growing(2), NONE).unwrap();
+    let items: Vec<BloomHash> = (0..5u32).map(|i| BloomHash::of(&i.to_le_bytes())).collect();
+    assert_panics("chain", &mut || chain.contains_each(&items, &mut [true; 3]));
+}

@@ -237,7 +237,8 @@ impl<B: Backend> Guard<B> {
         put.map_err(Error::Store)
     }
 
-    /// Removes a key: from the store first, then from the filter, and from that only if it was stored. True if it was.
+    /// Removes a key: from the store first, then from the filter, and from that only if it was stored. True if it was. So a
+    /// key that was never stored does no harm here, unlike in a filter alone.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
         let Inner { front, stripes, backend, .. } = &*self.inner;
         let key = key.as_ref();

@@ -12,16 +12,22 @@ use crate::counting::CountingBloom;
 use crate::cuckoo::Cuckoo;
 use crate::dleft::DLeft;
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::fuse::BinaryFuse;
-use crate::hash::HashFn;
+use crate::hash::{GROUP, HashFn};
+use crate::key::Key;
+pub use crate::key_hash::{KeyError, KeyHash};
 use crate::multi::{Joint, MultiFilter, ParallelBloom};
+use crate::removal::RemovalCheck;
 use crate::scalable::Scalable;
 use crate::windowed::Windowed;
 
-/// A filter whose kind is known only at run time. Operations take hashes; [`AnyFilter::key_hash`] makes them.
+/// A filter whose kind is known only at run time.
+///
+/// Keys go in and are asked for as in any other filter. Who has many of them, or hashes in threads of their own, turns
+/// them into hashes by [`AnyFilter::key_hash`] and calls the methods that take these.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is the kind it is named after")]
@@ -60,6 +66,8 @@ pub enum Refused {
     OutOfBounds(OutOfBounds),
     /// A growing filter got no memory to grow.
     Params(ParamError),
+    /// The filter holds no keys of this kind.
+    Key(KeyError),
 }
 
 impl fmt::Display for Refused {
@@ -72,6 +80,7 @@ impl fmt::Display for Refused {
             Self::Mismatch(error) => error.fmt(f),
             Self::OutOfBounds(error) => error.fmt(f),
             Self::Params(error) => error.fmt(f),
+            Self::Key(error) => error.fmt(f),
         }
     }
 }
@@ -102,72 +111,17 @@ impl From<ParamError> for Refused {
     }
 }
 
+impl From<KeyError> for Refused {
+    fn from(error: KeyError) -> Self {
+        Self::Key(error)
+    }
+}
+
 impl From<MergeError> for Refused {
     fn from(error: MergeError) -> Self {
         match error {
             MergeError::Mismatch(error) => Self::Mismatch(error),
             MergeError::Full(error) => Self::Full(error),
-        }
-    }
-}
-
-/// How the keys of a filter become the numbers its operations take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyHash {
-    /// Bytes are hashed.
-    Hash(HashFn),
-    /// Keys are decimal integers and stand for themselves: a bitmap.
-    Integer,
-    /// Keys are rows of several attributes, which [`Attributes`](crate::multi::Attributes) hashes, not bytes.
-    Row(HashFn),
-}
-
-/// A key that cannot be turned into a number for this filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The filter holds hashes that only the program that made it can compute.
-    External {
-        /// The number that program gave its hash.
-        id: u64,
-    },
-    /// One key, in a filter of rows of several attributes.
-    Row,
-    /// Not a decimal integer, in a filter of integers.
-    NotAnInteger {
-        /// The key.
-        key: String,
-    },
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::External { id } => write!(
-                f,
-                "the filter was built from hashes of another program (external hash {id}), keys cannot be looked up"
-            ),
-            Self::Row => write!(f, "the filter holds rows of several attributes, not keys"),
-            Self::NotAnInteger { key } => write!(f, "not an integer: {key:?}"),
-        }
-    }
-}
-
-impl std::error::Error for KeyError {}
-
-impl KeyHash {
-    /// The number that stands for a key.
-    #[inline]
-    pub fn of(self, key: &[u8]) -> Result<u64, KeyError> {
-        match self {
-            Self::Hash(hash_fn) => {
-                hash_fn.try_hash(key).ok_or(KeyError::External { id: hash_fn.seed() })
-            }
-            Self::Row(_) => Err(KeyError::Row),
-            Self::Integer => std::str::from_utf8(key)
-                .ok()
-                .and_then(|text| text.trim().parse().ok())
-                .ok_or_else(|| KeyError::NotAnInteger { key: String::from_utf8_lossy(key).into() }),
         }
     }
 }
@@ -234,7 +188,53 @@ impl AnyFilter {
         Refused::Unsupported { kind: self.kind(), operation }
     }
 
-    /// Inserts many keys. Those before a refused one stay inserted.
+    /// Inserts a key, once more if it is already there and the kind counts. An error means that nothing was changed.
+    ///
+    /// ```
+    /// use ironbloom::{AnyFilter, Bitmap, Bloom};
+    /// let bloom = AnyFilter::Bloom(Bloom::with_rate(1000, 0.01)?);
+    /// let bitmap = AnyFilter::Bitmap(Bitmap::new(1000)?);
+    /// for mut filter in [bloom, bitmap] {
+    ///     filter.insert(7)?;                          // an integer is hashed, or stands for itself in a bitmap
+    ///     assert!(filter.contains(7)? && !filter.contains(8)?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert(&mut self, key: impl Key) -> Result<(), Refused> {
+        let hash = self.key_hash().of(key)?;
+        self.insert_hashes(&[hash])
+    }
+
+    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Those before a refused one stay inserted.
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Refused> {
+        let key_hash = self.key_hash();
+        let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
+        for group in keys.chunks(GROUP) {
+            hashes.clear();
+            for key in group {
+                hashes.push(key_hash.of(key)?);
+            }
+            self.insert_hashes(&hashes)?;
+        }
+        Ok(())
+    }
+
+    /// Might the key be here? False is certain.
+    pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
+        Ok(self.contains_hash(self.key_hash().of(key)?))
+    }
+
+    /// Removes a key that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    ///
+    /// **A key that never was inserted makes others disappear** if it looks present (a bitmap has no such keys): see
+    /// [`remove_hash`](Self::remove_hash).
+    pub fn remove(&mut self, key: impl Key) -> Result<bool, Refused> {
+        let hash = self.key_hash().of(key)?;
+        self.remove_hash(hash)
+    }
+
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes (in a bitmap: integers). Those before a refused
+    /// one stay inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         match self {
             Self::Bitmap(f) => f.insert_all(hashes)?,
@@ -252,7 +252,24 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Removes a key. False if it is certainly not there, and then nothing was changed.
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes, of which the caller knows that they are all
+    /// distinct and not here yet: kinds that cannot tell count each as a key, too. Those before a refused one stay inserted.
+    pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        match self {
+            Self::Bloom(f) => f.insert_distinct_hashes(hashes),
+            Self::Blocked(f) => f.insert_distinct_hashes(hashes),
+            Self::SplitBlock(f) => f.insert_distinct_hashes(hashes),
+            _ => return self.insert_hashes(hashes),
+        }
+        Ok(())
+    }
+
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an integer). False
+    /// if it is certainly not there, and then nothing was changed.
+    ///
+    /// **A key that never was inserted makes others disappear** if it looks present, which it does at the filter's rate: the
+    /// trace of another key goes with it, and that key is then reported absent. No filter can notice that;
+    /// [`check_removal`](Self::check_removal) tells before a list is removed how much of it that would be.
     pub fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
         Ok(match self {
             Self::Bitmap(f) => f.remove(hash)?,
@@ -283,8 +300,26 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. False is certain. A filter of rows cannot tell from one hash, so
-    /// it says "maybe" to all: ask [`AnyFilter::as_multi`].
+    /// Whether a list of keys, given by their [uniform](crate::hash#uniform-hashes) hashes, can be right as keys to be removed:
+    /// see [`removal`](crate::removal). Changes nothing. Refused for kinds that cannot remove a key by its hash.
+    pub fn check_removal(&self, hashes: &[u64]) -> Result<RemovalCheck, Refused> {
+        match self {
+            Self::Bitmap(_) | Self::Counting(_) | Self::DLeft(_) | Self::Cuckoo(_) => {
+                Ok(RemovalCheck::of(self, self.len(), self.estimate_rate(), hashes))
+            }
+            Self::Parallel(_) | Self::Joint(_) => Err(self.unsupported(BY_KEY)),
+            _ => Err(self.unsupported("remove keys")),
+        }
+    }
+
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer) might be
+    /// here. False is certain. A filter of rows cannot tell from one hash, so it says "maybe" to all: ask
+    /// [`AnyFilter::as_multi`].
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
         match self {
             Self::Bitmap(f) => f.contains_all(hashes, found),
@@ -298,8 +333,8 @@ impl AnyFilter {
             Self::Scalable(f) => f.contains_hashes(hashes, found),
             Self::Windowed(f) => f.contains_hashes(hashes, found),
             Self::Parallel(_) | Self::Joint(_) => {
-                let len = hashes.len().min(found.len());
-                found[..len].fill(true);
+                check_lengths(hashes.len(), found.len());
+                found.fill(true);
             }
         }
     }
@@ -414,7 +449,8 @@ impl AnyFilter {
     /// True if the rate asked for is no longer held, because more keys came than planned for.
     pub fn is_over_capacity(&self) -> bool {
         match self {
-            Self::Bitmap(_) | Self::Fuse(_) | Self::Scalable(_) => false,
+            Self::Bitmap(_) | Self::Fuse(_) => false,
+            Self::Scalable(f) => f.is_over_capacity(),
             Self::Bloom(f) => f.is_over_capacity(),
             Self::Blocked(f) => f.is_over_capacity(),
             Self::SplitBlock(f) => f.is_over_capacity(),
@@ -437,6 +473,22 @@ impl Filter for AnyFilter {
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
         self.contains_hashes(hashes, found);
+    }
+
+    /// As of any filter; a bitmap has integers, and text that is none is not in it.
+    fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        check_lengths(keys.len(), found.len());
+        if let Self::Bitmap(bitmap) = self {
+            for (key, found) in keys.iter().zip(found) {
+                *found = KeyHash::Integer.of(key).is_ok_and(|index| bitmap.contains(index));
+            }
+            return;
+        }
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            self.contains_hashes(hash_fn.hash_group(keys, &mut hashes), found);
+        }
     }
 
     /// That of the filter; a bitmap has numbers and no hashes, so its is external.

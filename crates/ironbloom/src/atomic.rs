@@ -18,13 +18,15 @@ use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
 use crate::counter::Counter;
 use crate::error::ParamError;
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
     AtomicWords, LINE_BYTES, contains_all_shared, contains_each, contains_shared, for_each_ahead,
     insert_shared, is_near_for_many, prefetch_line, set, touch_shared,
 };
+use crate::key::Key;
 use crate::planned::Planned;
+use crate::uniform::expect_uniform;
 
 /// Where the bits of a hash are in cells that other threads write to: all that [`Atomic`] has to know of a kind.
 ///
@@ -160,13 +162,15 @@ impl<P: Layout> Atomic<P> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn insert(&self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash. True if it was new; two racing inserts of one new key may both be told so.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; two racing inserts of
+    /// one new key may both be told so.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
+        expect_uniform(&[hash]);
         let new = self.params.insert_into(&self.words, hash);
         if new {
             self.len.add(1);
@@ -174,8 +178,9 @@ impl<P: Layout> Atomic<P> {
         new
     }
 
-    /// Inserts many hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
     pub fn insert_hashes(&self, hashes: &[u64]) {
+        expect_uniform(hashes);
         let (params, words) = (self.params, &self.words);
         let mut added = 0;
         for_each_ahead(
@@ -192,7 +197,7 @@ impl<P: Layout> Atomic<P> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&self, keys: &[K]) {
+    pub fn insert_keys<K: Key>(&self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -205,18 +210,26 @@ impl<P: Layout> Atomic<P> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain for keys whose insert happened before.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain for keys whose insert
+    /// happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains_in(&self.words, hash)
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         self.params.contains_all_in(&self.words, hashes, found);
     }
 
@@ -236,9 +249,18 @@ impl<P: Layout> Atomic<P> {
         self.len() == 0
     }
 
-    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
+    /// True once there are more keys than planned for, so that the rate asked for is no longer held: see
+    /// [`Bloom::is_over_capacity`]. Looks at all bits if the count is near the capacity, else at none.
     pub fn is_over_capacity(&self) -> bool {
-        self.planned.is_exceeded(self.len())
+        let ones = |cell: &AtomicU64| u64::from(cell.load(Ordering::Relaxed).count_ones());
+        self.planned.is_exceeded(self.len(), || self.words.cells().iter().map(ones).sum())
+    }
+
+    /// True once it has counted as many keys as planned for: where a filter of several stages begins another. Looks at the
+    /// count alone, for callers that ask at every insert; keys must come in an order that has nothing to do with their hashes.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.planned.ends_stage(self.len())
     }
 
     /// The shape.

@@ -9,6 +9,7 @@
 
 use crate::bloom::{address, count_ones_in};
 use crate::error::{DecodeError, Mismatch, ParamError, check_range};
+use crate::filter::check_lengths;
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::HashFn;
@@ -96,7 +97,13 @@ impl Bitmap {
     }
 
     /// `found[i]` tells whether `indices[i]` is in the set.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_all(&self, indices: &[u64], found: &mut [bool]) {
+        check_lengths(indices.len(), found.len());
         for (&index, found) in indices.iter().zip(found) {
             *found = self.contains(index);
         }

@@ -19,12 +19,14 @@
 use std::num::NonZeroUsize;
 
 use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{self, Blocks, Words};
+use crate::key::Key;
 use crate::planned::Planned;
+use crate::uniform::expect_uniform;
 use crate::{shards, sizing};
 
 /// Lanes of a block, and bits set for a key.
@@ -119,11 +121,12 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         sizing::split_block_rate(self.blocks, LANES, Self::LANE, len)
     }
 
-    /// The count that stands for `capacity` keys. The law without the mixture is exact enough for that, and opening
+    /// What stands for `capacity` keys. The law of the rate without the mixture is exact enough for that, and opening
     /// a file must take no time.
     fn planned(&self) -> Planned {
-        let bits = self.bits();
-        Planned::new(self.capacity, |len| sizing::bloom_rate(bits, LANES, len))
+        let (bits, capacity) = (self.bits(), self.capacity);
+        let occupancy = sizing::split_block_occupancy(self.blocks, LANES, Self::LANE, capacity);
+        Planned::new(capacity, bits, |len| sizing::bloom_rate(bits, LANES, len), occupancy)
     }
 
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
@@ -200,21 +203,31 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
+        expect_uniform(&[hash]);
         let new = self.blocks.insert(hash);
         self.len += u64::from(new);
         new
     }
 
-    /// Inserts many hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
+        expect_uniform(hashes);
         self.len += self.blocks.insert_all(hashes);
+    }
+
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes of which the caller knows that they are all distinct and
+    /// not here yet: each is counted as a key, also one whose bits were all set.
+    pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) {
+        let len = self.len.saturating_add(hashes.len() as u64);
+        self.insert_hashes(hashes);
+        self.len = len;
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch.
@@ -222,7 +235,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -230,8 +243,8 @@ impl<const WORDS: usize> Blocked<WORDS> {
         }
     }
 
-    /// Inserts the hashes of all shards by this and `threads - 1` other threads, each of which takes the next shard when
-    /// it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
+    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards by this and `threads - 1` other threads, each of
+    /// which takes the next shard when it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
     ///
     /// Takes the memory of `threads` filters while it lasts; fails, and nothing is changed, if that is not to be had.
     ///
@@ -269,18 +282,25 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.blocks.contains(hash)
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         self.blocks.contains_all(hashes, found);
     }
 
@@ -323,7 +343,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.len = 0;
     }
 
-    /// Keys counted: inserts that were new. After a union or an intersection, an estimate.
+    /// Keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -351,14 +371,22 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.words().count_ones() as f64 / self.params.bits() as f64
     }
 
-    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
+    /// True once there are more keys than planned for, so that the rate asked for is no longer held: see
+    /// [`Bloom::is_over_capacity`](crate::Bloom::is_over_capacity). Looks at all bits if the count is near the capacity,
+    /// else at none.
     pub fn is_over_capacity(&self) -> bool {
-        self.planned.is_exceeded(self.len)
+        self.planned.is_exceeded(self.len, || self.blocks.words().count_ones())
     }
 
-    /// New keys that may still come before it has as many as planned for.
+    /// New keys that may still come before it has as many as planned for, by its count: see
+    /// [`Bloom::room`](crate::Bloom::room).
     pub fn room(&self) -> u64 {
         self.planned.room(self.len)
+    }
+
+    /// Lowers a count that is an estimate.
+    pub(crate) fn count_at_most(&mut self, most: u64) {
+        self.len = self.len.min(most);
     }
 
     pub(crate) fn planned(&self) -> Planned {

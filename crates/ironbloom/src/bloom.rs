@@ -21,15 +21,18 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{
     FIRST_PROBES, Flat, Words, contains_each, for_each_ahead, is_near_for_many, prefetch,
 };
+use crate::key::Key;
 use crate::planned::Planned;
 use crate::probe::Scheme;
+use crate::sizing::Occupancy;
+use crate::uniform::expect_uniform;
 use crate::{shards, sizing};
 
 /// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
@@ -159,10 +162,24 @@ impl BloomParams {
         }
     }
 
-    /// The count that stands for `capacity` keys. The plain law is exact enough, and cheap.
+    /// What stands for `capacity` keys. The plain law of the rate is exact enough for that, and cheap.
     fn planned(&self) -> Planned {
         let (bits, probes) = (self.bits, self.probes);
-        Planned::new(self.capacity, |len| sizing::bloom_rate(bits, probes, len))
+        let rate_at = |len| sizing::bloom_rate(bits, probes, len);
+        Planned::new(self.capacity, bits, rate_at, self.occupancy())
+    }
+
+    /// How many bits `capacity` keys set.
+    fn occupancy(&self) -> Occupancy {
+        match self.form {
+            Form::Flat => sizing::bloom_occupancy(self.bits, self.probes, self.capacity),
+            Form::Segmented => sizing::segmented_occupancy(self.bits, self.probes, self.capacity),
+        }
+    }
+
+    /// More bits than this show more than `capacity` keys.
+    pub(crate) fn most_bits(&self) -> u64 {
+        self.occupancy().most(self.bits)
     }
 
     /// Folds the positions of these probes of a hash: see [`Scheme::fold`].
@@ -310,13 +327,14 @@ impl Bloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
+        expect_uniform(&[hash]);
         let new = match self.params.plain() {
             Some(flat) => flat.insert(self.words.to_mut(), hash),
             None => self.insert_by_fold(hash),
@@ -337,11 +355,20 @@ impl Bloom {
         missing != 0
     }
 
-    /// Inserts many hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch, |bloom, _, hash, ()| {
             bloom.insert_hash(hash);
         });
+    }
+
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes of which the caller knows that they are all distinct and
+    /// not here yet: each is counted as a key. [`insert_hashes`](Self::insert_hashes) cannot know it and leaves out those
+    /// whose bits were all set, which are about as many as the mean rate while the filter fills.
+    pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) {
+        let len = self.len.saturating_add(hashes.len() as u64);
+        self.insert_hashes(hashes);
+        self.len = len;
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch.
@@ -349,7 +376,7 @@ impl Bloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -357,8 +384,8 @@ impl Bloom {
         }
     }
 
-    /// Inserts the hashes of all shards by this and `threads - 1` other threads, each of which takes the next shard when
-    /// it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
+    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards by this and `threads - 1` other threads, each of
+    /// which takes the next shard when it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
     ///
     /// Takes the memory of `threads` filters while it lasts; fails, and nothing is changed, if that is not to be had.
     ///
@@ -396,11 +423,11 @@ impl Bloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.params.plain() {
@@ -420,8 +447,15 @@ impl Bloom {
         self.words[(position / 64) as usize] >> (position % 64)
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         if is_near_for_many(self.size_in_bytes()) {
             return contains_each(hashes, found, |hash| self.contains_hash(hash));
         }
@@ -511,7 +545,7 @@ impl Bloom {
         self.len = 0;
     }
 
-    /// Keys counted: inserts that were new. After a union or an intersection, an estimate.
+    /// Keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -545,14 +579,25 @@ impl Bloom {
         count_ones_in(&self.words, start, start + range) as f64 / range as f64
     }
 
-    /// True once the count shows more keys than planned for: the rate asked for is no longer held.
+    /// True once there are more keys than planned for, so that the rate asked for is no longer held: more bits are set than
+    /// as many keys as planned set, beyond 5 standard deviations. A filter with just its capacity says so less than once
+    /// in a million, in whatever order its keys came; one with a tenth more keys does from some 10,000 keys on.
+    ///
+    /// Looks at all bits if the count is near the capacity, else at none.
     pub fn is_over_capacity(&self) -> bool {
-        self.planned.is_exceeded(self.len)
+        self.planned.is_exceeded(self.len, || self.words.count_ones())
     }
 
-    /// New keys that may still come before it has as many as planned for.
+    /// New keys that may still come before it has as many as planned for, by its count. That is what keys in random order
+    /// count; where the count is an estimate of all keys (after a union) or the true number
+    /// ([`insert_distinct_hashes`](Self::insert_distinct_hashes)), it is too low by the mean rate of the filter so far.
     pub fn room(&self) -> u64 {
         self.planned.room(self.len)
+    }
+
+    /// Lowers a count that is an estimate.
+    pub(crate) fn count_at_most(&mut self, most: u64) {
+        self.len = self.len.min(most);
     }
 
     pub(crate) fn planned(&self) -> Planned {

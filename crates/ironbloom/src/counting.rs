@@ -21,12 +21,14 @@
 
 use crate::bloom::{BloomParams, MAX_PROBES};
 use crate::error::{DecodeError, Mismatch, ParamError};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{Words, contains_each, for_each_ahead, is_near_for_many, prefetch};
+use crate::key::Key;
 use crate::sizing;
+use crate::uniform::expect_uniform;
 
 const COUNTER_BITS: u64 = 4;
 const COUNTERS_PER_WORD: u64 = 64 / COUNTER_BITS;
@@ -80,12 +82,13 @@ impl CountingBloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
+        expect_uniform(&[hash]);
         let mut buffer = [0; MAX_PROBES as usize];
         let words = self.words.to_mut();
         let mut new = false;
@@ -99,7 +102,7 @@ impl CountingBloom {
         new
     }
 
-    /// Inserts many hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash);
@@ -111,7 +114,7 @@ impl CountingBloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -124,11 +127,11 @@ impl CountingBloom {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains(hash, |position| self.is_counted(position))
@@ -141,8 +144,15 @@ impl CountingBloom {
         u64::from(self.words[word] >> shift & STUCK != 0)
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         if is_near_for_many(self.size_in_bytes()) {
             return contains_each(hashes, found, |hash| self.contains_hash(hash));
         }
@@ -150,19 +160,25 @@ impl CountingBloom {
         self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
     }
 
-    /// Removes a key once. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once. False if it is certainly not there; nothing is changed then.
     ///
-    /// The key must have been inserted: see the note at [`CountingBloom`]. One with a stuck counter is counted
-    /// out, but where all its counters are stuck it is still found.
+    /// **A key that never was inserted makes others disappear** if it looks present, which it does at the filter's rate: the
+    /// counters of other keys are counted down, and those keys are then reported absent. No filter can notice that;
+    /// [`removal`](crate::removal) tells before a list is removed how much of it that would be.
+    ///
+    /// A key with a stuck counter is counted out, but where all its counters are stuck it is still found.
     ///
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key once by its hash. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
+    /// there; nothing is changed then.
+    ///
+    /// A key that never was inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         if !self.contains_hash(hash) {
             return false;

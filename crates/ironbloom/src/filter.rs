@@ -1,6 +1,7 @@
 //! What all filters have in common, for code that is generic over them, and the forms of a lookup that follow from it.
 
 use crate::hash::{GROUP, HashFn};
+use crate::key::Key;
 
 /// Something that answers "might this be here?".
 ///
@@ -24,11 +25,15 @@ use crate::hash::{GROUP, HashFn};
 /// Everything else is an inherent method of each kind; a filter read from a file of unknown kind is an
 /// [`AnyFilter`](crate::AnyFilter).
 pub trait Filter {
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// `found[i]` tells whether `hashes[i]` might be here. In filters larger than the cache many times as fast as one by
-    /// one: the waits for memory overlap. Surplus entries of either slice are left alone.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. In filters
+    /// larger than the cache many times as fast as one by one: the waits for memory overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
 
     /// The hash function.
@@ -37,9 +42,14 @@ pub trait Filter {
     /// Bytes of memory, or of file if it is mapped.
     fn size_in_bytes(&self) -> usize;
 
-    /// Bit i % 64 of `mask[i / 64]` tells whether `hashes[i]` might be here. Bits of the last word that stand for no
-    /// hash become zero; surplus words, and hashes for which there is no word, are left alone.
+    /// Bit i % 64 of `mask[i / 64]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
+    /// here. Bits of the last word that stand for no hash become zero.
+    ///
+    /// # Panics
+    ///
+    /// Unless the mask has exactly `hashes.len().div_ceil(64)` words.
     fn contains_hashes_mask(&self, hashes: &[u64], mask: &mut [u64]) {
+        check_mask(hashes.len(), mask.len());
         let mut found = [false; GROUP];
         for (hashes, mask) in hashes.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
             let found = &mut found[..hashes.len()];
@@ -52,11 +62,12 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
-    fn contains_keys<K: AsRef<[u8]>>(&self, keys: &[K], found: &mut [bool])
+    /// If the two slices differ in length, and if the filter was made for external hashes ([`HashFn::External`]).
+    fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool])
     where
         Self: Sized,
     {
+        check_lengths(keys.len(), found.len());
         let hash_fn = self.hash_fn();
         let mut hashes = [0; GROUP];
         for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
@@ -69,17 +80,46 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
-    fn contains_keys_mask<K: AsRef<[u8]>>(&self, keys: &[K], mask: &mut [u64])
+    /// Unless the mask has exactly `keys.len().div_ceil(64)` words, and if the filter was made for external hashes
+    /// ([`HashFn::External`]).
+    fn contains_keys_mask<K: Key>(&self, keys: &[K], mask: &mut [u64])
     where
         Self: Sized,
     {
+        check_mask(keys.len(), mask.len());
         let hash_fn = self.hash_fn();
         let mut hashes = [0; GROUP];
         for (keys, mask) in keys.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
             self.contains_hashes_mask(hash_fn.hash_group(keys, &mut hashes), mask);
         }
     }
+}
+
+/// Every key of a batch has an answer, and every answer a key: anything else is a mistake of the caller, who would take
+/// what stood in the slice before for an answer. One comparison a batch.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn check_lengths(asked: usize, answers: usize) {
+    if asked != answers {
+        wrong_length(asked, "answers", answers, asked);
+    }
+}
+
+/// The same for answers of one bit: 64 of them a word.
+#[inline(always)]
+#[track_caller]
+fn check_mask(asked: usize, words: usize) {
+    let expected = asked.div_ceil(64);
+    if words != expected {
+        wrong_length(asked, "words of 64 answers", words, expected);
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn wrong_length(asked: usize, what: &str, given: usize, expected: usize) -> ! {
+    panic!("a batch of {asked} keys needs a slice of {expected} {what}, not of {given}");
 }
 
 /// A bit for each byte.
@@ -103,25 +143,11 @@ mod tests {
         for len in [0, 1, 63, 64, 65, GROUP - 1, GROUP, GROUP + 1, 3 * GROUP] {
             let mut found = vec![false; len];
             filter.contains_hashes(&hashes[..len], &mut found);
-            let mut mask = vec![u64::MAX; len.div_ceil(64) + 1];
+            let mut mask = vec![u64::MAX; len.div_ceil(64)];
             filter.contains_hashes_mask(&hashes[..len], &mut mask);
             let bits = (0..64 * len.div_ceil(64)).map(|i| mask[i / 64] >> (i % 64) & 1 == 1);
             let expected = found.iter().copied().chain(std::iter::repeat(false));
             assert!(bits.zip(expected).all(|(bit, found)| bit == found), "{len} hashes");
-            assert_eq!(mask.last(), Some(&u64::MAX), "a surplus word was written");
         }
-    }
-
-    #[test]
-    fn a_short_mask_or_slice_ends_the_batch() {
-        let filter = BlockedBloom::with_rate(1000, 0.1).unwrap();
-        let hashes: Vec<u64> = (0..200).map(mix64).collect();
-        let mut mask = [u64::MAX; 2];
-        filter.contains_hashes_mask(&hashes, &mut mask);
-        assert_eq!(mask, [0, 0]);
-        let mut found = [true; 100];
-        filter.contains_hashes(&hashes, &mut found);
-        filter.contains_hashes(&hashes[..10], &mut found);
-        assert_eq!(found, [false; 100]);
     }
 }

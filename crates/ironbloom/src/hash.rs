@@ -2,7 +2,20 @@
 //!
 //! Every structure of the crate sees a key only through one seeded 64-bit hash of its bytes, so the same key
 //! gives the same answer on every machine and in every release. `std::hash::Hash` promises neither and is
-//! never used; who wants another hash computes it and calls the `_hash` form of each operation.
+//! never used; who wants another hash computes it and calls the `_hash` form of each operation. What is hashed of text,
+//! bytes and integers: [`Key`].
+//!
+//! # Uniform hashes
+//!
+//! Whoever says *hash* and not *key* must give numbers that look random in **all 64 bits**: the output of a good hash
+//! function. Filters take positions straight from these bits, the block from the high ones and the places in it from
+//! the low ones. Integers as they are (ids, counters, times) all fall on one block, and a blocked filter then says "maybe" to
+//! *every* key. Insert them as keys (`insert(7)`, `insert_keys(&ids)`), or mix them first ([`mix64`]). A hash of 32 bits will
+//! not do either, wherever it stands in the 64.
+//!
+//! Debug builds notice the obvious case: eight inserts in a row whose upper or lower half is zero, or that are less than
+//! 2^20 apart, are a panic. Uniform hashes would do that by chance once in 2^248 inserts. (A
+//! [`BinaryFuse`](crate::BinaryFuse) mixes its hashes once more and takes any numbers that differ.)
 //!
 //! 64 bits are needed: with 32, two keys in 10^7 share a hash often enough to add 0.23 % to every rate.
 //! Even 64 bits set a floor of n/2^64, and a rate below it is refused when a filter is planned.
@@ -11,6 +24,8 @@
 //! with the same one their errors are related, and the second delivers twice its rate.
 
 use std::fmt;
+
+use crate::key::{Encoded, Key};
 
 /// The function that turns key bytes into the 64-bit hash, recorded in every filter and its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +58,7 @@ impl Default for HashFn {
 }
 
 impl HashFn {
-    /// The hash of a key, or `None` if the caller hashes ([`HashFn::External`]).
+    /// The hash of a key's bytes, or `None` if the caller hashes ([`HashFn::External`]).
     #[inline]
     pub fn try_hash(self, key: &[u8]) -> Option<u64> {
         match self {
@@ -60,9 +75,18 @@ impl HashFn {
     /// If this is [`HashFn::External`]: the program has mixed up two ways of using a filter, and any number
     /// returned here would be a wrong answer later. [`HashFn::try_hash`] does not panic.
     #[inline]
-    pub fn hash(self, key: impl AsRef<[u8]>) -> u64 {
-        self.try_hash(key.as_ref())
+    pub fn hash(self, key: impl Key) -> u64 {
+        self.try_hash_key(&key)
             .expect("this filter was built from external hashes: use the methods that take a hash")
+    }
+
+    /// [`try_hash`](Self::try_hash) of any key.
+    #[inline]
+    pub(crate) fn try_hash_key<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
+        match key.encoded() {
+            Encoded::Bytes(bytes) => self.try_hash(bytes),
+            Encoded::Integer(number) => self.try_hash(&number.to_le_bytes()),
+        }
     }
 
     /// The hashes of at most [`GROUP`] keys, in the buffer.
@@ -71,7 +95,7 @@ impl HashFn {
     ///
     /// As [`hash`](Self::hash), and if there are more keys.
     #[inline]
-    pub(crate) fn hash_group<'b, K: AsRef<[u8]>>(
+    pub(crate) fn hash_group<'b, K: Key>(
         self,
         keys: &[K],
         buffer: &'b mut [u64; GROUP],
@@ -123,9 +147,10 @@ pub(crate) const fn remix(hash: u64) -> u64 {
 
 /// Mixes all bits of an integer into all others: a bijection, one step of SplitMix64 (Stafford's mix 13).
 ///
-/// For callers whose keys are integers and who want to skip byte hashing: `insert_hash(mix64(id))`. Raw
-/// integers must not be used as hashes, since positions come from the high bits; the hash 0, above all, puts all
-/// probes of a Bloom filter on one bit. (The constant added first keeps the key 0 from becoming it.)
+/// For callers whose keys are integers and who want to skip byte hashing: `insert_hash(mix64(id))`. That is another key than
+/// `insert(id)`, and needs `contains_hash(mix64(id))`. Raw integers must not be used as hashes (see the
+/// [module](self#uniform-hashes)); the hash 0, above all, puts all probes of a Bloom filter on one bit. (The constant added
+/// first keeps the key 0 from becoming it.)
 #[inline]
 pub fn mix64(x: u64) -> u64 {
     let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -28,12 +28,14 @@ use std::time::Duration;
 
 use crate::bloom::{address, count_ones_in};
 use crate::error::{DecodeError, ParamError, check_range, check_rate};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, fastrange, remix};
 use crate::kernel::{Words, contains_ahead, for_each_ahead, prefetch};
+use crate::key::Key;
 use crate::sizing::{self, MOST_SLICES, WindowShape};
+use crate::uniform::expect_uniform;
 
 /// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j times [`remix`].
 const POWERS: [u64; MOST_SLICES as usize] = {
@@ -230,11 +232,11 @@ impl Windowed {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, or refreshes it. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), or refreshes it. True if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let new = !self.contains_hash(hash);
@@ -245,6 +247,7 @@ impl Windowed {
     /// Sets the bits of a hash and counts it, and ends the generation if that is decided by keys.
     #[inline]
     fn remember(&mut self, hash: u64) {
+        expect_uniform(&[hash]);
         let words = self.words.to_mut();
         for age in 0..self.params.shape.probes {
             let slice = slice_of(self.youngest, age, self.params.slices());
@@ -268,7 +271,7 @@ impl Windowed {
         words[self.params.counts_at() + self.youngest as usize] = 0;
     }
 
-    /// Inserts many hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch_young, |filter, _, hash, ()| {
             filter.remember(hash)
@@ -280,7 +283,7 @@ impl Windowed {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -288,19 +291,21 @@ impl Windowed {
         }
     }
 
-    /// Inserts many hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a hash that comes
-    /// twice is new at most the first time. Overlaps the waits for memory. Hashes without an entry in `new` are
-    /// inserted all the same.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a
+    /// hash that comes twice is new at most the first time. Overlaps the waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) {
+        check_lengths(hashes.len(), new.len());
         let touch = |filter: &Self, hash| {
             filter.touch(hash);
             filter.touch_young(hash);
         };
         for_each_ahead(self, hashes, touch, |filter, i, hash, ()| {
-            let was_new = filter.insert_hash(hash);
-            if let Some(entry) = new.get_mut(i) {
-                *entry = was_new;
-            }
+            new[i] = filter.insert_hash(hash);
         });
     }
 
@@ -333,11 +338,11 @@ impl Windowed {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash have been inserted lately? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash have been inserted lately? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let words: &[u64] = &self.words;
@@ -349,8 +354,15 @@ impl Windowed {
         })
     }
 
-    /// `found[i]` tells whether `hashes[i]` might have been inserted lately. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted lately.
+    /// Overlaps the waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         contains_ahead(hashes, found, |hash| self.touch(hash), |hash, ()| self.contains_hash(hash));
     }
 

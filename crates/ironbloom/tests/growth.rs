@@ -122,14 +122,6 @@ fn a_hash_twice_in_a_batch_is_new_only_the_first_time() {
 }
 
 #[test]
-fn a_batch_with_a_short_answer_is_inserted_whole() {
-    let mut filter = scalable(10, 0.01, 0.85, StageKind::Bloom);
-    let all = hashes(6, 100);
-    filter.insert_each(&all, &mut [false; 3]).unwrap();
-    assert!(all.iter().all(|&hash| filter.contains_hash(hash)));
-}
-
-#[test]
 fn a_cleared_chain_is_a_new_one() {
     for kind in KINDS {
         let mut filter = scalable(100, 0.01, 0.85, kind);

@@ -108,12 +108,17 @@ impl NativeBloom {
 
     /// Inserts hashes in their order; `new[i]` tells whether `hashes[i]` was new. Stops at the first that is refused: how
     /// many came before it, and why. The limit is asked only if the filter has to grow.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     pub fn insert_each(
         &mut self,
         hashes: &[u64],
         new: &mut [bool],
         limit: impl Fn() -> MemoryLimit,
     ) -> Result<(), (usize, InsertError)> {
+        assert_eq!(hashes.len(), new.len(), "hashes and answers of a batch");
         match self {
             Self::Blocked(filter) => insert_fixed(filter, hashes, new),
             Self::Flat(filter) => insert_fixed(filter, hashes, new),
@@ -126,6 +131,10 @@ impl NativeBloom {
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
         match self {
             Self::Blocked(filter) => filter.contains_hashes(hashes, found),

@@ -107,7 +107,12 @@ impl NativeCuckoo {
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
         if let [only] = &self.parts[..] {
             return only.contains_hashes(hashes, found);
         }

@@ -33,8 +33,13 @@ const NEAR_BYTES: u64 = 512 << 10;
 
 impl Chain {
     /// `found[i]` tells whether `hashes[i]` might be here. [`BATCH`] hashes at most.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length, or are longer.
     pub fn contains_each(&self, hashes: &[BloomHash], found: &mut [bool]) {
-        assert!(hashes.len() <= BATCH && hashes.len() == found.len());
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
+        assert!(hashes.len() <= BATCH, "a batch of {} hashes, more than {BATCH}", hashes.len());
         let mut places = [0u8; BATCH];
         places.iter_mut().enumerate().for_each(|(i, place)| *place = i as u8);
         let mut asked = hashes.len();

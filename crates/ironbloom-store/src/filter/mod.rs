@@ -117,6 +117,7 @@ impl SharedFilter {
 
     /// `found[i]` tells whether the key with `hashes[i]` might be stored.
     pub(crate) fn contains_many(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
         match self {
             Self::Blocked(filter) => filter.contains_hashes(hashes, found),
             _ => {

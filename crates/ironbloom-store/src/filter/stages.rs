@@ -96,8 +96,8 @@ impl Stage {
 
     fn is_full(&self) -> bool {
         match self {
-            Self::Blocked(filter) => filter.is_over_capacity(),
-            Self::Bloom(filter) => filter.is_over_capacity(),
+            Self::Blocked(filter) => filter.is_full(),
+            Self::Bloom(filter) => filter.is_full(),
         }
     }
 

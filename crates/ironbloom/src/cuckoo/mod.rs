@@ -36,12 +36,14 @@ use places::{Place, Places};
 use room::make_room;
 
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{contains_ahead, try_for_each_ahead};
+use crate::key::Key;
 use crate::sizing;
+use crate::uniform::expect_uniform;
 
 /// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).
 ///
@@ -88,19 +90,27 @@ impl Cuckoo {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), Full> {
+    pub fn insert(&mut self, key: impl Key) -> Result<(), Full> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, once more if it is already there.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), once more if it is already there.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        expect_uniform(&[hash]);
+        self.insert_mixed(hash)
+    }
+
+    /// The same for a hash that the library has mixed itself, and need not look at.
+    #[inline]
+    pub(crate) fn insert_mixed(&mut self, hash: u64) -> Result<(), Full> {
         self.store(self.places.of(hash))
     }
 
-    /// Inserts many hashes, overlapping the waits for memory. Stops at the first that is refused; by how many
-    /// [`len`](Self::len) has grown tells which that is.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. Stops at the first that is
+    /// refused; by how many [`len`](Self::len) has grown tells which that is.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
+        expect_uniform(hashes);
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, _, place| filter.store(place))
     }
 
@@ -109,7 +119,7 @@ impl Cuckoo {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), Full> {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -127,11 +137,12 @@ impl Cuckoo {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Full> {
+    pub fn insert_new(&mut self, key: impl Key) -> Result<bool, Full> {
         self.insert_new_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash unless it might be here already. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might be here already. True if it
+    /// was new.
     pub fn insert_new_hash(&mut self, hash: u64) -> Result<bool, Full> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -152,18 +163,22 @@ impl Cuckoo {
 
     /// Removes a key that was inserted, once. False if it is certainly not here: then nothing was changed.
     ///
-    /// Two keys with the same fingerprint and buckets are interchangeable, so removing one that was inserted never
-    /// harms another. Removing one that was *not* inserted but is a false positive cannot be noticed, and takes away
-    /// a fingerprint that somebody else needs.
+    /// **A key that never was inserted makes another disappear** if it looks present, which it does at the filter's rate: what
+    /// is taken away is the fingerprint of another key, which is then reported absent. No filter can notice that;
+    /// [`removal`](crate::removal) tells before a list is removed how much of it that would be. (Two keys that *were*
+    /// inserted and have the same fingerprint and buckets are interchangeable: removing one never harms the other.)
     ///
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key by its hash. See [`remove`](Self::remove).
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
+    /// here: then nothing was changed.
+    ///
+    /// A key that never was inserted makes another disappear if it looks present: see [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let Place { fingerprint, bucket, other } = self.places.of(hash);
         let removed =
@@ -177,18 +192,25 @@ impl Cuckoo {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.buckets.contains(self.places.of(hash))
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         let answer = |_, place| self.buckets.contains(place);
         contains_ahead(hashes, found, |hash| self.touch(hash), answer);
     }
@@ -198,11 +220,12 @@ impl Cuckoo {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u32 {
+    pub fn count(&self, key: impl Key) -> u32 {
         self.count_hash(self.hash_fn.hash(key))
     }
 
-    /// How often the key with this hash was inserted and not removed. See [`count`](Self::count).
+    /// How often the key with this [uniform](crate::hash#uniform-hashes) hash was inserted and not removed. See
+    /// [`count`](Self::count).
     #[inline]
     pub fn count_hash(&self, hash: u64) -> u32 {
         self.buckets.count(self.places.of(hash))

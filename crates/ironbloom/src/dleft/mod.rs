@@ -29,12 +29,14 @@ mod stash;
 pub use fingerprint::DLeftParams;
 
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{LINE_BYTES, LINE_WORDS, contains_ahead, try_for_each_ahead};
+use crate::key::Key;
 use crate::packed::Packed;
+use crate::uniform::expect_uniform;
 use fingerprint::Fingerprint;
 use lanes::{Lanes, words_of_a_bucket};
 use stash::Stash;
@@ -105,19 +107,20 @@ impl DLeft {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<(), Full> {
+    pub fn insert(&mut self, key: impl Key) -> Result<(), Full> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes).
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+        expect_uniform(&[hash]);
         self.add(self.params.fingerprint(hash), 1)?;
         self.len = self.len.saturating_add(1);
         Ok(())
     }
 
-    /// Inserts many hashes, overlapping the waits for memory. Stops at the first that finds no room: those before
-    /// it are in, it and those behind it are not, and [`len`](Self::len) has grown by the number of the former.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. Stops at the first that finds
+    /// no room: those before it are in, it and those behind it are not, and [`len`](Self::len) has grown by the number of the former.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash)
@@ -129,7 +132,7 @@ impl DLeft {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), Full> {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -259,11 +262,11 @@ impl DLeft {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let fingerprint = self.params.fingerprint(hash);
@@ -275,8 +278,15 @@ impl DLeft {
         self.in_cells(probes) || self.stash.find(fingerprint).is_some()
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         let ask = |hash| {
             let fingerprint = self.params.fingerprint(hash);
             let probes = self.probes(fingerprint);
@@ -288,19 +298,25 @@ impl DLeft {
         });
     }
 
-    /// Removes a key once. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once. False if it is certainly not there; nothing is changed then.
     ///
-    /// The key must have been inserted: see the note at [`DLeft`]. One whose counter is stuck is counted out, but
-    /// still found.
+    /// **A key that never was inserted makes another disappear** if it looks present, which it does at the filter's rate: the
+    /// fingerprint that it shares with another key is counted down, and that key is then reported absent. No filter can notice
+    /// that; [`removal`](crate::removal) tells before a list is removed how much of it that would be.
+    ///
+    /// A key whose counter is stuck is counted out, but still found.
     ///
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key once by its hash. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
+    /// there; nothing is changed then.
+    ///
+    /// A key that never was inserted makes another disappear if it looks present: see [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let fingerprint = self.params.fingerprint(hash);
         let Some(place) = self.find(fingerprint, &self.probes(fingerprint)) else { return false };

@@ -11,6 +11,7 @@
 use crate::error::{DecodeError, ParamError, RowError, check_range};
 use crate::hash::{HashFn, mix64};
 use crate::kernel::LINE_BYTES;
+use crate::key::Key;
 
 /// Most attributes a row may have.
 pub const MAX_ATTRIBUTES: usize = 32;
@@ -80,7 +81,7 @@ impl Attributes {
     /// ```text
     /// seed_i = mix64(mix64(seed) + i)
     /// ```
-    pub fn hash(&self, i: usize, value: impl AsRef<[u8]>) -> Result<u64, RowError> {
+    pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
         let seed = mix64(mix64(self.hash_fn.seed()).wrapping_add(i as u64));
         let own = match self.hash_fn {
             HashFn::Xxh3 { .. } => HashFn::Xxh3 { seed },
@@ -91,16 +92,13 @@ impl Attributes {
     }
 
     /// The hashes of a whole row.
-    pub fn hash_row<A: AsRef<[u8]>>(&self, row: &[A]) -> Result<Vec<u64>, RowError> {
+    pub fn hash_row<A: Key>(&self, row: &[A]) -> Result<Vec<u64>, RowError> {
         self.check_len(row.len())?;
         row.iter().enumerate().map(|(i, value)| self.hash(i, value)).collect()
     }
 
     /// The hashes of the values that a query asks for.
-    pub fn hash_query<A: AsRef<[u8]>>(
-        &self,
-        query: &[Option<A>],
-    ) -> Result<Vec<Option<u64>>, RowError> {
+    pub fn hash_query<A: Key>(&self, query: &[Option<A>]) -> Result<Vec<Option<u64>>, RowError> {
         self.check_len(query.len())?;
         let hash = |(i, value): (usize, &Option<A>)| {
             value.as_ref().map(|value| self.hash(i, value)).transpose()

@@ -102,6 +102,11 @@ impl Counters {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.used())
     }
 
+    /// Whether more counters are in use than as many distinct hashes as planned for use, beyond what chance explains.
+    pub(super) fn is_over_capacity(&self) -> bool {
+        self.used() > self.params.most_bits()
+    }
+
     /// Counters whose count is above 15.
     pub(super) fn surpluses(&self) -> u64 {
         self.surplus.distinct()

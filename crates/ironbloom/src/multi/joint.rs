@@ -29,6 +29,7 @@ use crate::format::Kind;
 use crate::format::native::{Header, Image, Parts, Persist, Sections};
 use crate::hash::{HashFn, mix64, remix};
 use crate::kernel::LINE_WORDS;
+use crate::uniform::expect_uniform;
 
 /// Where the fold begins: the first 64 bits of the fraction of pi.
 const START: u64 = 0x243f_6a88_85a3_08d3;
@@ -195,7 +196,7 @@ impl Joint {
         if self.rows.contains_hash(hash) {
             self.copies.add(hash)?;
         } else {
-            self.rows.insert_hash(hash)?;
+            self.rows.insert_mixed(hash)?;
         }
         Ok(())
     }
@@ -221,6 +222,7 @@ impl MultiFilter for Joint {
 
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError> {
         self.attributes.check_len(row.len())?;
+        expect_uniform(row);
         let hash = joint(row.iter().copied());
         self.insert_joint(hash)?;
         if let Some(values) = &mut self.values

@@ -40,6 +40,7 @@ pub use parallel::ParallelBloom;
 pub use verified::{Check, VerifiedBloom, Weights};
 
 use crate::error::RowError;
+use crate::key::Key;
 
 /// A filter whose keys are rows of several attributes.
 ///
@@ -61,14 +62,17 @@ pub trait MultiFilter {
     /// The attributes of a row.
     fn attributes(&self) -> &Attributes;
 
-    /// Inserts a row by the hashes of its values, once more if it is already there. Refused, and nothing changed, if
-    /// the number of values is wrong or there is no room.
+    /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, once more if it is already there. Refused,
+    /// and nothing changed, if the number of values is wrong or there is no room.
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
 
-    /// Might there be a row with these hashes? `None` stands for any value. False is certain.
+    /// Might there be a row with these [uniform](crate::hash#uniform-hashes) hashes? `None` stands for any value. False is certain.
     fn contains_hashed(&self, query: &[Option<u64>]) -> Result<bool, RowError>;
 
-    /// Removes a row that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    /// Removes a row that was inserted, once, by the [uniform](crate::hash#uniform-hashes) hashes of its values. False if it is
+    /// certainly not there, and then nothing was changed.
+    ///
+    /// A row that never was inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     fn remove_hashed(&mut self, row: &[u64]) -> Result<bool, RowError>;
 
     /// Rows counted: inserts less removals.
@@ -83,7 +87,7 @@ pub trait MultiFilter {
     fn size_in_bytes(&self) -> usize;
 
     /// Inserts a row, once more if it is already there.
-    fn insert<A: AsRef<[u8]>>(&mut self, row: &[A]) -> Result<(), RowError>
+    fn insert<A: Key>(&mut self, row: &[A]) -> Result<(), RowError>
     where
         Self: Sized,
     {
@@ -92,7 +96,7 @@ pub trait MultiFilter {
     }
 
     /// Might there be a row with these values? `None` stands for any value. False is certain.
-    fn contains<A: AsRef<[u8]>>(&self, query: &[Option<A>]) -> Result<bool, RowError>
+    fn contains<A: Key>(&self, query: &[Option<A>]) -> Result<bool, RowError>
     where
         Self: Sized,
     {
@@ -100,7 +104,11 @@ pub trait MultiFilter {
     }
 
     /// Removes a row that was inserted, once. False if it is certainly not there, and then nothing was changed.
-    fn remove<A: AsRef<[u8]>>(&mut self, row: &[A]) -> Result<bool, RowError>
+    ///
+    /// **A row that never was inserted makes others disappear** if it looks present: the trace of another row goes with it, and
+    /// that row is then reported absent. No filter can notice that; [`removal`](crate::removal) tells before a list
+    /// is removed how much of it that would be.
+    fn remove<A: Key>(&mut self, row: &[A]) -> Result<bool, RowError>
     where
         Self: Sized,
     {

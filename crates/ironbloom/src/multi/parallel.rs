@@ -24,6 +24,7 @@ use crate::error::{DecodeError, ParamError, RowError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::HashFn;
+use crate::uniform::expect_uniform;
 
 /// A filter for each attribute: answers for any subset of them, and mixes up rows.
 ///
@@ -91,8 +92,7 @@ impl ParallelBloom {
     /// True if an attribute seems to have more distinct values than planned for, beyond what chance explains: its rate is
     /// no longer held. How many rows there are does not matter.
     pub fn is_over_capacity(&self) -> bool {
-        let planned = self.params.capacity() as f64;
-        self.estimate_values().any(|values| values > planned + 3.0 * planned.sqrt())
+        self.counters.iter().any(Counters::is_over_capacity)
     }
 
     /// Removes all rows.
@@ -109,6 +109,7 @@ impl MultiFilter for ParallelBloom {
 
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError> {
         self.attributes.check_len(row.len())?;
+        expect_uniform(row);
         for (i, &hash) in row.iter().enumerate() {
             if let Err(error) = self.counters[i].insert(hash) {
                 for (counters, &hash) in self.counters.iter_mut().zip(&row[..i]) {

@@ -29,12 +29,14 @@ use stage::Stage;
 use crate::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::bloom::{Bloom, BloomParams};
 use crate::error::{DecodeError, MAX_CAPACITY, Mismatch, ParamError, check_range, check_rate};
-use crate::filter::Filter;
+use crate::filter::{Filter, check_lengths};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::{GROUP, HashFn};
 use crate::kernel::{LINE_BYTES, LINE_WORDS, try_for_each_ahead};
+use crate::key::Key;
 use crate::sizing;
+use crate::uniform::expect_uniform;
 
 /// Most stages of a chain. Each is at least twice the one before, so memory ends first.
 const MAX_STAGES: usize = 64;
@@ -219,13 +221,14 @@ impl Scalable {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, ParamError> {
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, ParamError> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash. `Ok(true)` if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). `Ok(true)` if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, ParamError> {
+        expect_uniform(&[hash]);
         if self.contains_hash(hash) {
             return Ok(false);
         }
@@ -245,10 +248,12 @@ impl Scalable {
         Ok(())
     }
 
-    /// Inserts many hashes, overlapping the waits for memory. After an error the hashes before the one that
-    /// found no room are in, and none behind it.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. After an error the hashes
+    /// before the one that found no room are in, and none behind it.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), ParamError> {
-        self.insert_each(hashes, &mut [])
+        try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
+            filter.insert_hash(hash).map(drop)
+        })
     }
 
     /// Inserts many keys: hashes a group of them, then inserts it as a batch. Fails only if the memory for
@@ -257,7 +262,7 @@ impl Scalable {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert_keys<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<(), ParamError> {
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), ParamError> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -266,16 +271,18 @@ impl Scalable {
         Ok(())
     }
 
-    /// Inserts many hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a hash that comes
-    /// twice is new at most the first time. Overlaps the waits for memory. Hashes without an entry in `new` are
-    /// inserted all the same. After an error, as [`insert_hashes`](Self::insert_hashes); the entries of what was
-    /// not inserted are left alone.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a
+    /// hash that comes twice is new at most the first time. Overlaps the waits for memory. After an error, as
+    /// [`insert_hashes`](Self::insert_hashes); the entries of what was not inserted are left alone.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), ParamError> {
+        check_lengths(hashes.len(), new.len());
         try_for_each_ahead(self, hashes, Self::touch, |filter, i, hash, ()| {
-            let was_new = filter.insert_hash(hash)?;
-            if let Some(entry) = new.get_mut(i) {
-                *entry = was_new;
-            }
+            new[i] = filter.insert_hash(hash)?;
             Ok(())
         })
     }
@@ -285,21 +292,27 @@ impl Scalable {
     /// # Panics
     ///
     /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this hash be here? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
+    /// waits for memory.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
     pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
         for (hashes, found) in hashes.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
-            let len = hashes.len().min(found.len());
-            self.contains_group(&hashes[..len], &mut found[..len]);
+            self.contains_group(hashes, found);
         }
     }
 
@@ -385,9 +398,10 @@ impl Scalable {
         self.stages.last().expect("a chain has a stage").room()
     }
 
-    /// Always false: the filter grows instead. For symmetry with the other kinds.
+    /// False while keys are inserted: the filter grows instead. True if a union put more keys into a stage than it was planned
+    /// for, so that the rate asked for is no longer held. Looks at the bits of stages that are full.
     pub fn is_over_capacity(&self) -> bool {
-        false
+        self.stages.iter().any(Stage::is_over_capacity)
     }
 
     /// Keys that the stages there are have room for.

@@ -83,15 +83,28 @@ impl Stage {
 
     pub(super) fn is_full(&self) -> bool {
         match self {
-            Self::Bloom(stage) => stage.planned().is_reached(stage.len()),
-            Self::Blocked(stage) => stage.planned().is_reached(stage.len()),
+            Self::Bloom(stage) => stage.planned().ends_stage(stage.len()),
+            Self::Blocked(stage) => stage.planned().ends_stage(stage.len()),
+        }
+    }
+
+    /// Whether a union has put more keys into it than planned for. Inserts never do: they end a stage at its capacity, and
+    /// before it where its rate is high.
+    pub(super) fn is_over_capacity(&self) -> bool {
+        match self {
+            Self::Bloom(stage) => {
+                stage.len() >= stage.params().capacity() && stage.is_over_capacity()
+            }
+            Self::Blocked(stage) => {
+                stage.len() >= stage.params().capacity() && stage.is_over_capacity()
+            }
         }
     }
 
     pub(super) fn room(&self) -> u64 {
         match self {
-            Self::Bloom(stage) => stage.room(),
-            Self::Blocked(stage) => stage.room(),
+            Self::Bloom(stage) => stage.planned().room_of_stage(stage.len()),
+            Self::Blocked(stage) => stage.planned().room_of_stage(stage.len()),
         }
     }
 
@@ -111,13 +124,21 @@ impl Stage {
         }
     }
 
-    /// Adds every key of a stage of the same shape.
+    /// Adds every key of a stage of the same shape. It counts no more than its capacity, which is what a file may say of a
+    /// stage; its bits tell that there are more.
     pub(super) fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         match (&mut *self, other) {
-            (Self::Bloom(one), Self::Bloom(two)) => one.union_with(two),
-            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two),
-            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind()),
+            (Self::Bloom(one), Self::Bloom(two)) => {
+                one.union_with(two)?;
+                one.count_at_most(one.params().capacity());
+            }
+            (Self::Blocked(one), Self::Blocked(two)) => {
+                one.union_with(two)?;
+                one.count_at_most(one.params().capacity());
+            }
+            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind())?,
         }
+        Ok(())
     }
 
     fn kind(&self) -> Kind {

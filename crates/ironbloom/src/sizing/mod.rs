@@ -31,6 +31,7 @@ mod bloom;
 mod fingerprint;
 mod growing;
 mod mixture;
+mod occupancy;
 mod search;
 
 pub use attributes::{claimed_sum_bound, sum_rate, truncated_sum_rate, weighted_sum_rate};
@@ -50,6 +51,9 @@ pub use fingerprint::{
 pub(crate) use growing::MOST_SLICES;
 pub use growing::{
     WindowShape, run_rate, scalable_bits_per_key, scalable_stage_rate, window_shape, windowed_rate,
+};
+pub(crate) use occupancy::{
+    Occupancy, bloom_occupancy, segmented_occupancy, split_block_occupancy,
 };
 
 /// The fewest bits a key any filter can spend.

@@ -1,0 +1,214 @@
+//! Before keys are removed: can this list be right?
+//!
+//! Counting, d-left and cuckoo filters remove a key by removing its trace. A key that was never inserted (or was removed
+//! before) has none; but at the filter's rate it *looks* present, and then the trace that goes is another key's, which is
+//! from then on reported absent: a false negative. Of one such key nothing can be said. Of a list there can, because its other
+//! wrong keys are seen to be absent:
+//!
+//! ```text
+//! asked      N distinct keys:    A certainly absent,    P that look present
+//! wrong      W keys of the list were never inserted: each looks present with probability r, the filter's rate,
+//!            so A = W − F, where F of the P are false positives
+//! therefore  F has mean A r / (1 − r) and deviation √(A r) / (1 − r)
+//! ```
+//!
+//! That gives [`expected_wrong`](RemovalCheck::expected_wrong), how many other keys the list would probably destroy, and
+//! three reasons to refuse it ([`Verdict`]):
+//!
+//! 1. **Too many**: with all copies, more of its keys look present than the filter holds.
+//! 2. **Chance**: P is not more than the mean of F and five deviations. No key of the list need ever have been inserted.
+//! 3. **Mixed**: many keys are right, but at least one other key would be lost, by expectation.
+//!
+//! **What it cannot see.** Wrong keys that look present and come without absent ones: one or a few of them, or a list that was
+//! made by asking this filter (`ironbloom check` prints just the false positives of what it is given). A key that is in the list more
+//! often than it was inserted, as long as the filter holds more keys than that. Keep the list of what was inserted elsewhere,
+//! and remove from that list only.
+//!
+//! ```
+//! use ironbloom::removal::Verdict;
+//! use ironbloom::{Cuckoo, HashFn, RemovalCheck};
+//! let mut online = Cuckoo::with_rate(1000, 0.01)?;
+//! online.insert_keys(&(0..1000).collect::<Vec<u32>>())?;
+//!
+//! let check = |keys: std::ops::Range<u32>| {
+//!     let hashes: Vec<u64> = keys.map(|key| HashFn::default().hash(key)).collect();
+//!     RemovalCheck::of(&online, online.len(), online.estimate_rate(), &hashes).verdict()
+//! };
+//! assert_eq!(check(0..500), Verdict::Plausible);          // all of them were inserted
+//! assert_eq!(check(5000..10_000), Verdict::Chance);       // none of them was
+//! assert_eq!(check(500..5000), Verdict::Mixed);           // one in nine was
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::filter::Filter;
+use crate::hash::GROUP;
+
+/// What chance is granted before a list counts as more than false positives.
+const SIGMAS: f64 = 5.0;
+
+/// Other keys that a list may be expected to destroy before it is refused.
+const MOST_WRONG: f64 = 1.0;
+
+/// And before it is doubtful: a chance of one in a hundred that one of them is lost.
+const DOUBTFUL: f64 = 0.01;
+
+/// What a filter says of a list of keys to be removed. Nothing is changed by asking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemovalCheck {
+    keys: u64,
+    rate: f64,
+    present: u64,
+    copies: u64,
+    absent: u64,
+}
+
+/// Whether a list of keys to be removed can be right: see the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Nothing speaks against it, or nothing would be removed.
+    Plausible,
+    /// Some keys are certainly not there, and with a chance above 1 % another one only looks as if it were.
+    Doubtful,
+    /// More removals than the filter holds keys.
+    TooMany,
+    /// What looks present may all be false positives: within 5 standard deviations of their number.
+    Chance,
+    /// At least one other key would be lost, by expectation.
+    Mixed,
+}
+
+impl RemovalCheck {
+    /// Asks a filter that holds `keys` keys (its `len`) and has this rate now (its `estimate_rate`) for a list of keys, given by
+    /// their [uniform](crate::hash#uniform-hashes) hashes, in any order and each as often as it is to be removed.
+    pub fn of(filter: &(impl Filter + ?Sized), keys: u64, rate: f64, hashes: &[u64]) -> Self {
+        let mut sorted = hashes.to_vec();
+        sorted.sort_unstable();
+        let copies: Vec<u64> = sorted.chunk_by(u64::eq).map(|same| same.len() as u64).collect();
+        sorted.dedup();
+        let mut found = [false; GROUP];
+        let mut check = Self::nothing(keys, rate);
+        for (hashes, copies) in sorted.chunks(GROUP).zip(copies.chunks(GROUP)) {
+            let found = &mut found[..hashes.len()];
+            filter.contains_hashes(hashes, found);
+            copies.iter().zip(&*found).for_each(|(&copies, &found)| check.count(copies, found));
+        }
+        check
+    }
+
+    /// A list of nothing. For filters of rows, whose every distinct row is then [counted](Self::count).
+    pub fn nothing(keys: u64, rate: f64) -> Self {
+        Self { keys, rate, present: 0, copies: 0, absent: 0 }
+    }
+
+    /// Counts a key that is so often in the list, and what the filter said of it. Every distinct key once.
+    pub fn count(&mut self, copies: u64, found: bool) {
+        self.present += u64::from(found);
+        self.copies += if found { copies } else { 0 };
+        self.absent += u64::from(!found);
+    }
+
+    /// Keys that the filter holds.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Distinct keys of the list that look present.
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// The same, each as often as it is in the list: removals that would be tried.
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// Distinct keys of the list that are certainly not there.
+    pub fn absent(&self) -> u64 {
+        self.absent
+    }
+
+    /// How many of the keys that look present were probably never inserted, and would each take another key with them. At
+    /// most as many as look present.
+    pub fn expected_wrong(&self) -> f64 {
+        self.false_positives(0.0)
+    }
+
+    /// The number of false positives that belongs to the keys seen absent, and so many standard deviations, but no more
+    /// than look present.
+    fn false_positives(&self, sigmas: f64) -> f64 {
+        if self.absent == 0 {
+            return 0.0;
+        }
+        let (absent, rate) = (self.absent as f64, self.rate.clamp(0.0, 1.0));
+        let number = (absent * rate + sigmas * (absent * rate).sqrt()) / (1.0 - rate); // or infinite
+        number.min(self.present as f64)
+    }
+
+    /// Whether the list can be right.
+    pub fn verdict(&self) -> Verdict {
+        if self.rate <= 0.0 || self.present == 0 {
+            return Verdict::Plausible; // without false positives nothing is lost
+        }
+        match self.expected_wrong() {
+            _ if self.copies > self.keys => Verdict::TooMany,
+            _ if self.absent > 0 && self.false_positives(SIGMAS) >= self.present as f64 => {
+                Verdict::Chance
+            }
+            wrong if wrong >= MOST_WRONG => Verdict::Mixed,
+            wrong if wrong >= DOUBTFUL => Verdict::Doubtful,
+            _ => Verdict::Plausible,
+        }
+    }
+}
+
+impl Verdict {
+    /// Whether keys that nobody named would be lost, or the list cannot be right at all.
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Self::TooMany | Self::Chance | Self::Mixed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(keys: u64, rate: f64, present: u64, absent: u64) -> RemovalCheck {
+        RemovalCheck { keys, rate, present, copies: present, absent }
+    }
+
+    #[test]
+    fn the_numbers_of_a_trial_are_refused() {
+        // 1,000 keys and 500,000 that were never inserted, at 1 %.
+        let trial = check(1000, 0.01, 5000, 495_000);
+        assert_eq!((trial.verdict(), trial.expected_wrong()), (Verdict::TooMany, 5000.0));
+        // As many, of a filter that holds more.
+        assert_eq!(check(10_000, 0.01, 5000, 495_000).verdict(), Verdict::Chance);
+        assert_eq!(check(10_000, 0.01, 5500, 495_000).verdict(), Verdict::Mixed);
+    }
+
+    #[test]
+    fn the_bound_is_five_deviations() {
+        // Mean 101.0, deviation 10.1: up to 151.
+        assert_eq!(check(10_000, 0.01, 151, 10_000).verdict(), Verdict::Chance);
+        assert_eq!(check(10_000, 0.01, 152, 10_000).verdict(), Verdict::Mixed);
+    }
+
+    #[test]
+    fn a_few_slips_among_right_keys_are_no_reason() {
+        assert_eq!(check(1000, 0.01, 1, 0).verdict(), Verdict::Plausible);
+        assert_eq!(check(1000, 0.01, 500, 0).verdict(), Verdict::Plausible);
+        assert_eq!(check(1000, 1e-6, 500, 500).verdict(), Verdict::Plausible);
+        assert_eq!(check(1000, 0.01, 500, 10).verdict(), Verdict::Doubtful);
+        assert_eq!(check(1000, 0.01, 500, 200).verdict(), Verdict::Mixed);
+        assert_eq!(check(1000, 0.01, 0, 500).verdict(), Verdict::Plausible);
+        assert_eq!(check(5, 0.0, 5, 500).verdict(), Verdict::Plausible);
+    }
+
+    #[test]
+    fn a_filter_that_says_yes_to_everything_is_no_division_by_zero() {
+        let all = check(1000, 1.0, 500, 0);
+        assert_eq!((all.verdict(), all.expected_wrong().is_finite()), (Verdict::Plausible, true));
+        assert_eq!(check(1000, 1.0, 500, 1).verdict(), Verdict::Chance);
+    }
+}
