@@ -201,7 +201,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     };
     if let KindArg::Bloom | KindArg::Segmented = args.kind {
         let mut filter = args.create(capacity)?;
-        filter.insert_hashes(&all)?;
+        filter.insert_distinct_hashes(&all)?;
         return Ok((filter, given));
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits).map_err(|error| {

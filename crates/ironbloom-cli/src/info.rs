@@ -120,11 +120,15 @@ fn summary(path: &Path, filter: &AnyFilter, keys: &str, number: Option<u64>) -> 
 
 /// `1,000 keys`, or `at least 39 keys` of a filter that holds more than it has counted.
 pub(crate) fn counted_keys(filter: &AnyFilter) -> String {
-    let keys = plural(filter.len(), "key");
-    if counts_too_few(filter) { format!("at least {keys}") } else { keys }
+    match filter {
+        _ if !counts_too_few(filter) => plural(filter.len(), "key"),
+        _ if is_saturated(filter) => format!("at least {}", plural(filter.len(), "key")),
+        _ => format!("about {}", plural(known_keys(filter), "key")),
+    }
 }
 
-/// Whether there are more keys than the filter counted, by its bits.
+/// Whether there are clearly more keys than the filter counted: below its capacity it misses only the few that looked
+/// present, and the estimate from its bits is no better.
 fn counts_too_few(filter: &AnyFilter) -> bool {
     let counts_all = matches!(
         filter,
@@ -136,7 +140,8 @@ fn counts_too_few(filter: &AnyFilter) -> bool {
             | AnyFilter::Parallel(_)
             | AnyFilter::Joint(_)
     );
-    !counts_all && (filter.estimate_len().round() > filter.len() as f64 || is_saturated(filter))
+    let more = || filter.is_over_capacity() && filter.estimate_len().round() > filter.len() as f64;
+    !counts_all && (more() || is_saturated(filter))
 }
 
 /// The keys counted, or estimated if those are more.

@@ -223,7 +223,7 @@ impl KindArg {
         })
     }
 
-    /// A filter of these keys, planned for `capacity` of them.
+    /// A filter of these keys, which are distinct, planned for `capacity` of them.
     pub(crate) fn build(
         self,
         hashes: &[u64],
@@ -240,7 +240,7 @@ impl KindArg {
             )?));
         }
         let mut filter = self.create(capacity, rate, seed)?;
-        filter.insert_hashes(hashes)?;
+        filter.insert_distinct_hashes(hashes)?;
         Ok(filter)
     }
 }

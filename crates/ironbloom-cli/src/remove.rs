@@ -2,20 +2,27 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use ironbloom::Persist as _;
 use ironbloom::any::{AnyFilter, Refused};
+use ironbloom::removal::Verdict;
+use ironbloom::{Persist as _, RemovalCheck};
 
+use crate::failure::Advice;
 use crate::input::{self, InputArgs};
 use crate::report::{self, Cell};
-use crate::{Outcome, file, output, rows};
+use crate::{Outcome, file, number, output, rows};
 
 /// Remove keys from a filter (counting, d-left, cuckoo, bitmap, joint)
 ///
-/// A key that is certainly not there is refused and counted as absent. Only remove keys that were inserted: one
-/// that was not, but looks present (a false positive), takes the trace of another key with it, and no filter of
-/// these kinds can notice. Rows of a joint filter come from CSV, as in `ironbloom add`. The status is 0 if any key was removed, 1 if none was.
+/// Remove only keys that were inserted, each as often as it was. A key that was not is mostly known to be absent and
+/// counted as such; but at the filter's rate it looks present, and then another key disappears instead of it. No filter of
+/// these kinds can notice that (a bitmap can). So the whole list is looked at first, and refused if it cannot be right: if it removes more
+/// keys than there are, or if so many of its keys are absent that others must only look present. The filter is
+/// then unchanged, unless --force is given. A list that holds just keys that look present, such as `ironbloom check` prints them, is not
+/// noticed.
+///
+/// Rows of a joint filter come from CSV, as in `ironbloom add`. The status is 0 if any key was removed, 1 if none was.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +36,10 @@ pub(crate) struct RemoveArgs {
     #[command(flatten)]
     input: InputArgs,
 
+    /// Remove what looks present even if other keys will disappear with it
+    #[arg(long)]
+    force: bool,
+
     /// Print the numbers as JSON
     #[arg(long)]
     json: bool,
@@ -37,24 +48,12 @@ pub(crate) struct RemoveArgs {
 pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
     let mut filter = AnyFilter::load(&args.filter)?;
     refuse_unless_removable(&filter).with_context(|| args.filter.display().to_string())?;
-    let (mut removed, mut absent) = (0u64, 0u64);
-    let mut count = |gone: bool| {
-        removed += u64::from(gone);
-        absent += u64::from(!gone);
-    };
-    match filter.as_multi_mut() {
-        Some(filter) => {
-            let attributes = filter.attributes().clone();
-            rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
-                for row in hashes.chunks_exact(attributes.len()) {
-                    let removed = filter.remove_hashed(row);
-                    count(removed.map_err(|error| file::named(&args.filter, error))?);
-                }
-                Ok(())
-            })?;
-        }
-        None => remove_keys(args, &mut filter, &mut count)?,
+    let hashes = read(args, &filter)?;
+    if !args.force {
+        judge(args, &check(&filter, &hashes)?)?;
     }
+    let removed = remove(&mut filter, &hashes).map_err(|error| file::named(&args.filter, error))?;
+    let absent = (hashes.len() / width(&filter)) as u64 - removed;
     if removed > 0 {
         file::save(&filter, &args.filter)?;
     }
@@ -63,27 +62,108 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
     Ok(if removed > 0 { Outcome::Found } else { Outcome::NotFound })
 }
 
-fn remove_keys(
-    args: &RemoveArgs,
-    filter: &mut AnyFilter,
-    count: &mut impl FnMut(bool),
-) -> Result<()> {
-    let key_hash = filter.key_hash();
-    input::for_each_block(
-        &args.input,
-        1,
-        move |keys| file::hashes(keys, key_hash),
-        |_, hashes| {
-            for hash in hashes {
-                match filter.remove_hash(hash) {
-                    Ok(gone) => count(gone),
-                    Err(Refused::OutOfBounds(_)) => count(false),
-                    Err(error) => return Err(file::named(&args.filter, error)),
-                }
-            }
-            Ok(())
-        },
-    )
+/// Hashes of a key: one, or one for each attribute of a row.
+fn width(filter: &AnyFilter) -> usize {
+    filter.as_multi().map_or(1, |filter| filter.attributes().len())
+}
+
+/// The hashes of the whole list, those of a row one behind the other. Nothing can be said of a list before its end.
+fn read(args: &RemoveArgs, filter: &AnyFilter) -> Result<Vec<u64>> {
+    let mut all: Vec<u64> = Vec::new();
+    let mut keep = |hashes: Vec<u64>| {
+        all.try_reserve(hashes.len())
+            .map_err(|_| anyhow!("not enough memory for the hashes of all keys to be removed"))?;
+        all.extend_from_slice(&hashes);
+        Ok(())
+    };
+    match filter.as_multi() {
+        Some(rows) => rows::for_each_block_of(
+            &args.input,
+            &args.filter,
+            rows.attributes(),
+            1,
+            |_, hashes| keep(hashes),
+        )?,
+        None => {
+            let key_hash = filter.key_hash();
+            input::for_each_block(
+                &args.input,
+                1,
+                move |keys| file::hashes(keys, key_hash),
+                |_, hashes| keep(hashes),
+            )?;
+        }
+    }
+    Ok(all)
+}
+
+fn check(filter: &AnyFilter, hashes: &[u64]) -> Result<RemovalCheck> {
+    let Some(multi) = filter.as_multi() else { return Ok(filter.check_removal(hashes)?) };
+    let mut check = RemovalCheck::nothing(filter.len(), filter.estimate_rate());
+    let mut rows: Vec<&[u64]> = hashes.chunks_exact(width(filter)).collect();
+    rows.sort_unstable();
+    for copies in rows.chunk_by(|one, two| one == two) {
+        let query: Vec<Option<u64>> = copies[0].iter().copied().map(Some).collect();
+        check.count(copies.len() as u64, multi.contains_hashed(&query)?);
+    }
+    Ok(check)
+}
+
+/// Refuses a list that cannot be right, and says so of one that is doubtful.
+fn judge(args: &RemoveArgs, check: &RemovalCheck) -> Result<()> {
+    let count = number::count;
+    let asked = count(check.present() + check.absent());
+    let (present, absent) = (count(check.present()), count(check.absent()));
+    let why = match check.verdict() {
+        Verdict::Plausible => return Ok(()),
+        Verdict::Doubtful => {
+            output::note(&format!(
+                "warning: {}: {absent} of {asked} keys are certainly not there; the chance is about {} that one of \
+                 the {present} that look present is not either, and takes another key with it",
+                args.filter.display(),
+                number::rate(check.expected_wrong()),
+            ));
+            return Ok(());
+        }
+        Verdict::TooMany => format!(
+            "{} removals of keys that look present, from a filter of {} keys",
+            count(check.copies()),
+            count(check.keys()),
+        ),
+        Verdict::Chance => format!(
+            "{present} of {asked} keys look present, no more than false positives explain: perhaps none of them was \
+             ever inserted"
+        ),
+        _ => format!(
+            "{absent} of {asked} keys are certainly not there, so about {} of the {present} that look present are \
+             false positives, and as many other keys would disappear",
+            count(check.expected_wrong().round() as u64),
+        ),
+    };
+    Err(Advice::error(
+        format!("{}: {why}", args.filter.display()),
+        "nothing was changed; remove only keys that were inserted, each as often as it was, or say --force",
+    ))
+}
+
+/// How many were there. What a bitmap cannot hold is not.
+fn remove(filter: &mut AnyFilter, hashes: &[u64]) -> Result<u64> {
+    let width = width(filter);
+    let mut removed = 0;
+    if let Some(rows) = filter.as_multi_mut() {
+        for row in hashes.chunks_exact(width) {
+            removed += u64::from(rows.remove_hashed(row)?);
+        }
+        return Ok(removed);
+    }
+    for &hash in hashes {
+        removed += match filter.remove_hash(hash) {
+            Ok(gone) => u64::from(gone),
+            Err(Refused::OutOfBounds(_)) => 0,
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(removed)
 }
 
 /// Says no before any input is read.

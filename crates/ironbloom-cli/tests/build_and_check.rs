@@ -198,6 +198,34 @@ fn more_keys_than_planned_are_taken_with_a_warning() {
     assert_eq!(scratch.present("small.ibf", &lines(0..1000)), lines(0..1000));
 }
 
+/// The hashes go in sorted, of which more look new than in random order; and the program knows how many there are.
+#[test]
+fn a_filter_sized_to_its_own_keys_is_not_over_capacity_and_knows_their_number() {
+    let scratch = Scratch::new();
+    for kind in ["bloom", "segmented", "blocked", "split-block"] {
+        for rate in ["1%", "10%", "50%"] {
+            let args = ["build", "--kind", kind, "--rate", rate, "-o", "x.ibf"];
+            let run = scratch.run_with(args, lines(0..50_000)).succeeds();
+            assert!(run.stderr.starts_with("x.ibf: "), "{kind} at {rate}: {}", run.stderr);
+            let info = scratch.info("x.ibf");
+            assert_eq!((&info["over_capacity"], &info["keys"]), (&false.into(), &50_000.into()));
+        }
+    }
+}
+
+#[test]
+fn a_warning_tells_how_many_keys_there_are_and_not_how_many_looked_new() {
+    let scratch = Scratch::new();
+    let run = scratch.run_with(["build", "--capacity", "10", "-o", "x.ibf"], lines(0..1000));
+    let warning = run.succeeds().stderr;
+    assert!(warning.starts_with("warning: x.ibf: at least "), "{warning}");
+    let args = ["build", "--capacity", "10k", "--rate", "10%", "-o", "x.ibf"];
+    let warning = scratch.run_with(args, lines(0..15_000)).succeeds().stderr;
+    let told = warning.strip_prefix("warning: x.ibf: about ").expect("a warning");
+    let number: f64 = told.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    assert!((14_500.0..15_500.0).contains(&number), "{warning}");
+}
+
 // -------------------------------------------------------------------------------------------------- keys
 
 #[test]

@@ -36,12 +36,13 @@ pub(super) fn run() -> Result<Findings> {
 fn measure(kind: KindArg) -> Result<Record> {
     let present: Vec<u64> = numbers(7, KEYS).collect();
     let absent: Vec<u64> = numbers(8, PROBED).collect();
-    let mut found = vec![false; present.len().max(absent.len())];
     let (insert, filter) = nanoseconds(present.len(), || kind.build(&present, KEYS, RATE, 0));
     let mut filter = filter?;
+    let mut found = vec![false; present.len()];
     let (hit, ()) = nanoseconds(present.len(), || filter.contains_hashes(&present, &mut found));
     let lost = found.iter().filter(|&&found| !found).count();
     anyhow::ensure!(lost == 0, "{}: {lost} keys lost", kind.name());
+    let mut found = vec![false; absent.len()];
     let (miss, ()) = nanoseconds(absent.len(), || filter.contains_hashes(&absent, &mut found));
     let wrong = found.iter().filter(|&&found| found).count();
     Ok(vec![

@@ -90,7 +90,7 @@ impl LocalArgs {
             parts.iter().map(|part| planned.unwrap_or(part.len() as u64).max(1)).collect();
         let mut filters = self.empty(&capacities)?;
         for (filter, part) in filters.iter_mut().zip(&parts) {
-            filter.insert_hashes(part)?;
+            filter.insert_distinct_hashes(part)?;
         }
         Ok(filters)
     }
