@@ -128,7 +128,11 @@ impl Pair {
         match (key, &self.filter) {
             (Key::Few(key), AnyFilter::Bitmap(_)) => key.into(),
             (Key::Few(key), _) => mix64(key.into()),
-            (Key::Hash(hash), _) => hash,
+            (Key::Hash(hash), AnyFilter::Bitmap(_)) => hash,
+            // Hashes must be uniform, which filters check in debug builds; the ends of the range may occur among them.
+            (Key::Hash(0), _) => 0,
+            (Key::Hash(1), _) => u64::MAX,
+            (Key::Hash(hash), _) => mix64(hash),
         }
     }
 
