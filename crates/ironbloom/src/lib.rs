@@ -1,8 +1,8 @@
 //! Know what is not there: Bloom filters and their family.
 //!
 //! A filter answers "might this key be here?" from a few bits per key. *No* is certain; *yes* is wrong at a rate
-//! you choose. All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format
-//! ([`Persist`]).
+//! you choose. Keys are text, bytes or integers ([`Key`]). All kinds share one hash contract ([`HashFn`]), exact sizing
+//! ([`sizing`]) and one file format ([`Persist`]).
 //!
 //! ```
 //! use ironbloom::{Bloom, Persist};
