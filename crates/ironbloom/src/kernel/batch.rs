@@ -11,6 +11,8 @@
 
 use std::convert::Infallible;
 
+use crate::filter::check_lengths;
+
 /// How many hashes ahead lines are asked for where a hash has several of them. More requests than memory serves at a
 /// time only wait (docs/benchmarks/kernels.md).
 const AHEAD: usize = 16;
@@ -96,8 +98,11 @@ pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy>(
     let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, Q, Infallible>(filter, hashes, ask, work);
 }
 
-/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before. Surplus entries of
-/// either slice are left alone.
+/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before.
+///
+/// # Panics
+///
+/// If the slices differ in length.
 #[inline(always)]
 pub(crate) fn contains_ahead<Q: Copy>(
     hashes: &[u64],
@@ -105,14 +110,19 @@ pub(crate) fn contains_ahead<Q: Copy>(
     ask: impl Fn(u64) -> Q,
     answer: impl Fn(u64, Q) -> bool,
 ) {
-    let hashes = &hashes[..hashes.len().min(found.len())];
+    check_lengths(hashes.len(), found.len());
     let ask = |_: &[bool], hash| ask(hash);
     for_each_ahead(found, hashes, ask, |found, i, hash, asked| found[i] = answer(hash, asked));
 }
 
-/// Batch lookup of a filter in the cache: nothing to ask for. Surplus entries of either slice are left alone.
+/// Batch lookup of a filter in the cache: nothing to ask for.
+///
+/// # Panics
+///
+/// If the slices differ in length.
 #[inline(always)]
 pub(crate) fn contains_each(hashes: &[u64], found: &mut [bool], answer: impl Fn(u64) -> bool) {
+    check_lengths(hashes.len(), found.len());
     for (found, &hash) in found.iter_mut().zip(hashes) {
         *found = answer(hash);
     }

@@ -21,6 +21,7 @@ use super::batch::{AHEAD_BY_LINE, contains_each, for_each_so_far_ahead, is_near}
 use super::scalar;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 use super::{avx2, avx512};
+use crate::filter::check_lengths;
 
 /// Only one kernel is compiled in: it needs no pointers and is inlined.
 const ALONE: bool = cfg!(not(all(target_arch = "x86_64", feature = "simd")));
@@ -125,7 +126,7 @@ fn answer_each<T, const W: usize>(
     if is_near(size_of_val(blocks)) {
         return contains_each(hashes, found, answer);
     }
-    let hashes = &hashes[..hashes.len().min(found.len())];
+    check_lengths(hashes.len(), found.len());
     for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
         found,
         hashes,
