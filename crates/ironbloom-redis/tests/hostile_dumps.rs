@@ -169,7 +169,7 @@ fn forged_cuckoo_headers_are_refused() {
         header[at..at + bytes.len()].copy_from_slice(bytes);
         dump::cuckoo_from_header(&header, LIMIT)
     };
-    assert_eq!(forged(0, &[0xff; 8]), field("number of keys"));
+    assert!(forged(0, &[0xff; 8]).is_ok(), "a count is bookkeeping: the keys come later");
     assert_eq!(forged(8, &1000u64.to_le_bytes()), field("number of buckets"));
     assert_eq!(forged(8, &[0; 8]), field("number of buckets"));
     assert_eq!(forged(8, &(1u64 << 63).to_le_bytes()), field("number of buckets"));

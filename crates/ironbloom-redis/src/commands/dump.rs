@@ -55,7 +55,7 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
             return Ok(());
         }
     };
-    if filter.is_empty() {
+    if filter.is_blank() {
         reply_pair(call, 0, None);
     } else if iterator == 0 {
         reply_pair(call, 1, Some(&dump::cuckoo_header(filter)));

@@ -127,6 +127,8 @@ pub(crate) struct Api {
     pub(crate) load_double: unsafe extern "C" fn(Io) -> c_double,
     pub(crate) save_string_buffer: unsafe extern "C" fn(Io, *const c_char, usize),
     pub(crate) load_string_buffer: unsafe extern "C" fn(Io, *mut usize) -> *mut c_char,
+    pub(crate) get_key_name_from_io: Option<unsafe extern "C" fn(Io) -> Str>,
+    pub(crate) get_db_id_from_io: Option<unsafe extern "C" fn(Io) -> c_int>,
     pub(crate) emit_aof: unsafe extern "C" fn(Io, *const c_char, *const c_char, ...),
 
     pub(crate) digest_add_string_buffer: unsafe extern "C" fn(Digest, *const c_char, usize),
@@ -139,6 +141,8 @@ pub(crate) struct Api {
     pub(crate) info_add_field_u_long_long:
         Option<unsafe extern "C" fn(Info, *const c_char, c_ulonglong) -> c_int>,
 
+    /// Whether the server is Valkey, which has all functions by a second name. Its versions are its own: 8.0 is not Redis 8.
+    pub(crate) is_valkey: bool,
     pub(crate) get_server_version: Option<unsafe extern "C" fn() -> c_int>,
     pub(crate) register_numeric_config: Option<
         unsafe extern "C" fn(
@@ -270,6 +274,8 @@ fn resolve(find: Finder) -> Option<Api> {
         load_double: find.get(c"RedisModule_LoadDouble")?,
         save_string_buffer: find.get(c"RedisModule_SaveStringBuffer")?,
         load_string_buffer: find.get(c"RedisModule_LoadStringBuffer")?,
+        get_key_name_from_io: find.get(c"RedisModule_GetKeyNameFromIO"),
+        get_db_id_from_io: find.get(c"RedisModule_GetDbIdFromIO"),
         emit_aof: find.get(c"RedisModule_EmitAOF")?,
         digest_add_string_buffer: find.get(c"RedisModule_DigestAddStringBuffer")?,
         digest_end_sequence: find.get(c"RedisModule_DigestEndSequence")?,
@@ -277,6 +283,7 @@ fn resolve(find: Finder) -> Option<Api> {
         register_info_func: find.get(c"RedisModule_RegisterInfoFunc"),
         info_add_section: find.get(c"RedisModule_InfoAddSection"),
         info_add_field_u_long_long: find.get(c"RedisModule_InfoAddFieldULongLong"),
+        is_valkey: find.get::<*mut c_void>(c"ValkeyModule_SetModuleAttribs").is_some(),
         get_server_version: find.get(c"RedisModule_GetServerVersion"),
         register_numeric_config: find.get(c"RedisModule_RegisterNumericConfig"),
         register_string_config: find.get(c"RedisModule_RegisterStringConfig"),

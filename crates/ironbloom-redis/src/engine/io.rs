@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_longlong};
 
 use super::api::{Io, Str, api};
+use super::call::bytes_of;
 use crate::redisbloom::error::DecodeError;
 use crate::redisbloom::rdb::{FieldReader, FieldWriter};
 
@@ -20,9 +21,35 @@ impl Reader {
         }
     }
 
-    /// Says in the server's log why a filter was refused.
-    pub(super) fn log(&self, error: &str) {
-        let text = CString::new(format!("filter refused: {error}")).unwrap_or_default();
+    /// Says in the server's log why a filter was refused, and what can be done about it.
+    pub(super) fn refuse(&self, error: &str) {
+        self.log(&format!(
+            "filter refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \
+             does not start with such a file: use that of a replica or an older one, or load it with the module that wrote \
+             it and delete the key there"
+        ));
+    }
+
+    /// The key whose value is read, as the log names it.
+    fn key(&self) -> String {
+        // SAFETY: the file that is being read; the server's string lives as long.
+        let name = unsafe {
+            match api().get_key_name_from_io.map(|get| get(self.0)).filter(|name| !name.is_null()) {
+                Some(name) => bytes_of(name).escape_ascii().to_string(),
+                None => return "this key".to_owned(),
+            }
+        };
+        // SAFETY: the file that is being read.
+        let database = api().get_db_id_from_io.map_or(-1, |get| unsafe { get(self.0) });
+        if database < 0 {
+            format!("key \"{name}\"")
+        } else {
+            format!("key \"{name}\" of database {database}")
+        }
+    }
+
+    fn log(&self, text: &str) {
+        let text = CString::new(format!("{}: {text}", self.key())).unwrap_or_default();
         // SAFETY: the file that is being read; the format takes one string.
         unsafe {
             (api().log_io_error)(self.0, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr());
@@ -58,6 +85,10 @@ impl FieldReader for Reader {
         // SAFETY: the server says that so many bytes are there, and that they are ours. They come from its allocator, which
         // is that of our vectors, too: taken over as they are, a large filter is not twice in memory while it is loaded.
         self.checked(unsafe { Vec::from_raw_parts(buffer.cast(), len, len) })
+    }
+
+    fn note(&mut self, what: &str) {
+        self.log(&format!("filter repaired: {what}"));
     }
 }
 

@@ -116,7 +116,7 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
                 Box::into_raw(Box::new(value)).cast()
             }
             Err(error) => {
-                reader.log(&error);
+                reader.refuse(&error);
                 ptr::null_mut()
             }
         }

@@ -97,22 +97,15 @@ impl Chain {
     }
 
     /// A filter from links that were each checked.
-    pub(crate) fn from_links(
-        scaling: Scaling,
-        links: Vec<Link>,
-        len: u64,
-    ) -> Result<Self, DecodeError> {
-        DecodeError::unless(!links.is_empty(), "number of sub-filters")?;
-        let is_possible = matches!(scaling, Scaling::Growing(_)) || links.len() == 1;
+    pub(crate) fn from_links(scaling: Scaling, links: Vec<Link>) -> Result<Self, DecodeError> {
+        let most = if matches!(scaling, Scaling::Growing(_)) { MAX_LINKS } else { 1 };
+        let is_possible = (1..=most).contains(&(links.len() as u64));
         DecodeError::unless(is_possible, "number of sub-filters")?;
-        let chain = Self { scaling, links };
-        DecodeError::unless(chain.sum(Link::len) == Some(len), "number of keys")?;
-        DecodeError::unless(chain.sum(|link| link.shape().capacity).is_some(), "capacity")?;
-        Ok(chain)
-    }
-
-    fn sum(&self, number: impl Fn(&Link) -> u64) -> Option<u64> {
-        self.links.iter().try_fold(0u64, |sum, link| sum.checked_add(number(link)))
+        // No link has more keys than its capacity, so their sum fits, too.
+        let capacities = links.iter().map(|link| link.shape().capacity);
+        let sum = capacities.into_iter().try_fold(0u64, u64::checked_add);
+        DecodeError::unless(sum.is_some(), "capacity")?;
+        Ok(Self { scaling, links })
     }
 
     /// Inserts a key unless it might be here already. True if it was new.
@@ -154,6 +147,10 @@ impl Chain {
 
     fn grow(&mut self, limit: MemoryLimit) -> Result<(), InsertError> {
         let Scaling::Growing(growth) = self.scaling else { return Err(InsertError::Full) };
+        // Only a chain that came by LOADCHUNK gets so far; one more could not be loaded again.
+        if self.links.len() as u64 >= MAX_LINKS {
+            return Err(InsertError::Growth(CreateError::Shape));
+        }
         let last = self.last().shape();
         let link = (|| {
             let capacity =

@@ -34,6 +34,9 @@ const SUB_FILTER_BYTES: u64 = 16;
 /// Most slots of a sub-filter. RedisBloom counts them with 32 bits and takes one for another beyond.
 const MAX_SLOTS: u64 = u32::MAX as u64;
 
+/// Most sub-filters: RedisBloom counts them with 16 bits, and so do files.
+pub(crate) const MAX_SUB_FILTERS: u64 = u16::MAX as u64;
+
 /// The validated shape of a [`CuckooFilter`]: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CuckooShape {
@@ -251,7 +254,8 @@ impl CuckooFilter {
         Ok(filter)
     }
 
-    /// A filter from checked parts. The sub-filters have the sizes that the shape says.
+    /// A filter from checked parts. The sub-filters have the sizes that the shape says. The numbers of keys are bookkeeping
+    /// and may be any: a header announces them before the keys come.
     pub(crate) fn from_parts(
         shape: CuckooShape,
         sub_filters: Vec<SubFilter>,
@@ -259,12 +263,13 @@ impl CuckooFilter {
         removed: u64,
     ) -> Result<Self, DecodeError> {
         DecodeError::unless(!sub_filters.is_empty(), "number of sub-filters")?;
-        let filter = Self { shape, sub_filters, len, removed };
-        DecodeError::unless(len <= filter.slot_bytes(), "number of keys")?;
-        Ok(filter)
+        Ok(Self { shape, sub_filters, len, removed })
     }
 
     pub(crate) fn grow(&mut self, limit: MemoryLimit) -> Result<(), CreateError> {
+        if self.sub_filters.len() as u64 >= MAX_SUB_FILTERS {
+            return Err(CreateError::Shape);
+        }
         let slots = self.shape.slots_of(self.sub_filters.len()).ok_or(CreateError::Shape)?;
         limit.check(self.slot_bytes(), slots)?;
         let slots = memory::zeros(slots)?;
@@ -283,7 +288,7 @@ impl CuckooFilter {
             let found_room = self.insert_in_place(places);
             debug_assert!(found_room, "the new sub-filter is empty");
         }
-        self.len += 1;
+        self.len = self.len.saturating_add(1);
         Ok(())
     }
 
@@ -381,6 +386,12 @@ impl CuckooFilter {
     /// Whether no key is in it.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may have said less than came.
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_clear = |table: &SubFilter| table.slots.iter().all(|&slot| slot == EMPTY);
+        self.is_empty() && self.sub_filters.iter().all(is_clear)
     }
 
     /// Keys removed since the filter was last compacted.

@@ -21,8 +21,8 @@
 //! A piece never crosses a sub-filter and has 16 MiB at most. A header may say anything: what it asks for is checked
 //! against the limit before it is had, array for array, and a Bloom header against its own length before it is read.
 
-use super::chain::{Chain, Scaling};
-use super::cuckoo::{CuckooFilter, CuckooShape};
+use super::chain::{Chain, MAX_LINKS, Scaling};
+use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
 use super::error::{ChunkError, DecodeError};
 use super::link::{Link, LinkShape};
 use super::memory::MemoryLimit;
@@ -35,9 +35,6 @@ const LINK_HEADER: usize = 53;
 
 /// Bytes of a cuckoo filter's header.
 pub const CUCKOO_HEADER: usize = 38;
-
-/// More sub-filters than any cuckoo filter has: RedisBloom counts them with 16 bits.
-pub(crate) const MAX_SUB_FILTERS: u64 = u16::MAX as u64;
 
 /// The header of a Bloom filter.
 pub fn chain_header(chain: &Chain) -> Vec<u8> {
@@ -71,6 +68,7 @@ pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, Dec
     if !is_long_enough {
         return Err(DecodeError::Length);
     }
+    DecodeError::unless(count <= MAX_LINKS, "number of sub-filters")?;
     let shapes: Vec<_> = (0..count).map(|_| fields.link()).collect::<Result<_, _>>()?;
     let mut links = Vec::with_capacity(shapes.len());
     let mut bytes = 0;
@@ -80,7 +78,10 @@ pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, Dec
         links.push(link);
         bytes += shape.bytes();
     }
-    Chain::from_links(scaling, links, len)
+    let chain = Chain::from_links(scaling, links)?;
+    // As RedisBloom has it: a header is somebody's request, and may be refused.
+    DecodeError::unless(chain.len() == len, "number of keys")?;
+    Ok(chain)
 }
 
 /// The header of a cuckoo filter.

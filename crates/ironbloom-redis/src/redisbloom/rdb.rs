@@ -11,10 +11,12 @@
 //! stand for that, so that tests run without a server. Version 4 is written. A string comes with its length from the
 //! server, so no number in the file decides how much memory is taken; still every length must be the one that follows
 //! from the shape. RESTORE hands the same code bytes from anywhere.
+//!
+//! A filter that is structurally impossible is refused. A counter that does not fit is not: nothing but bookkeeping hangs
+//! on it, and a server must not stay down for that. It is repaired, and the reader is told.
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
-use super::cuckoo::{CuckooFilter, CuckooShape, SubFilter};
-use super::dump::MAX_SUB_FILTERS;
+use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS, SubFilter};
 use super::error::DecodeError;
 use super::link::{Link, LinkShape};
 
@@ -39,6 +41,8 @@ pub trait FieldReader {
     fn double(&mut self) -> Result<f64, DecodeError>;
     /// The next field, a string.
     fn string(&mut self) -> Result<Vec<u8>, DecodeError>;
+    /// Told of what was repaired: a counter that does not fit the filter it counts for.
+    fn note(&mut self, _what: &str) {}
 }
 
 /// Fields as they go into a file.
@@ -84,7 +88,14 @@ pub fn load_chain(from: &mut impl FieldReader, version: u32) -> Result<Chain, De
     let scaling = Scaling::decode(options, growth)?;
     DecodeError::unless((1..=MAX_LINKS).contains(&count), "number of sub-filters")?;
     let links = (0..count).map(|_| load_link(from)).collect::<Result<_, _>>()?;
-    Chain::from_links(scaling, links, len)
+    let chain = Chain::from_links(scaling, links)?;
+    if chain.len() != len {
+        let counted = chain.len();
+        from.note(&format!(
+            "it says {len} keys, its sub-filters have {counted}: taken as {counted}"
+        ));
+    }
+    Ok(chain)
 }
 
 fn load_link(from: &mut impl FieldReader) -> Result<Link, DecodeError> {
@@ -97,7 +108,11 @@ fn load_link(from: &mut impl FieldReader) -> Result<Link, DecodeError> {
     DecodeError::unless(from.unsigned()? == 0, "power of two")?;
     let shape = LinkShape { capacity, rate, bits_per_key, probes, bits }.checked()?;
     let array = from.string()?;
-    Link::from_parts(shape, array, from.unsigned()?)
+    let len = from.unsigned()?;
+    if len > capacity {
+        from.note(&format!("a sub-filter for {capacity} keys says it has {len}: taken as full"));
+    }
+    Link::from_parts(shape, array, len.min(capacity))
 }
 
 /// Writes a cuckoo filter.
@@ -138,7 +153,13 @@ pub fn load_cuckoo(from: &mut impl FieldReader, version: u32) -> Result<CuckooFi
         DecodeError::unless(slots.len() as u64 == planned, "number of slots")?;
         tables.push(SubFilter::from_slots(shape.bucket_size(), slots));
     }
-    CuckooFilter::from_parts(shape, tables, len, removed)
+    let filter = CuckooFilter::from_parts(shape, tables, len, removed)?;
+    if len > filter.slot_bytes() {
+        // Half a LOADCHUNK can make it, and replicas must have the same number: what is compacted depends on it.
+        let slots = filter.slot_bytes();
+        from.note(&format!("it says {len} keys in {slots} slots: taken as an estimate"));
+    }
+    Ok(filter)
 }
 
 fn check_version(version: u32) -> Result<(), DecodeError> {

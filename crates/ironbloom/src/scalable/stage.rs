@@ -30,7 +30,7 @@ pub struct StageInfo {
     pub probes: u32,
     /// Keys planned for.
     pub capacity: u64,
-    /// Keys counted: those that were new to it.
+    /// Keys counted: those that were new to it. After a union an estimate, which may exceed the capacity.
     pub len: u64,
     /// Whether it has as many keys as planned for: the next new key begins another stage.
     pub full: bool,
@@ -211,6 +211,7 @@ impl Stage {
         hash_fn: HashFn,
         sections: &mut Sections,
     ) -> Result<Self, DecodeError> {
+        // Any length is accepted: that of a union is an estimate and may exceed the capacity.
         let [kind, len, capacity, lines, a, b, c, d] = line;
         let words = sections.take_lines(lines)?;
         let parts = |kind| {
