@@ -31,7 +31,7 @@ pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), String> {
     };
     // SAFETY: it takes nothing.
     let version = api.get_server_version.map_or(0, |get| unsafe { get() });
-    let plain = if version >= UNPREFIXED_SINCE { UNPREFIXED } else { 0 };
+    let plain = if version >= UNPREFIXED_SINCE && !api.is_valkey { UNPREFIXED } else { 0 };
     let register_number = |number: &'static Number, flags: c_uint| {
         // SAFETY: the context of loading; the functions below fit; the address is that of something that lives for ever.
         let status = unsafe {
