@@ -204,8 +204,7 @@ fn replicas_have_the_same_filters_whatever_their_settings() {
             ("cf-max-expansions", "1"),
             ("key-memory-limit", "64"),
         ] {
-            let reply = other.text(&format!("CONFIG SET ironbloom.{name} {value}"));
-            assert_eq!(reply, "+OK\r\n", "{name}");
+            other.configure(name, value);
         }
         fill(&mut client, "bf_default");
         fill(&mut client, "cf_default");

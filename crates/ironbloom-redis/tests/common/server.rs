@@ -320,6 +320,13 @@ impl Client {
         last
     }
 
+    /// Sets a setting of the module: Redis 8 has RedisBloom's by their plain names.
+    pub(crate) fn configure(&mut self, name: &str, value: &str) {
+        let replies = [name, &format!("ironbloom.{name}")]
+            .map(|name| self.text(&format!("CONFIG SET {name} {value}")));
+        assert!(replies.iter().any(|reply| reply == "+OK\r\n"), "{name}: {replies:?}");
+    }
+
     /// A number of INFO.
     pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.text(&format!("INFO {section}"));
