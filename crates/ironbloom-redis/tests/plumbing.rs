@@ -11,7 +11,7 @@ use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 
-fn each_server(test: impl Fn(&Server, &mut Client)) {
+fn each_server(mut test: impl FnMut(&Server, &mut Client)) {
     for program in programs() {
         let server = Server::start(&program, &[]);
         let mut client = server.client();
@@ -73,7 +73,7 @@ fn memory_is_the_servers_and_comes_back() {
 fn one_key_cannot_take_all_memory() {
     each_server(|_, client| {
         let over = "-ERR the filter would exceed the memory limit of a key, see CONFIG GET \
-                    ironbloom.key-memory-limit\r\n";
+                    *key-memory-limit\r\n";
         assert_eq!(client.text("BF.RESERVE b 0.000000000001 1073741824"), over);
         assert_eq!(client.text("CF.RESERVE c 1073741824"), over);
         assert_eq!(client.text("EXISTS b c"), ":0\r\n");
@@ -151,6 +151,84 @@ fn arguments_of_the_module_are_settings() {
         client.call("CF.ADD c x");
         assert!(client.text("CF.DEBUG c").contains("buckets:32 "), "{}", client.text("CF.DEBUG c"));
     }
+}
+
+/// Clients and tools that look for RedisBloom look for its name and version.
+#[test]
+fn the_module_answers_to_redisblooms_name_if_told_to() {
+    for program in programs() {
+        for (arguments, name, version) in
+            [(&[][..], "ironbloom", ":100"), (&["NAME", "bf"], "bf", ":80000")]
+        {
+            let server = Server::start_with_arguments(&program, arguments);
+            let mut client = server.client();
+            let list = client.text("MODULE LIST");
+            let words: Vec<&str> = list.lines().collect();
+            let is_named = |pair: &[&str]| pair == ["name", &format!("${}", name.len()), name];
+            assert!(words.windows(3).any(is_named), "{list}");
+            assert!(words.contains(&version), "{list}");
+            client.call("BF.ADD b x");
+            assert_eq!(client.info("everything", &format!("{name}_bloom_filters")), "1");
+            client.call(&format!("CONFIG SET {name}.key-memory-limit 64"));
+            let reply = client.text("BF.RESERVE large 0.01 1000");
+            assert!(reply.contains("CONFIG GET *key-memory-limit"), "{reply}");
+            let shown = client.text("CONFIG GET *key-memory-limit");
+            assert!(
+                shown.ends_with(&format!("{name}.key-memory-limit\r\n$2\r\n64\r\n")),
+                "{shown}"
+            );
+        }
+    }
+}
+
+/// Commands in words: as RedisBloom's where they are facts.
+#[test]
+fn command_docs_tell_since_when_and_what() {
+    each_server(|_, client| {
+        for (command, parts) in [
+            ("bf.add", &["since\r\n$5\r\n1.0.0\r\n", "O(k), where k is"][..]),
+            ("bf.card", &["since\r\n$5\r\n2.4.4\r\n", "O(1)"]),
+            ("bf.find", &["since\r\n$5\r\n0.1.0\r\n"]),
+            ("bf.info", &["single_value", "oneof", "CAPACITY", "EXPANSION", "FULL"]),
+            ("cf.add", &["since\r\n$5\r\n1.0.0\r\n", "O(s + i), where s is"]),
+        ] {
+            let docs = client.text(&format!("COMMAND DOCS {command}"));
+            for part in parts {
+                assert!(docs.contains(part), "{command}: {part:?} is not in {docs}");
+            }
+        }
+    });
+}
+
+/// The same digits whatever the server; and what a filter takes does not change when it is loaded again.
+#[test]
+fn numbers_are_the_same_on_all_servers_and_after_a_reload() {
+    let mut told: Option<String> = None;
+    each_server(|_, client| {
+        for (name, made) in [
+            ("b", "BF.RESERVE b 0.01 1000"),
+            ("blocked", "BF.RESERVE blocked 0.01 300 LAYOUT BLOCKED"),
+            ("window", "BF.RESERVE window 0.01 300 WINDOW 300"),
+        ] {
+            client.call(made);
+            let items: Vec<String> = (0..900).map(key).collect();
+            client.call(&format!("BF.MADD {name} {}", items.join(" ")));
+        }
+        client.call("CF.RESERVE c 100 ERROR 0.01");
+        client.call("CF.ADD c x");
+        let full =
+            ["b", "blocked", "window"].map(|name| client.text(&format!("BF.INFO {name} FULL")));
+        let usage = |client: &mut Client| {
+            ["b", "blocked", "window", "c", "theirs"]
+                .map(|name| client.text(&format!("MEMORY USAGE {name}")))
+        };
+        let before = usage(client);
+        assert_eq!(client.text("DEBUG RELOAD"), "+OK\r\n");
+        assert_eq!(usage(client), before);
+        let full = full.concat();
+        assert!(full.contains("Fill"), "{full}");
+        assert_eq!(told.get_or_insert_with(|| full.clone()), &full);
+    });
 }
 
 #[test]

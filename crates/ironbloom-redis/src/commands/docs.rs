@@ -10,19 +10,24 @@ const fn docs(
     arity: c_int,
     args: &'static [Arg],
 ) -> Docs {
-    Docs { summary, complexity, arity, args }
+    Docs { summary, complexity, since: c"1.0.0", arity, args }
+}
+
+/// A command that RedisBloom lacks; the version is ours.
+const fn own(docs: Docs) -> Docs {
+    Docs { since: c"0.1.0", ..docs }
 }
 
 const fn plain(name: &'static CStr, kind: ArgKind) -> Arg {
-    Arg { name, kind, token: None, times: Times::Once }
+    Arg { name, kind, token: None, times: Times::Once, choices: &[] }
 }
 
 const fn option(token: &'static CStr, name: &'static CStr, kind: ArgKind) -> Arg {
-    Arg { name, kind, token: Some(token), times: Times::Optional }
+    Arg { token: Some(token), times: Times::Optional, ..plain(name, kind) }
 }
 
 const fn flag(token: &'static CStr, name: &'static CStr) -> Arg {
-    Arg { name, kind: ArgKind::Token, token: Some(token), times: Times::Optional }
+    option(token, name, ArgKind::Token)
 }
 
 const ITEM: Arg = plain(c"item", ArgKind::String);
@@ -45,6 +50,10 @@ const PROBES_EACH: &CStr =
 const TABLES: &CStr = c"O(s), where s is the number of sub-filters";
 const TABLES_EACH: &CStr =
     c"O(s * n), where s is the number of sub-filters and n the number of items";
+const MOVES: &CStr =
+    c"O(s + i), where s is the number of sub-filters and i the most items that are moved to make room";
+const MOVES_EACH: &CStr = c"O((s + i) * n), where s is the number of sub-filters, i the most items that are moved to make room, \
+     and n the number of items";
 const SIZE: &CStr = c"O(n), where n is the number of bytes";
 const CONSTANT: &CStr = c"O(1)";
 
@@ -79,19 +88,25 @@ pub(super) const BF_EXISTS: Docs =
     docs(c"Tells whether an item might be in a Bloom filter", PROBES, 3, &[ITEM]);
 pub(super) const BF_MEXISTS: Docs =
     docs(c"Tells which items might be in a Bloom filter", PROBES_EACH, -3, &[ITEMS]);
-pub(super) const BF_FIND: Docs = docs(
+pub(super) const BF_FIND: Docs = own(docs(
     c"Tells which items might be in a Bloom filter, and nothing if the key is missing",
     PROBES_EACH,
     -3,
     &[ITEMS],
-);
-pub(super) const BF_CARD: Docs =
-    docs(c"Tells how many items were added to a Bloom filter", CONSTANT, 2, &[]);
+));
+pub(super) const BF_CARD: Docs = Docs {
+    since: c"2.4.4",
+    ..docs(c"Tells how many items were added to a Bloom filter", CONSTANT, 2, &[])
+};
 pub(super) const BF_INFO: Docs = docs(
     c"Tells the numbers of a Bloom filter; FULL counts its bits, too",
-    CONSTANT,
+    c"O(1); O(n) with FULL, where n is the number of bytes",
     -2,
-    &[Arg { times: Times::Optional, ..plain(c"field", ArgKind::String) }],
+    &[Arg {
+        times: Times::Optional,
+        choices: &[c"CAPACITY", c"SIZE", c"FILTERS", c"ITEMS", c"EXPANSION", c"FULL"],
+        ..plain(c"single_value", ArgKind::OneOf)
+    }],
 );
 pub(super) const BF_DEBUG: Docs =
     docs(c"Tells the numbers of every sub-filter of a Bloom filter", CONSTANT, 2, &[]);
@@ -103,12 +118,12 @@ pub(super) const BF_LOADCHUNK: Docs = docs(
     4,
     &[ITERATOR, DATA],
 );
-pub(super) const BF_MERGE: Docs = docs(
+pub(super) const BF_MERGE: Docs = own(docs(
     c"Unites Bloom filters of the same geometry in the first, which is made if it is missing",
     SIZE,
     -3,
     &[Arg { times: Times::Many, ..plain(c"source", ArgKind::Key) }],
-);
+));
 pub(super) const CF_RESERVE: Docs = docs(
     c"Makes an empty cuckoo filter",
     CONSTANT,
@@ -122,18 +137,18 @@ pub(super) const CF_RESERVE: Docs = docs(
     ],
 );
 pub(super) const CF_ADD: Docs =
-    docs(c"Adds an item to a cuckoo filter, also if it is there", TABLES, 3, &[ITEM]);
+    docs(c"Adds an item to a cuckoo filter, also if it is there", MOVES, 3, &[ITEM]);
 pub(super) const CF_ADDNX: Docs =
-    docs(c"Adds an item to a cuckoo filter unless it might be there", TABLES, 3, &[ITEM]);
+    docs(c"Adds an item to a cuckoo filter unless it might be there", MOVES, 3, &[ITEM]);
 pub(super) const CF_INSERT: Docs = docs(
     c"Adds items to a cuckoo filter, which is made as told if it is missing",
-    TABLES_EACH,
+    MOVES_EACH,
     -4,
     &[CAPACITY, NOCREATE, NAMED_ITEMS],
 );
 pub(super) const CF_INSERTNX: Docs = docs(
     c"Adds those items to a cuckoo filter that are not there",
-    TABLES_EACH,
+    MOVES_EACH,
     -4,
     &[CAPACITY, NOCREATE, NAMED_ITEMS],
 );

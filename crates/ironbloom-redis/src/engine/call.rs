@@ -124,8 +124,12 @@ impl<'call> Call<'call> {
         unsafe { (api().reply_with_long_long)(self.ctx, number) };
     }
 
-    /// Replies with a number that may not be whole.
+    /// Replies with a number that may not be whole. As a string it has the same digits on all servers, the fewest that tell it
+    /// from others; what servers make of a double in the third version of the protocol is their business.
     pub(crate) fn reply_double(&self, number: f64) {
+        if !self.is_resp3() {
+            return self.reply_bytes(number.to_string().as_bytes());
+        }
         // SAFETY: the context of this call.
         unsafe { (api().reply_with_double)(self.ctx, number) };
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::api::{Api, Ctx, ERR, OK, Opaque, Str, api};
 use super::call::{Call, double_of};
+use super::register::{Identity, OWN, REDISBLOOM};
 use crate::settings::{
     BF_CAPACITY, BF_RATE, CF_MAX_EXPANSIONS, MEMORY_LIMIT, Number, REDISBLOOM_NUMBERS, Rate,
 };
@@ -125,6 +126,20 @@ unsafe extern "C" fn set_rate(
     ERR
 }
 
+/// The name of the argument that says how the module calls itself.
+const NAME_ARGUMENT: &[u8] = b"name";
+
+/// How the module is to call itself, which must be known before anything is registered.
+pub(super) fn identity(args: &Call<'_>) -> Result<Identity, String> {
+    let mut named = (0..args.count()).step_by(2);
+    let named = named.find(|&i| args.arg(i).eq_ignore_ascii_case(NAME_ARGUMENT));
+    match named.filter(|i| i + 1 < args.count()).map(|i| args.arg(i + 1)) {
+        None | Some(b"ironbloom") => Ok(OWN),
+        Some(b"bf") => Ok(REDISBLOOM),
+        Some(_) => Err("NAME must be ironbloom or bf".to_owned()),
+    }
+}
+
 /// Takes the arguments of the module: names and values, by the names of settings or RedisBloom's older ones.
 pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
     if !args.count().is_multiple_of(2) {
@@ -133,6 +148,7 @@ pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
     for i in (0..args.count()).step_by(2) {
         let name = String::from_utf8_lossy(args.arg(i)).to_ascii_lowercase();
         let is_set = match name.as_str() {
+            name if name.as_bytes() == NAME_ARGUMENT => true,
             "error_rate" => set_rate_argument(&BF_RATE, args, i + 1),
             "initial_size" => set_number_argument(&BF_CAPACITY, args, i + 1),
             "cf_max_expansions" => set_number_argument(&CF_MAX_EXPANSIONS, args, i + 1),

@@ -13,6 +13,8 @@ pub(crate) struct Docs {
     pub(crate) summary: &'static CStr,
     /// How long it takes.
     pub(crate) complexity: &'static CStr,
+    /// The version of RedisBloom that had it first, or ours for what is our own.
+    pub(crate) since: &'static CStr,
     /// Arguments with the name; negative: at least so many.
     pub(crate) arity: c_int,
     /// The arguments behind the key.
@@ -29,6 +31,8 @@ pub(crate) struct Arg {
     pub(crate) token: Option<&'static CStr>,
     /// How often it comes.
     pub(crate) times: Times,
+    /// The words it may be, if it is one of several.
+    pub(crate) choices: &'static [&'static CStr],
 }
 
 /// What an argument is; the server's numbers.
@@ -44,6 +48,8 @@ pub(crate) enum ArgKind {
     Key = 3,
     /// Just its word.
     Token = 6,
+    /// One of several words.
+    OneOf = 7,
 }
 
 /// How often an argument comes; the server's numbers.
@@ -161,10 +167,12 @@ pub(super) unsafe fn describe(
         specs.push(key_spec(READ_ONLY | ACCESS, 2, -1));
     }
     specs.push(RawKeySpec { begin_search_type: 0, find_keys_type: 0, ..key_spec(0, 0, 0) });
+    let mut choices: Vec<Vec<RawArg>> = docs.args.iter().map(raw_choices).collect();
     let mut args = vec![raw_arg(c"key".as_ptr(), ArgKind::Key as c_int, 0)];
-    args.extend(docs.args.iter().map(|arg| RawArg {
+    args.extend(docs.args.iter().zip(&mut choices).map(|(arg, choices)| RawArg {
         token: arg.token.map_or(ptr::null(), CStr::as_ptr),
         flags: arg.times as c_int,
+        subargs: if choices.is_empty() { ptr::null_mut() } else { choices.as_mut_ptr() },
         ..raw_arg(arg.name.as_ptr(), arg.kind as c_int, c_int::from(is_key(arg)))
     }));
     args.push(raw_arg(ptr::null(), 0, 0));
@@ -172,7 +180,7 @@ pub(super) unsafe fn describe(
         version: &raw const version,
         summary: docs.summary.as_ptr(),
         complexity: docs.complexity.as_ptr(),
-        since: c"0.1.0".as_ptr(),
+        since: docs.since.as_ptr(),
         history: ptr::null_mut(),
         tips: ptr::null(),
         arity: docs.arity,
@@ -192,6 +200,18 @@ fn key_spec(flags: u64, first: c_int, last: c_int) -> RawKeySpec {
         find_keys_type: FIND_RANGE,
         find_keys: Range { last_key: last, key_step: 1, limit: 0 },
     }
+}
+
+/// The words that an argument may be, and the end of their list; nothing if it is no choice.
+fn raw_choices(arg: &Arg) -> Vec<RawArg> {
+    if arg.choices.is_empty() {
+        return Vec::new();
+    }
+    let words = arg.choices.iter().map(|word| RawArg {
+        token: word.as_ptr(),
+        ..raw_arg(word.as_ptr(), ArgKind::Token as c_int, 0)
+    });
+    words.chain([raw_arg(ptr::null(), 0, 0)]).collect()
 }
 
 fn is_key(arg: &Arg) -> bool {

@@ -15,11 +15,18 @@ use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 
-/// The module's name in MODULE LIST.
-const NAME: &CStr = c"ironbloom";
+/// How the module introduces itself in MODULE LIST, and what stands before its settings and fields of INFO.
+pub(super) struct Identity {
+    name: &'static CStr,
+    version: c_int,
+}
 
-/// 1.0.0 of RedisBloom's numbering would be 10000; ours is our own.
-const VERSION: c_int = 100;
+/// Its own name; the version is its own, too.
+pub(super) const OWN: Identity = Identity { name: c"ironbloom", version: 100 };
+
+/// RedisBloom's name, which some clients and tools look for before they send its commands, with the version whose replies
+/// these are: 8.0.0.
+pub(super) const REDISBLOOM: Identity = Identity { name: c"bf", version: 80_000 };
 
 const API_VERSION: c_int = 1;
 
@@ -32,8 +39,10 @@ pub(crate) struct Command {
     pub(crate) name: &'static CStr,
     /// The server's flags.
     pub(crate) flags: &'static CStr,
-    /// Beside those that follow from the flags.
-    pub(crate) category: &'static CStr,
+    /// The category that all commands of its kind have.
+    pub(crate) family: &'static CStr,
+    /// The server's categories. They do not follow from the flags: servers leave the commands of modules out.
+    pub(crate) categories: &'static CStr,
     /// What runs.
     pub(crate) handler: RawHandler,
     /// The last argument that is a key, or -1 if all are; the first is 1.
@@ -91,10 +100,16 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
     // SAFETY: the context of loading, and text that the server copies.
     unsafe {
-        if (api.is_module_name_busy)(NAME.as_ptr()) != 0 {
-            return refuse(ctx, "a module of the name ironbloom is loaded already");
+        let args = Call::new(ctx, args, count);
+        let Identity { name, version } = match config::identity(&args) {
+            Ok(identity) => identity,
+            Err(error) => return refuse(ctx, &error),
+        };
+        if (api.is_module_name_busy)(name.as_ptr()) != 0 {
+            let name = name.to_string_lossy();
+            return refuse(ctx, &format!("a module of the name {name} is loaded already"));
         }
-        (api.set_module_attribs)(ctx, NAME.as_ptr(), VERSION, API_VERSION);
+        (api.set_module_attribs)(ctx, name.as_ptr(), version, API_VERSION);
         (api.set_module_options)(ctx, HANDLE_IO_ERRORS);
         // What filters take must be in the server's accounts.
         ironbloom::memory::take_all_from_allocator();
@@ -125,7 +140,6 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
         if let Err(error) = config::register(api, ctx) {
             return refuse(ctx, &error);
         }
-        let args = Call::new(ctx, args, count);
         if let Err(error) = config::load_arguments(&args) {
             return refuse(ctx, &error);
         }
@@ -181,7 +195,12 @@ unsafe fn register(api: &Api, ctx: Ctx, command: &Command) -> bool {
             return false;
         }
         if let Some(set_categories) = api.set_command_acl_categories {
-            set_categories(created, command.category.as_ptr());
+            let all = [command.categories.to_bytes(), b" ", command.family.to_bytes()].concat();
+            let all = CString::new(all).unwrap_or_default();
+            // A server has room for a few categories of modules only: then without ours, but never without its own.
+            if set_categories(created, all.as_ptr()) != OK {
+                set_categories(created, command.categories.as_ptr());
+            }
         }
         if let Some(set_command_info) = api.set_command_info {
             let is_write = command.flags.to_bytes().starts_with(b"write");
