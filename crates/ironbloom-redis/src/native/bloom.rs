@@ -11,7 +11,7 @@
 
 use std::io;
 
-use ironbloom::format::native::{header_of, image_bytes, image_piece};
+use ironbloom::format::native::{header_of, image_bytes, image_piece, visit_image};
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, HashFn, Kind, Mismatch, ParamError, Persist, Scalable,
     ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
@@ -431,6 +431,15 @@ impl Imaged for NativeBloom {
             Self::Flat(filter) => image_piece(filter, offset, most),
             Self::Growing(filter) => image_piece(filter, offset, most),
             Self::Window(filter) => image_piece(filter, offset, most),
+        }
+    }
+
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Blocked(filter) => visit_image(filter, visit),
+            Self::Flat(filter) => visit_image(filter, visit),
+            Self::Growing(filter) => visit_image(filter, visit),
+            Self::Window(filter) => visit_image(filter, visit),
         }
     }
 

@@ -18,7 +18,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use ironbloom::format::native::{image_bytes, image_piece};
+use ironbloom::format::native::{image_bytes, image_piece, visit_image};
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
 use super::Imaged;
@@ -116,7 +116,22 @@ impl NativeCuckoo {
         if let [only] = &self.parts[..] {
             return only.contains_hashes(hashes, found);
         }
-        hashes.iter().zip(found).for_each(|(&hash, found)| *found = self.contains(hash));
+        // The newest part first, each asked only for what those before it have not found.
+        let mut asked = hashes.to_vec();
+        let mut places: Vec<usize> = (0..hashes.len()).collect();
+        let mut here = vec![false; hashes.len()];
+        found.fill(true);
+        for part in self.parts.iter().rev() {
+            part.contains_hashes(&asked, &mut here);
+            let absent = |i: &usize| !here[*i];
+            let left: Vec<usize> = (0..asked.len()).filter(absent).collect();
+            asked = left.iter().map(|&i| asked[i]).collect();
+            places = left.iter().map(|&i| places[i]).collect();
+            if asked.is_empty() {
+                return;
+            }
+        }
+        places.iter().for_each(|&place| found[place] = false);
     }
 
     /// How often a key might have been inserted.
@@ -219,6 +234,10 @@ impl Imaged for NativeCuckoo {
             offset -= len;
         }
         Vec::new()
+    }
+
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.parts.iter().for_each(|part| visit_image(part, &mut *visit));
     }
 
     fn from_image(mut image: Pieces, numbers: &[u64]) -> Result<Self, NativeError> {

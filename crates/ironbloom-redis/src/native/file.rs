@@ -13,13 +13,16 @@
 
 use super::error::NativeError;
 use super::pieces::Pieces;
-use super::wire::{Arrival, MAX_PIECE};
+use super::wire::Arrival;
 use super::{Imaged, Native};
 use crate::redisbloom::error::DecodeError;
 use crate::redisbloom::rdb::{FieldReader, FieldWriter};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;
+
+/// Most bytes of a string. A save holds nobody up, and fewer strings are fewer numbers.
+const MAX_STRING: usize = 8 << 20;
 
 /// More strings than any filter has: 8 TiB.
 const MAX_STRINGS: u64 = 1 << 20;
@@ -38,7 +41,7 @@ pub fn save<T: Imaged>(value: &Native<T>, to: &mut impl FieldWriter) {
     };
     [is_arriving, len, sum, numbers.len() as u64].into_iter().for_each(|field| to.unsigned(field));
     numbers.iter().for_each(|&number| to.unsigned(number));
-    to.unsigned(there.div_ceil(MAX_PIECE as u64));
+    to.unsigned(there.div_ceil(MAX_STRING as u64));
     let mut offset = 0;
     while offset < there {
         let string = string_at(value, offset);
@@ -47,15 +50,15 @@ pub fn save<T: Imaged>(value: &Native<T>, to: &mut impl FieldWriter) {
     }
 }
 
-/// The bytes from here on, [`MAX_PIECE`] of them or up to the end.
+/// The bytes from here on, [`MAX_STRING`] of them or up to the end.
 fn string_at<T: Imaged>(value: &Native<T>, offset: u64) -> Vec<u8> {
     let mut string = Vec::new();
     loop {
         let iterator = (1 + offset + string.len() as u64) as i64;
         let Some((_, piece)) = value.piece(iterator) else { return string };
-        let room = MAX_PIECE - string.len();
+        let room = MAX_STRING - string.len();
         string.extend_from_slice(&piece[..piece.len().min(room)]);
-        if string.len() == MAX_PIECE {
+        if string.len() == MAX_STRING {
             return string;
         }
     }

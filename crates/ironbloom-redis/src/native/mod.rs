@@ -33,6 +33,8 @@ pub trait Imaged: Sized {
     fn image_bytes(&self) -> u64;
     /// The image from `offset` on, `most` bytes at most. Empty behind the end.
     fn image_piece(&self, offset: u64, most: usize) -> Vec<u8>;
+    /// Hands out the whole image, in order and in parts.
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8]));
     /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file.
     fn from_image(image: Pieces, numbers: &[u64]) -> Result<Self, NativeError>;
     /// Bytes of its arrays.

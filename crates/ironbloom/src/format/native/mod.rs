@@ -34,7 +34,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
-pub use piece::{image_bytes, image_piece};
+pub use piece::{image_bytes, image_piece, visit_image};
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};

@@ -7,9 +7,10 @@
 //! Header and payload are copied from where they are; only a piece that reaches into the checksums has to read the whole
 //! filter.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use super::header::{CHECKSUM_AT, CHUNK_BYTES, HEADER_BYTES, encode_header, get64};
 use super::{Image, Persist};
@@ -34,12 +35,23 @@ pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
         piece.pass_words(section);
     }
     if end > HEADER_BYTES as u64 + image.header.payload_bytes {
-        let checksums = checksums(&image);
+        let checksums = checksums(&image, &mut |_| {});
         let seal = xxh3_64_with_seed(&checksums, get64(&header, CHECKSUM_AT));
         piece.pass(&checksums);
         piece.pass(&seal.to_le_bytes());
     }
     piece.bytes
+}
+
+/// Hands out all bytes of that file, in order and in parts. The filter is read once and not copied.
+pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) {
+    let image = filter.encode();
+    let header = encode_header(&image.header);
+    visit(&header);
+    let checksums = checksums(&image, &mut visit);
+    let seal = xxh3_64_with_seed(&checksums, get64(&header, CHECKSUM_AT));
+    visit(&checksums);
+    visit(&seal.to_le_bytes());
 }
 
 /// What is wanted of bytes that pass by in order.
@@ -71,36 +83,43 @@ impl Piece {
         }
         // Whole words, of which the first and the last may be cut.
         let first = part.start / 8;
-        let before = self.bytes.len();
-        for word in &words[first..part.end.div_ceil(8)] {
-            self.bytes.extend_from_slice(&word.to_le_bytes());
-        }
-        self.bytes.truncate(before + part.end - 8 * first);
-        self.bytes.drain(before..before + part.start - 8 * first);
+        let bytes = little_endian(&words[first..part.end.div_ceil(8)]);
+        self.bytes.extend_from_slice(&bytes[part.start - 8 * first..part.end - 8 * first]);
     }
 }
 
-fn checksums(image: &Image<'_>) -> Vec<u8> {
-    let mut checksums = Vec::new();
-    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-    let mut finish = |chunk: &mut Vec<u8>| {
-        let checksum = xxh3_64_with_seed(chunk, checksums.len() as u64 / 8);
-        checksums.extend_from_slice(&checksum.to_le_bytes());
-        chunk.clear();
+/// Words as the bytes that a file has: no copy on machines that keep them so.
+fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        return Cow::Borrowed(bytemuck::cast_slice(words));
+    }
+    Cow::Owned(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
+/// The checksums of all chunks. Shows the payload on the way, while it is near.
+fn checksums(image: &Image<'_>, visit: &mut impl FnMut(&[u8])) -> Vec<u8> {
+    let mut checksums: Vec<u8> = Vec::new();
+    let (mut chunk, mut len) = (Xxh3::with_seed(0), 0);
+    let mut finish = |chunk: &mut Xxh3| {
+        checksums.extend_from_slice(&chunk.digest().to_le_bytes());
+        *chunk = Xxh3::with_seed(checksums.len() as u64 / 8);
     };
     for section in &image.sections {
         let mut rest: &[u64] = section;
         while !rest.is_empty() {
-            let room = (CHUNK_BYTES - chunk.len()) / 8;
-            let (part, behind) = rest.split_at(room.min(rest.len()));
-            part.iter().for_each(|word| chunk.extend_from_slice(&word.to_le_bytes()));
+            let (part, behind) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
+            let bytes = little_endian(part);
+            chunk.update(&bytes);
+            visit(&bytes);
+            len += bytes.len();
             rest = behind;
-            if chunk.len() == CHUNK_BYTES {
+            if len == CHUNK_BYTES {
                 finish(&mut chunk);
+                len = 0;
             }
         }
     }
-    if !chunk.is_empty() {
+    if len > 0 {
         finish(&mut chunk);
     }
     checksums
@@ -135,6 +154,9 @@ mod tests {
             assert!(pieces(&flat, most) == flat.to_bytes(), "{most}");
             assert!(pieces(&growing, most) == growing.to_bytes(), "{most}");
         }
+        let mut visited = Vec::new();
+        visit_image(&growing, |part| visited.extend_from_slice(part));
+        assert!(visited == growing.to_bytes());
         assert_eq!(image_bytes(&growing), growing.to_bytes().len() as u64);
         assert_eq!(image_piece(&flat, u64::MAX, usize::MAX), []);
     }
