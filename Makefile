@@ -168,7 +168,7 @@ bench-index: ## The index on tables: in memory, growing, skewed, and on a Parque
 	for setting in "" "10M 1024 4" growth skew; do $(TARGET)/release/examples/seed $$setting; echo; done
 	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask
 
-bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000)
+bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000 BESIDE=module.so)
 	@cargo build --release --package ironbloom-redis
 	servers=()
 	for server in "$$(command -v redis-server)" "$$(command -v valkey-server)" $(VALKEY); do

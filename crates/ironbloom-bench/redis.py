@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Time the server takes for BF.* commands, by layout and by server, from INFO commandstats.
+"""Time the server takes for BF.* and CF.* commands, by layout, module and server, from INFO commandstats.
 
-Starts each server with the module on a loopback port, fills one filter of each layout, and sends the same commands to all of them in
-turns, round by round. Called by `make bench-redis`; prints Markdown. Nothing but Python's own library is needed.
+Starts each server with each module on a loopback port, fills one filter of each layout, and sends the same commands to all of them in
+turns, round by round. Called by `make bench-redis`; prints Markdown. Nothing but Python's own library is needed, and a C compiler
+for the floor: a command that opens a key, asks what it is, and replies 0.
 
     redis.py MODULE SERVER [SERVER ...]
 
 KEYS (10000000) is the capacity of the filters, ROUNDS (7) the number of rounds, CALLS (1000) the calls of each command and round.
+BESIDE names further modules, paths separated by colons, such as RedisBloom itself; layouts that one lacks are left out there.
 """
 
 import os
@@ -27,6 +29,43 @@ BATCH = 100
 # Room for the keys that the rounds add: a filter that grows in between would be another one.
 FILLED = KEYS - (ROUNDS + 1) * CALLS * BATCH - (ROUNDS + 1) * CALLS
 LAYOUTS = [("redisbloom", []), ("blocked", ["LAYOUT", "BLOCKED"])]
+CUCKOOS = [("cuckoo", []), ("cuckoo, ERROR", ["ERROR", RATE])]
+
+# What every command of a module costs that looks at a key: the bars are shares of it.
+FLOOR = """
+typedef int (*Find)(const char *, void *);
+typedef void *Ctx;
+static void *(*open_key)(Ctx, void *, int);
+static void (*close_key)(void *);
+static void *(*type_of)(void *);
+static void *(*value_of)(void *);
+static int (*reply)(Ctx, long long);
+
+static int run(Ctx ctx, void **argv, int argc) {
+    void *key = open_key(ctx, argv[1], 1);
+    (void)argc;
+    if (key) {
+        if (type_of(key)) value_of(key);
+        close_key(key);
+    }
+    return reply(ctx, 0);
+}
+
+int RedisModule_OnLoad(void **ctx, void **argv, int argc) {
+    Find find = (Find)ctx[0];
+    void (*attribs)(void *, const char *, int, int);
+    int (*create)(void *, const char *, void *, const char *, int, int, int);
+    (void)argv;
+    (void)argc;
+    if (find("RedisModule_SetModuleAttribs", &attribs) || find("RedisModule_CreateCommand", &create) ||
+        find("RedisModule_OpenKey", &open_key) || find("RedisModule_CloseKey", &close_key) ||
+        find("RedisModule_ModuleTypeGetType", &type_of) || find("RedisModule_ModuleTypeGetValue", &value_of) ||
+        find("RedisModule_ReplyWithLongLong", &reply))
+        return 1;
+    attribs(ctx, "floor", 1, 1);
+    return create(ctx, "floor.open", (void *)run, "readonly fast", 1, 1, 1);
+}
+"""
 
 
 def command(*words):
@@ -73,13 +112,15 @@ class Client:
 
 
 class Server:
-    def __init__(self, program, module):
+    def __init__(self, program, module, is_only_module):
         self.folder = tempfile.TemporaryDirectory(prefix="ironbloom-bench-")
+        floor = os.path.join(self.folder.name, "floor.so")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", floor], input=FLOOR.encode(), check=True)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         options = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, "--loglevel", "warning",
-                   "--loadmodule", module]
+                   "--loadmodule", module, "--loadmodule", floor]
         self.process = subprocess.Popen([program, *map(str, options)], stdout=subprocess.DEVNULL)
         for _ in range(200):
             try:
@@ -88,10 +129,13 @@ class Server:
             except OSError:
                 time.sleep(0.05)
         else:
-            raise SystemExit(f"{program} does not start")
+            self.stop()
+            raise SystemExit(f"{program} does not start with {module}")
         info = self.client.call("INFO", "server").decode()
         fields = dict(line.split(":", 1) for line in info.split("\r\n") if ":" in line)
         self.name = f"Valkey {fields['valkey_version']}" if "valkey_version" in fields else f"Redis {fields['redis_version']}"
+        if not is_only_module:
+            self.name += ", " + os.path.basename(module)
 
     def stop(self):
         self.process.terminate()
@@ -115,18 +159,40 @@ def key(i):
     return b"user:%010d" % i
 
 
+def make(server, layouts, *words):
+    """The layouts that the module has, each made by these words and its own; the size of each and the bytes beyond."""
+    sizes = {}
+    for layout, options in layouts:
+        name, key_words = words[0], words[1:]
+        try:
+            server.client.call(name, layout, *key_words, *options)
+        except RuntimeError:
+            continue
+        sizes[layout] = None
+    return sizes
+
+
 def fill(server):
     """All filters of a server, and the bytes that each takes beyond its bits."""
-    sizes = {}
-    for layout, options in LAYOUTS:
-        server.client.call("BF.RESERVE", layout, RATE, KEYS, *options)
-        adds = (command("BF.MADD", layout, *map(key, range(start, min(start + 1000, FILLED)))) for start in range(0, FILLED, 1000))
-        server.client.many(adds)
-        filters = server.client.call("BF.INFO", layout, "FILTERS")[0]
-        assert filters == 1, f"{layout} grew"
+    blooms = make(server, LAYOUTS, "BF.RESERVE", RATE, KEYS)
+    cuckoos = make(server, CUCKOOS, "CF.RESERVE", KEYS)
+    for layout in blooms:
+        server.client.many(command("BF.MADD", layout, *map(key, group)) for group in groups(FILLED))
+        assert server.client.call("BF.INFO", layout, "FILTERS")[0] == 1, f"{layout} grew"
         size = server.client.call("BF.INFO", layout, "SIZE")[0]
-        sizes[layout] = (size, server.client.call("MEMORY", "USAGE", layout) - size)
-    return sizes
+        blooms[layout] = (size, server.client.call("MEMORY", "USAGE", layout) - size)
+    for layout in cuckoos:
+        # At four slots in five: nearer to the end the search for room would be all that is seen.
+        server.client.many(command("CF.INSERT", layout, "ITEMS", *map(key, group)) for group in groups(FILLED * 4 // 5))
+        info = server.client.call("CF.INFO", layout)
+        size = info[info.index(b"Size") + 1]
+        cuckoos[layout] = (size, server.client.call("MEMORY", "USAGE", layout) - size)
+    server.layouts, server.cuckoos = list(blooms), list(cuckoos)
+    return {**blooms, **cuckoos}
+
+
+def groups(count, size=1000):
+    return (range(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def rounds(servers):
@@ -134,7 +200,7 @@ def rounds(servers):
     random_keys = random.Random(1)
     new = FILLED
     for turn in range(ROUNDS + 1):
-        present = [random_keys.randrange(FILLED) for _ in range(CALLS * BATCH)]
+        present = [random_keys.randrange(FILLED * 4 // 5) for _ in range(CALLS * BATCH)]
         absent = [KEYS + random_keys.randrange(1 << 33) for _ in range(CALLS * BATCH)]
         fresh = list(range(new, new + CALLS * BATCH))
         single = list(range(new + CALLS * BATCH, new + CALLS * BATCH + CALLS))
@@ -145,21 +211,63 @@ def rounds(servers):
                 if turn > 0:  # the first warms up
                     times.setdefault((server.name, what, layout), []).append(measured)
 
-            take("ECHO", "", "echo", [command("ECHO", key(i)) for i in present[:CALLS]])
-            for layout, _ in LAYOUTS:
-                def batches(name, keys):
-                    return [command(name, layout, *map(key, keys[i:i + BATCH])) for i in range(0, len(keys), BATCH)]
+            def one_by_one(what, layout, keys):
+                name = what.split(",")[0]
+                take(what, layout, name.lower(), [command(name, layout, key(i)) for i in keys[:CALLS]])
 
+            def batches(what, layout, keys, *words):
+                name = what.split(" ")[0]
+                commands = [command(name, layout, *words, *map(key, keys[i:i + BATCH])) for i in range(0, len(keys), BATCH)]
+                take(what, layout, name.lower(), commands)
+
+            take("ECHO", "", "echo", [command("ECHO", key(i)) for i in present[:CALLS]])
+            for layout in server.layouts:
+                one_by_one("FLOOR.OPEN", layout, present)
                 take("BF.CARD", layout, "bf.card", [command("BF.CARD", layout)] * CALLS)
-                take("BF.EXISTS, present", layout, "bf.exists", [command("BF.EXISTS", layout, key(i)) for i in present[:CALLS]])
-                take("BF.EXISTS, absent", layout, "bf.exists", [command("BF.EXISTS", layout, key(i)) for i in absent[:CALLS]])
-                take("BF.ADD, new", layout, "bf.add", [command("BF.ADD", layout, key(i)) for i in single])
-                take("BF.ADD, present", layout, "bf.add", [command("BF.ADD", layout, key(i)) for i in present[:CALLS]])
-                take("BF.MEXISTS × 100, present", layout, "bf.mexists", batches("BF.MEXISTS", present))
-                take("BF.MEXISTS × 100, absent", layout, "bf.mexists", batches("BF.MEXISTS", absent))
-                take("BF.MADD × 100, new", layout, "bf.madd", batches("BF.MADD", fresh))
-                take("BF.MADD × 100, present", layout, "bf.madd", batches("BF.MADD", present))
+                one_by_one("BF.EXISTS, present", layout, present)
+                one_by_one("BF.EXISTS, absent", layout, absent)
+                one_by_one("BF.MEXISTS, one absent", layout, absent)
+                one_by_one("BF.ADD, new", layout, single)
+                one_by_one("BF.ADD, present", layout, present)
+                batches("BF.MEXISTS × 100, present", layout, present)
+                batches("BF.MEXISTS × 100, absent", layout, absent)
+                batches("BF.MADD × 100, new", layout, fresh)
+                batches("BF.MADD × 100, present", layout, present)
+            for layout in server.cuckoos:
+                one_by_one("FLOOR.OPEN", layout, present)
+                one_by_one("CF.EXISTS, present", layout, present)
+                one_by_one("CF.EXISTS, absent", layout, absent)
+                one_by_one("CF.ADD, new", layout, single)
+                one_by_one("CF.DEL, present", layout, single)
+                batches("CF.MEXISTS × 100, present", layout, present)
+                batches("CF.MEXISTS × 100, absent", layout, absent)
+                batches("CF.INSERT × 100, new", layout, fresh, "ITEMS")
     return times
+
+
+def steps(server):
+    """The longest step of SCANDUMP and of LOADCHUNK of each filter, in milliseconds."""
+    def used(name):
+        stats = server.client.call("INFO", "commandstats").decode()
+        lines = [line for line in stats.split("\r\n") if line.startswith(f"cmdstat_{name}:")]
+        return int(dict(pair.split("=") for pair in lines[0].split(":", 1)[1].split(","))["usec"]) if lines else 0
+
+    longest = {}
+    for family, layouts in (("BF", server.layouts), ("CF", server.cuckoos)):
+        for layout in layouts:
+            dumped, loaded, iterator = [], [], 0
+            while True:
+                before = used(f"{family}.scandump".lower())
+                iterator, chunk = server.client.call(f"{family}.SCANDUMP", layout, iterator)
+                dumped.append(used(f"{family}.scandump".lower()) - before)
+                if not iterator:
+                    break
+                before = used(f"{family}.loadchunk".lower())
+                server.client.call(f"{family}.LOADCHUNK", "copy", iterator, chunk)
+                loaded.append(used(f"{family}.loadchunk".lower()) - before)
+            server.client.call("UNLINK", "copy")
+            longest[layout] = (max(dumped) / 1000, max(loaded) / 1000)
+    return longest
 
 
 def processor():
@@ -171,21 +279,40 @@ def processor():
 
 def main():
     module, programs = sys.argv[1], sys.argv[2:]
-    servers = [Server(program, module) for program in programs]
+    modules = [module, *filter(None, os.environ.get("BESIDE", "").split(":"))]
+    servers = []
     try:
+        for program in programs:
+            for each in modules:
+                servers.append(Server(program, each, len(modules) == 1))
         sizes = [fill(server) for server in servers]
         times = rounds(servers)
+        longest = [steps(server) for server in servers]
         print(f"{time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} cores; {FILLED:,} keys in filters for {KEYS:,} at {RATE};")
         print(f"{ROUNDS} rounds of {CALLS} calls, servers and layouts in turns; load average {os.getloadavg()[0]:.1f} at the end.")
-        print("Microseconds a call by INFO commandstats: the least of the rounds, and the median.\n")
-        print("| command | layout | " + " | ".join(server.name for server in servers) + " |")
+        print("Microseconds a call by INFO commandstats: the least of the rounds, and the median; of single commands also the median as a")
+        print("multiple of FLOOR.OPEN's, which opens the key, asks what it is, and replies 0.\n")
+        head = " | ".join(server.name for server in servers)
+        print(f"| command | layout | {head} |")
         print("|---|---|" + "---|" * len(servers))
         for what, layout in dict.fromkeys((what, layout) for _, what, layout in times):
             cells = []
             for server in servers:
-                measured = times[server.name, what, layout]
-                cells.append(f"{min(measured):.2f} ({statistics.median(measured):.2f})")
+                measured = times.get((server.name, what, layout))
+                if measured is None:
+                    cells.append("–")
+                    continue
+                cell = f"{min(measured):.2f} ({statistics.median(measured):.2f})"
+                floor = times.get((server.name, "FLOOR.OPEN", layout))
+                if floor and "×" not in what and what != "FLOOR.OPEN":
+                    cell += f", {statistics.median(measured) / statistics.median(floor):.2f}×"
+                cells.append(cell)
             print(f"| {what} | {layout or '–'} | " + " | ".join(cells) + " |")
+        print("\nLongest step of SCANDUMP / of LOADCHUNK, ms:\n")
+        print(f"| layout | {head} |\n|---|" + "---|" * len(servers))
+        for layout in longest[0]:
+            cells = [f"{each[layout][0]:.1f} / {each[layout][1]:.1f}" if layout in each else "–" for each in longest]
+            print(f"| {layout} | " + " | ".join(cells) + " |")
         print("\n| layout | bytes of the filter | beyond it, by MEMORY USAGE |\n|---|---|---|")
         for layout, (size, beyond) in sizes[0].items():
             print(f"| {layout} | {size:,} | {beyond:,} |")

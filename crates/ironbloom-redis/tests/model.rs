@@ -137,6 +137,27 @@ proptest! {
     }
 }
 
+/// Large enough that memory is asked for ahead; several sub-filters, and batches of all lengths.
+#[test]
+fn many_keys_at_once_are_answered_like_one_after_the_other() {
+    for (capacity, keys) in [(300, 2000), (1 << 20, 1_300_000)] {
+        let shape = CuckooShape::new(capacity, 2, 20, 1).unwrap();
+        let mut filter = CuckooFilter::new(shape, MemoryLimit::NONE).unwrap();
+        for key in 0..keys {
+            filter.insert(cuckoo(key), MemoryLimit::NONE).unwrap();
+        }
+        assert!(filter.sub_filters() > 1);
+        for (first, len) in [(0, 1), (7, 8), (100, 9), (keys - 50, 100), (keys, 128)] {
+            let hashes: Vec<u64> = (first..first + len).map(cuckoo).collect();
+            let mut found = vec![false; hashes.len()];
+            filter.contains_each(&hashes, &mut found);
+            let one_by_one: Vec<bool> = hashes.iter().map(|&hash| filter.contains(hash)).collect();
+            assert_eq!(found, one_by_one, "{len} from {first}");
+            assert!(found.contains(&true) || first >= keys);
+        }
+    }
+}
+
 #[test]
 fn removals_give_sub_filters_back() {
     let shape = CuckooShape::new(64, 2, 20, 1).unwrap();

@@ -175,6 +175,11 @@ proptest! {
             }
         }
         prop_assert_eq!(filter.len(), model.values().sum::<u64>());
+        // All at once, whatever the number of parts, as one by one.
+        let asked = hashes(0..300);
+        let mut found = vec![false; asked.len()];
+        filter.contains_each(&asked, &mut found);
+        prop_assert!(asked.iter().zip(&found).all(|(&hash, &found)| filter.contains(hash) == found));
         prop_assert_eq!(&through_dump(&filter), &filter);
         prop_assert_eq!(&through_file(&Native::Whole(filter.clone())), &Native::Whole(filter.clone()));
         let mut removed: Vec<u32> = model.iter().flat_map(|(&key, &count)| vec![key; count as usize]).collect();

@@ -393,7 +393,7 @@ impl Life for Native<NativeCuckoo> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn chains_of_redisblooms_layout_survive(

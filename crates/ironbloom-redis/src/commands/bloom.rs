@@ -7,7 +7,7 @@ use crate::native::bloom::NativeBloom;
 use crate::redisbloom::chain::{Chain, Scaling};
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE};
 
-use super::filter::{Bloom, BloomMut, bloom, bloom_mut};
+use super::filter::{Bloom, BloomMut, bloom, bloom_or_make};
 use super::{
     Refusal, check_arity, expect_filter, expect_nothing, find_option, if_filter, in_range,
     memory_limit, reply_bools, settle, text,
@@ -336,11 +336,14 @@ fn open_or_make<'key>(
     plan: impl FnOnce() -> Plan,
     may_create: bool,
 ) -> Result<(BloomMut<'key>, Option<Plan>), Refusal> {
-    if may_create && matches!(bloom(key)?, Found::Nothing) {
+    let make = |key| {
+        if !may_create {
+            return Err(text::NOT_FOUND.into());
+        }
         let plan = plan();
-        return Ok((plan.make(call, key)?, Some(plan)));
-    }
-    Ok((expect_filter(bloom_mut(key)?)?, None))
+        plan.make(call, key).map(|filter| (filter, Some(plan)))
+    };
+    bloom_or_make(key, make, |filter| (filter, None))
 }
 
 fn notify(call: &Call<'_>, is_made: bool, is_changed: bool) {
@@ -379,6 +382,10 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
 
 /// Replies for all arguments behind the key.
 fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
+    // One item needs no batch.
+    if call.count() == 3 {
+        return reply_bools(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
+    }
     let mut found = vec![false; call.count() - 2];
     if let Some(filter) = filter {
         filter.contains_args(call, 2, &mut found);

@@ -4,16 +4,20 @@ use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found, Key};
 use crate::native::Native;
 use crate::native::cuckoo::NativeCuckoo;
+use crate::redisbloom::batch::BATCH;
 use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
 
-use super::filter::{CuckooMut, cuckoo, cuckoo_mut};
+use super::filter::{CuckooMut, cuckoo, cuckoo_mut, cuckoo_or_make};
 use super::{
-    Refusal, check_arity, compact, expect_filter, expect_nothing, find_option, if_filter, in_range,
-    memory_limit, reply_bools, settle, text,
+    Refusal, check_arity, compact, expect_nothing, find_option, if_filter, in_range, memory_limit,
+    reply_bools, settle, text,
 };
+
+/// Items ahead for which memory is asked for.
+const AHEAD: usize = 8;
 
 /// Whether a key that is there is inserted once more.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,7 +168,8 @@ fn add_one(call: &Call<'_>, repeats: Repeats) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let mut key = call.open(1, Access::Write);
     let (mut filter, made) = open_or_make(call, &mut key, Some(Plan::by_default()))?;
-    let outcome = store(call, &mut filter, call.arg(2), repeats);
+    let hash = filter.hash(call.arg(2));
+    let outcome = store(call, &mut filter, hash, repeats);
     if let Some(plan) = &made {
         call.replicate_words(c"CF.RESERVE", &plan.words());
     }
@@ -184,23 +189,20 @@ fn add_one(call: &Call<'_>, repeats: Repeats) -> Result<(), Refusal> {
 fn store(
     call: &Call<'_>,
     filter: &mut CuckooMut<'_>,
-    item: &[u8],
+    hash: u64,
     repeats: Repeats,
 ) -> Result<bool, InsertError> {
+    let limit = || memory_limit(call);
     match (filter, repeats) {
-        (Either::One(filter), Repeats::Stored) => {
-            filter.insert(cuckoo_hash(item), memory_limit(call)).map(|()| true)
-        }
+        (Either::One(filter), Repeats::Stored) => filter.insert_asking(hash, limit).map(|()| true),
         (Either::One(filter), Repeats::Skipped) => {
-            filter.insert_new(cuckoo_hash(item), memory_limit(call))
+            if filter.contains(hash) {
+                return Ok(false);
+            }
+            filter.insert_asking(hash, limit).map(|()| true)
         }
-        (Either::Other(filter), Repeats::Stored) => {
-            let hash = filter.hash_fn().hash(item);
-            filter.insert(hash, || memory_limit(call)).map(|()| true)
-        }
-        (Either::Other(filter), Repeats::Skipped) => {
-            filter.insert_new(filter.hash_fn().hash(item), || memory_limit(call))
-        }
+        (Either::Other(filter), Repeats::Stored) => filter.insert(hash, limit).map(|()| true),
+        (Either::Other(filter), Repeats::Skipped) => filter.insert_new(hash, limit),
     }
 }
 
@@ -251,12 +253,23 @@ fn add_many(
     let (mut filter, made) = open_or_make(call, &mut key, plan)?;
     let mut new = Vec::with_capacity(call.count() - first);
     call.reply_array(call.count() - first);
-    for i in first..call.count() {
-        let outcome = store(call, &mut filter, call.arg(i), repeats);
-        if outcome == Ok(true) {
-            new.push(i);
+    let mut at = first;
+    while at < call.count() {
+        let end = call.count().min(at + BATCH);
+        let hashes = filter.hashes(call, at, end - at);
+        let hashes = &hashes[..end - at];
+        filter.touch(&hashes[..hashes.len().min(AHEAD)]);
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(later) = hashes.get(i + AHEAD) {
+                filter.touch(&[*later]);
+            }
+            let outcome = store(call, &mut filter, hash, repeats);
+            if outcome == Ok(true) {
+                new.push(at + i);
+            }
+            reply_insert(call, outcome, repeats);
         }
-        reply_insert(call, outcome, repeats);
+        at = end;
     }
     if let Some(plan) = &made {
         call.replicate_words(c"CF.RESERVE", &plan.words());
@@ -289,17 +302,19 @@ fn open_or_make<'key>(
     key: &'key mut Key<'_>,
     plan: Option<Plan>,
 ) -> Result<(CuckooMut<'key>, Option<Plan>), Refusal> {
-    if let (Found::Nothing, Some(plan)) = (cuckoo(key)?, plan) {
-        return Ok((plan.make(call, key)?, Some(plan)));
-    }
-    let filter = expect_filter(cuckoo_mut(key)?)?;
-    if let Either::One(filter) = &filter {
-        let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
-        if is_at_end && !call.must_obey() {
-            return Err(text::CF_MAX_EXPANSIONS.into());
+    let make = |key| {
+        let plan = plan.ok_or(text::NOT_FOUND)?;
+        plan.make(call, key).map(|filter| (filter, Some(plan)))
+    };
+    cuckoo_or_make(key, make, |filter| {
+        if let Either::One(filter) = &filter {
+            let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
+            if is_at_end && !call.must_obey() {
+                return Err(text::CF_MAX_EXPANSIONS.into());
+            }
         }
-    }
-    Ok((filter, None))
+        Ok((filter, None))
+    })
 }
 
 fn notify(call: &Call<'_>, is_made: bool, is_changed: bool) {
@@ -332,6 +347,12 @@ pub(crate) fn mexists(call: &Call<'_>) {
 fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3)?;
     let key = call.open(1, Access::Read);
+    // One item needs no batch.
+    if call.count() == 3 {
+        let filter = if_filter(cuckoo(&key)?);
+        reply_bools(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
+        return Ok(());
+    }
     let mut found = vec![false; call.count() - 2];
     if let Some(filter) = if_filter(cuckoo(&key)?) {
         filter.contains_args(call, 2, &mut found);

@@ -16,7 +16,7 @@ use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::{BloomHash, cuckoo_hash};
 
-use super::{Refusal, memory_limit};
+use super::{Refusal, expect_filter, memory_limit};
 
 /// A Bloom filter to look at.
 pub(super) type Bloom<'key> = Either<&'key Chain, &'key NativeBloom>;
@@ -32,9 +32,26 @@ pub(super) fn bloom<'key>(key: &'key Key<'_>) -> Result<Found<Bloom<'key>>, Refu
     whole(key.get_either::<Chain, Native<NativeBloom>>())
 }
 
-/// The Bloom filter of a key, to change it.
-pub(super) fn bloom_mut<'key>(key: &'key mut Key<'_>) -> Result<Found<BloomMut<'key>>, Refusal> {
-    whole_mut(key.get_either_mut::<Chain, Native<NativeBloom>>())
+/// The Bloom filter of a key, to change it; or what `make` puts there if there is nothing.
+pub(super) fn bloom_or_make<'key, 'call, R>(
+    key: &'key mut Key<'call>,
+    make: impl FnOnce(&'key mut Key<'call>) -> Result<R, Refusal>,
+    found: impl FnOnce(BloomMut<'key>) -> R,
+) -> Result<R, Refusal> {
+    key.get_either_or_make::<Chain, Native<NativeBloom>, _>(make, |filter| {
+        Ok(found(expect_filter(whole_mut(filter)?)?))
+    })
+}
+
+/// The cuckoo filter of a key, to change it; or what `make` puts there if there is nothing.
+pub(super) fn cuckoo_or_make<'key, 'call, R>(
+    key: &'key mut Key<'call>,
+    make: impl FnOnce(&'key mut Key<'call>) -> Result<R, Refusal>,
+    found: impl FnOnce(CuckooMut<'key>) -> Result<R, Refusal>,
+) -> Result<R, Refusal> {
+    key.get_either_or_make::<CuckooFilter, Native<NativeCuckoo>, _>(make, |filter| {
+        found(expect_filter(whole_mut(filter)?)?)
+    })
 }
 
 /// The cuckoo filter of a key.
@@ -187,16 +204,15 @@ impl Cuckoo<'_> {
 
     /// `found[i]` tells whether argument `first + i` might be here.
     pub(super) fn contains_args(&self, call: &Call<'_>, first: usize, found: &mut [bool]) {
-        match self {
-            Either::One(filter) => {
-                for (i, found) in found.iter_mut().enumerate() {
-                    *found = filter.contains(cuckoo_hash(call.arg(first + i)));
+        for (group, found) in found.chunks_mut(BATCH).enumerate() {
+            let first = first + group * BATCH;
+            match self {
+                Either::One(filter) => {
+                    let hashes = hashes(call, first, found.len(), cuckoo_hash);
+                    filter.contains_each(&hashes[..found.len()], found);
                 }
-            }
-            Either::Other(filter) => {
-                let hash_fn = filter.hash_fn();
-                for (group, found) in found.chunks_mut(BATCH).enumerate() {
-                    let first = first + group * BATCH;
+                Either::Other(filter) => {
+                    let hash_fn = filter.hash_fn();
                     let hashes = hashes(call, first, found.len(), |item| hash_fn.hash(item));
                     filter.contains_each(&hashes[..found.len()], found);
                 }
@@ -209,6 +225,28 @@ impl Cuckoo<'_> {
         match self {
             Either::One(filter) => filter.count(cuckoo_hash(item)),
             Either::Other(filter) => filter.count(filter.hash_fn().hash(item)),
+        }
+    }
+}
+
+impl CuckooMut<'_> {
+    /// The hash of an item.
+    pub(super) fn hash(&self, item: &[u8]) -> u64 {
+        match self {
+            Either::One(_) => cuckoo_hash(item),
+            Either::Other(filter) => filter.hash_fn().hash(item),
+        }
+    }
+
+    /// The hashes of so many arguments, a batch at most.
+    pub(super) fn hashes(&self, call: &Call<'_>, first: usize, count: usize) -> [u64; BATCH] {
+        hashes(call, first, count, |item| self.hash(item))
+    }
+
+    /// Asks memory for where these would be inserted.
+    pub(super) fn touch(&self, hashes: &[u64]) {
+        if let Either::One(filter) = self {
+            hashes.iter().for_each(|&hash| filter.touch(hash));
         }
     }
 }

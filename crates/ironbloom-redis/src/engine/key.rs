@@ -11,7 +11,6 @@ const READ: c_int = 1 << 0;
 const WRITE: c_int = 1 << 1;
 
 const TYPE_EMPTY: c_int = 0;
-const TYPE_MODULE: c_int = 6;
 
 /// What a command does with a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,6 +97,28 @@ impl<'call> Key<'call> {
         }
     }
 
+    /// What is there of either type, to change it; or, if there is nothing, what `make` puts there. The server is asked once
+    /// what is at the key.
+    pub(crate) fn get_either_or_make<'key, A: Value, B: Value, R>(
+        &'key mut self,
+        make: impl FnOnce(&'key mut Self) -> R,
+        found: impl FnOnce(Found<Either<&'key mut A, &'key mut B>>) -> R,
+    ) -> R {
+        assert!(self.access == Access::Write, "opened to look");
+        match self.find_either::<A, B>() {
+            Found::Nothing => make(self),
+            Found::Other => found(Found::Other),
+            Found::Filter(Either::One(value)) => {
+                // SAFETY: as in `get_either`; the key is borrowed alone as long as the value, and `make` has not run.
+                found(Found::Filter(Either::One(unsafe { &mut *value })))
+            }
+            Found::Filter(Either::Other(value)) => {
+                // SAFETY: as above.
+                found(Found::Filter(Either::Other(unsafe { &mut *value })))
+            }
+        }
+    }
+
     fn find<T: Value>(&self) -> Found<*mut T> {
         match self.find_either::<T, T>() {
             Found::Nothing => Found::Nothing,
@@ -110,27 +131,28 @@ impl<'call> Key<'call> {
         if self.key.is_null() {
             return Found::Nothing;
         }
+        // The usual case first: two calls of the server. It says null for what is not a module's value.
+        let found = self.module_type();
+        let is_one = found == A::data_type().get();
+        if !found.is_null() && (is_one || found == B::data_type().get()) {
+            // SAFETY: an open key with a module's value.
+            let value = unsafe { (api().module_type_get_value)(self.key) };
+            return Found::Filter(if is_one {
+                Either::One(value.cast())
+            } else {
+                Either::Other(value.cast())
+            });
+        }
         // SAFETY: an open key.
         match unsafe { (api().key_type)(self.key) } {
-            TYPE_EMPTY => return Found::Nothing,
-            TYPE_MODULE => {}
-            _ => return Found::Other,
-        }
-        let found = self.module_type();
-        // SAFETY: an open key with a module's value; it is looked at only if it is of our type.
-        let value = unsafe { (api().module_type_get_value)(self.key) };
-        if found == A::data_type().get() {
-            Found::Filter(Either::One(value.cast()))
-        } else if found == B::data_type().get() {
-            Found::Filter(Either::Other(value.cast()))
-        } else {
-            Found::Other
+            TYPE_EMPTY => Found::Nothing,
+            _ => Found::Other,
         }
     }
 
-    /// The type of the module's value that is there.
+    /// The type of the module's value that is there; null if there is none.
     fn module_type(&self) -> Type {
-        // SAFETY: an open key; called where it has a module's value.
+        // SAFETY: an open key.
         unsafe { (api().module_type_get_type)(self.key) }
     }
 

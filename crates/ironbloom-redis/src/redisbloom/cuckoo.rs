@@ -18,6 +18,8 @@
 //! fingerprint went to, and so on. No chance is in it, so a replica that sees the same commands has the same bytes. If
 //! it leads nowhere after as many steps as allowed, the steps are taken back.
 
+use ironbloom::memory::prefetch;
+
 use super::error::{CreateError, DecodeError, InsertError};
 use super::memory::{self, MemoryLimit};
 
@@ -30,6 +32,10 @@ pub(crate) const EMPTY: u8 = 0;
 /// Bytes that RedisBloom counts for a filter and for a sub-filter beside the slots; the sizes of its structures.
 const FILTER_BYTES: u64 = 40;
 const SUB_FILTER_BYTES: u64 = 16;
+
+/// Keys ahead for which buckets are asked for, and the tables that are near anyway.
+const AHEAD: usize = 8;
+const NEAR_BYTES: usize = 512 << 10;
 
 /// Most slots of a sub-filter. RedisBloom counts them with 32 bits and takes one for another beyond.
 const MAX_SLOTS: u64 = u32::MAX as u64;
@@ -190,6 +196,14 @@ impl SubFilter {
         &self.slots[start..start + self.bucket_size]
     }
 
+    /// Asks memory for both buckets, unless the table is so small that they are near anyway.
+    fn touch(&self, places: Places) {
+        if self.slots.len() > NEAR_BYTES {
+            prefetch(&self.slots, self.start(places.first));
+            prefetch(&self.slots, self.start(places.second));
+        }
+    }
+
     /// The first slot at this place with this fingerprint.
     fn find_at(&self, place: u64, fingerprint: u8) -> Option<usize> {
         let within = self.bucket(place).iter().position(|&slot| slot == fingerprint)?;
@@ -279,12 +293,21 @@ impl CuckooFilter {
 
     /// Inserts a key, once more if it is already there.
     pub fn insert(&mut self, hash: u64, limit: MemoryLimit) -> Result<(), InsertError> {
+        self.insert_asking(hash, || limit)
+    }
+
+    /// The same with a limit that is asked only if the filter has to grow.
+    pub(crate) fn insert_asking(
+        &mut self,
+        hash: u64,
+        limit: impl FnOnce() -> MemoryLimit,
+    ) -> Result<(), InsertError> {
         let places = Places::of(hash);
         if !self.insert_in_place(places) && !self.insert_moving(places) {
             if self.shape.expansion == 0 {
                 return Err(InsertError::Full);
             }
-            self.grow(limit).map_err(InsertError::Growth)?;
+            self.grow(limit()).map_err(InsertError::Growth)?;
             let found_room = self.insert_in_place(places);
             debug_assert!(found_room, "the new sub-filter is empty");
         }
@@ -320,6 +343,30 @@ impl CuckooFilter {
     pub fn contains(&self, hash: u64) -> bool {
         let places = Places::of(hash);
         self.sub_filters.iter().any(|table| table.find(places, places.fingerprint).is_some())
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are asked for while those of earlier ones
+    /// are looked at, in all sub-filters: an absent key is looked for in each.
+    pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
+        hashes[..hashes.len().min(AHEAD)].iter().for_each(|&hash| self.touch_all(hash));
+        for (i, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                self.touch_all(later);
+            }
+            *found = self.contains(hash);
+        }
+    }
+
+    /// Asks memory for both buckets of a key in the sub-filter that takes it first.
+    pub(crate) fn touch(&self, hash: u64) {
+        if let Some(newest) = self.sub_filters.last() {
+            newest.touch(Places::of(hash));
+        }
+    }
+
+    fn touch_all(&self, hash: u64) {
+        let places = Places::of(hash);
+        self.sub_filters.iter().for_each(|table| table.touch(places));
     }
 
     /// How often a key might have been inserted.
