@@ -456,3 +456,24 @@ impl CuckooFilter {
         FILTER_BYTES + SUB_FILTER_BYTES * self.sub_filters.len() as u64 + self.slot_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files cannot tell one more, so an insert must not make it.
+    #[test]
+    fn no_filter_grows_beyond_the_sub_filters_that_files_can_tell() {
+        let shape = CuckooShape::new(2, 1, 1, 1).unwrap();
+        let full = SubFilter::from_slots(1, vec![9, 9]);
+        let mut sub_filters = vec![full.clone(); MAX_SUB_FILTERS as usize - 1];
+        let mut filter = CuckooFilter::from_parts(shape, sub_filters.clone(), 0, 0).unwrap();
+        assert_eq!(filter.insert(7, MemoryLimit::NONE), Ok(()), "the last one");
+        assert_eq!(filter.sub_filters() as u64, MAX_SUB_FILTERS);
+        sub_filters.push(full);
+        let mut filter = CuckooFilter::from_parts(shape, sub_filters, 0, 0).unwrap();
+        let refused = InsertError::Growth(CreateError::Shape);
+        assert_eq!(filter.insert(7, MemoryLimit::NONE), Err(refused));
+        assert_eq!(filter.sub_filters() as u64, MAX_SUB_FILTERS);
+    }
+}
