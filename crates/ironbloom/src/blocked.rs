@@ -384,11 +384,6 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.planned.room(self.len)
     }
 
-    /// Lowers a count that is an estimate.
-    pub(crate) fn count_at_most(&mut self, most: u64) {
-        self.len = self.len.min(most);
-    }
-
     pub(crate) fn planned(&self) -> Planned {
         self.planned
     }

@@ -124,21 +124,13 @@ impl Stage {
         }
     }
 
-    /// Adds every key of a stage of the same shape. It counts no more than its capacity, which is what a file may say of a
-    /// stage; its bits tell that there are more.
+    /// Adds every key of a stage of the same shape. Its count is then an estimate, which may exceed its capacity.
     pub(super) fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         match (&mut *self, other) {
-            (Self::Bloom(one), Self::Bloom(two)) => {
-                one.union_with(two)?;
-                one.count_at_most(one.params().capacity());
-            }
-            (Self::Blocked(one), Self::Blocked(two)) => {
-                one.union_with(two)?;
-                one.count_at_most(one.params().capacity());
-            }
-            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind())?,
+            (Self::Bloom(one), Self::Bloom(two)) => one.union_with(two),
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two),
+            (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind()),
         }
-        Ok(())
     }
 
     fn kind(&self) -> Kind {
