@@ -1,6 +1,7 @@
 //! What a guard asks of a store.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use crate::generation::Generation;
 
@@ -13,7 +14,8 @@ use crate::generation::Generation;
 /// - [`scan`](Self::scan) visits every key that is there from its beginning to its end (others it may visit or not,
 ///   once or several times);
 /// - [`set_generation`](Self::set_generation) is durable when it returns, and comes before every later write: there is no
-///   crash after which a later write is there and the generation is not.
+///   crash after which a later write is there and the generation is not;
+/// - what was asked of it by a process that has ended does not land after another has opened it.
 ///
 /// And if all keys come through the guard: see [`is_exclusive`](Self::is_exclusive).
 pub trait Backend: Send + Sync + 'static {
@@ -59,6 +61,19 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Keeps a generation.
     fn set_generation(&self, generation: Generation) -> Result<(), Self::Error>;
+
+    /// Keeps the generation of a checkpoint: no write of the guard follows before it sets another. A store that is written to
+    /// all the same, by who has no guard, can know by that, and forget the generation with the first such write. The
+    /// stores of this crate do, for writes through the same handle.
+    fn seal(&self, generation: Generation) -> Result<(), Self::Error> {
+        self.set_generation(generation)
+    }
+
+    /// How long after a write has failed, or was given up, it may still land. `None` if nobody knows: then its key is in doubt
+    /// for as long as the guard lives, and longer. See [`Options::lands_within`](crate::Options::lands_within).
+    fn lands_within(&self) -> Option<Duration> {
+        None
+    }
 
     /// Makes durable what was written so far, if writes are acknowledged before.
     fn sync(&self) -> Result<(), Self::Error> {

@@ -10,7 +10,7 @@ use ironbloom::{FileError, ParamError};
 pub enum Error<E> {
     /// The store has failed.
     Store(E),
-    /// No filter can be made of what was asked for, or the memory for it is not to be had.
+    /// No filter can be made of what was asked for, or there is no memory for it.
     Params(ParamError),
     /// The checkpoint could not be written.
     Checkpoint(FileError),
@@ -18,6 +18,10 @@ pub enum Error<E> {
     NoCheckpointFile,
     /// A window cannot be made anew: the store does not know which keys are recent.
     NoRebuild,
+    /// The store has panicked in the background, with these words.
+    Panicked(String),
+    /// Others write to the store so fast that no filter is ever complete.
+    Overtaken,
     /// The guard is being closed.
     Closed,
 }
@@ -35,6 +39,8 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
                     "a window cannot be rebuilt: the store does not know which keys are recent"
                 )
             }
+            Self::Panicked(words) => write!(f, "the store has panicked: {words}"),
+            Self::Overtaken => write!(f, "others wrote to the store while the filter was built"),
             Self::Closed => write!(f, "the guard is being closed"),
         }
     }
@@ -46,7 +52,7 @@ impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
             Self::Store(error) => Some(error),
             Self::Params(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
-            Self::NoCheckpointFile | Self::NoRebuild | Self::Closed => None,
+            _ => None,
         }
     }
 }

@@ -10,7 +10,9 @@ impl Stats {
     /// | name | |
     /// |---|---|
     /// | `ironbloom_store_lookups_total{result="skipped"}` | also `"false_positive"`, `"hit"`, `"unguarded"` |
-    /// | `ironbloom_store_rebuilds_total` | |
+    /// | `ironbloom_store_rebuilds_total` | `_failed_rebuilds_total` are those that failed |
+    /// | `ironbloom_store_foreign_rows_total` | keys found in the store that came without the guard |
+    /// | `ironbloom_store_doubtful_keys` | puts whose outcome is not known |
     /// | `ironbloom_store_filter_bytes`, `_filter_keys`, `_filter_capacity`, `_dead_keys` | |
     /// | `ironbloom_store_false_positive_ratio` | measured; `_planned_ratio` is what was asked for |
     /// | `ironbloom_store_skip_seconds`, `_read_seconds` | C1 and C2, means |
@@ -28,11 +30,15 @@ impl Stats {
                 .absolute(count);
         }
         counter!("ironbloom_store_rebuilds_total", "store" => store()).absolute(self.rebuilds);
+        counter!("ironbloom_store_failed_rebuilds_total", "store" => store())
+            .absolute(self.failed_rebuilds);
+        counter!("ironbloom_store_foreign_rows_total", "store" => store()).absolute(self.foreign);
         let number = |name: &'static str, value: f64| gauge!(name, "store" => store()).set(value);
         number("ironbloom_store_filter_bytes", self.filter_bytes as f64);
         number("ironbloom_store_filter_keys", self.keys as f64);
         number("ironbloom_store_filter_capacity", self.capacity as f64);
         number("ironbloom_store_dead_keys", self.dead as f64);
+        number("ironbloom_store_doubtful_keys", self.doubtful as f64);
         number("ironbloom_store_planned_ratio", self.rate);
         number("ironbloom_store_saved_seconds", self.time_saved().as_secs_f64());
         number("ironbloom_store_delta_seconds", self.delta().as_secs_f64());

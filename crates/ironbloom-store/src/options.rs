@@ -1,6 +1,7 @@
 //! How a guard is to be opened.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ironbloom::HashFn;
 
@@ -19,6 +20,8 @@ pub struct Options {
     pub(crate) only_writer: bool,
     pub(crate) rebuild: Rebuild,
     pub(crate) most_dead: f64,
+    pub(crate) lands_within: Option<Duration>,
+    pub(crate) retry_after: Duration,
 }
 
 /// What a filter is made from; the capacity is the least that is planned for.
@@ -50,6 +53,8 @@ impl Options {
             only_writer: false,
             rebuild: Rebuild::Background,
             most_dead: 0.25,
+            lands_within: None,
+            retry_after: Duration::from_secs(1),
         }
     }
 
@@ -61,7 +66,8 @@ impl Options {
 
     /// The promise that nobody writes to the store but through guards, and never through two at once. Without it, the
     /// checkpoint of a store that others can write to ([`Backend::is_exclusive`](crate::Backend::is_exclusive)) is not
-    /// believed.
+    /// believed, and a removed key stays in the filter of any kind until the next rebuild: it may be one that the
+    /// filter has never seen, and the copy taken out for it would be that of another key.
     pub fn only_writer(mut self) -> Self {
         self.only_writer = true;
         self
@@ -76,6 +82,22 @@ impl Options {
     /// The share of dead keys in the filter above which it is built anew. A quarter if nothing is said.
     pub fn most_dead(mut self, share: f64) -> Self {
         self.most_dead = share;
+        self
+    }
+
+    /// The promise that a put or remove that has failed, or whose future was dropped, is carried out within this time or
+    /// never. Until then its key is in doubt: lookups of it ask the store. A scan that begins later ends the doubt. If nothing
+    /// is said, and the store knows nothing better ([`Backend::lands_within`](crate::Backend::lands_within)), doubts never
+    /// end, which costs a read of the store for each lookup of such a key, and answers nothing wrongly.
+    pub fn lands_within(mut self, time: Duration) -> Self {
+        self.lands_within = Some(time);
+        self
+    }
+
+    /// The pause after a rebuild in the background that failed; it doubles with each failure, up to 256 times as long. A
+    /// second if nothing is said.
+    pub fn retry_after(mut self, pause: Duration) -> Self {
+        self.retry_after = pause;
         self
     }
 

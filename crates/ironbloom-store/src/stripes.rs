@@ -39,9 +39,4 @@ impl Stripes {
     pub(crate) fn lock_many(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
         stripes_of(hashes).into_iter().map(|stripe| self.at(stripe)).collect()
     }
-
-    /// While this is held nobody writes.
-    pub(crate) fn lock_all(&self) -> Vec<MutexGuard<'_, ()>> {
-        (0..STRIPES).map(|stripe| self.at(stripe)).collect()
-    }
 }

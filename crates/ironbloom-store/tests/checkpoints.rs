@@ -9,7 +9,7 @@ use common::{Scratch, assert_covers, key};
 use ironbloom::HashFn;
 use ironbloom_store::{Backend, Error, Guard, Kind, Memory, Opened, Options, Rebuild, Unusable};
 
-/// Enough for a blocked filter above the size up to which it is verified at once.
+/// Enough for a blocked filter above the size up to which it is read at once.
 const LARGE: u64 = 5_000_000;
 
 fn options(scratch: &Scratch, kind: Kind) -> Options {
@@ -210,7 +210,11 @@ fn a_checkpoint_that_cannot_be_written_is_an_error_and_the_guard_goes_on() {
     let scratch = Scratch::new("unwritable");
     let store = Memory::new();
     let options = Options::new(Kind::Blocked, 100, 0.01).checkpoint(scratch.file("no/g.ibg"));
+    let opened = Guard::open(store.clone(), options.clone().only_writer());
+    assert!(matches!(opened, Err(Error::Checkpoint(_))), "a missing folder is said at once");
+    fs::create_dir(scratch.file("no")).unwrap();
     let guard = Guard::open(store.clone(), options.clone().only_writer()).unwrap();
+    fs::remove_dir(scratch.file("no")).unwrap();
     guard.put(b"a", b"").unwrap();
     assert!(matches!(guard.checkpoint(), Err(Error::Checkpoint(_))));
     guard.put(b"b", b"").unwrap();
@@ -227,9 +231,9 @@ fn what_no_filter_can_be_made_of_is_refused_when_it_is_opened() {
     }
 }
 
-/// A large mapped filter answers only once it was verified; until then the store does.
+/// A large filter is read in the background and answers only once it is seen to be whole; until then the store does.
 #[test]
-fn a_large_mapped_checkpoint_is_verified_before_it_says_absent() {
+fn a_large_checkpoint_is_verified_before_it_says_absent() {
     let scratch = Scratch::new("large");
     let store = Memory::new();
     let options =
@@ -240,11 +244,11 @@ fn a_large_mapped_checkpoint_is_verified_before_it_says_absent() {
     guard.close().unwrap();
 
     let guard = Guard::open(store.clone(), options()).unwrap();
-    assert_eq!(*guard.opened(), Opened::FromCheckpoint);
-    guard.put(b"while it is verified", b"").unwrap();
-    assert_covers(&guard, "being verified");
+    guard.put(b"while it is read", b"").unwrap();
+    assert_covers(&guard, "being read");
     guard.settle().unwrap();
-    assert_covers(&guard, "verified");
+    assert_eq!(*guard.opened(), Opened::FromCheckpoint);
+    assert_covers(&guard, "read");
     let skipped = guard.stats().skipped();
     assert!((20_000..21_000).filter(|&i| guard.get(key(i)).unwrap().is_some()).count() == 0);
     assert!(guard.stats().skipped() > skipped + 900);
@@ -258,10 +262,10 @@ fn a_large_mapped_checkpoint_is_verified_before_it_says_absent() {
     bytes[payload].fill(0);
     fs::write(&path, bytes).unwrap();
     let guard = Guard::open(store.clone(), options()).unwrap();
-    assert_eq!(*guard.opened(), Opened::FromCheckpoint, "its header is whole");
     guard.put(b"another", b"").unwrap();
-    assert_covers(&guard, "damaged, being verified");
+    assert_covers(&guard, "damaged, being read");
     guard.settle().unwrap();
+    assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{:?}", guard.opened());
     assert_covers(&guard, "damaged, and rebuilt");
     assert_eq!(guard.stats().rebuilds, 1);
     assert!(store.len() == 10_002);

@@ -69,6 +69,7 @@ impl World {
         let guard = Guard::open(self.store.clone(), self.options.clone()).unwrap();
         match guard.opened() {
             Opened::FromCheckpoint => assert!(self.covered, "a checkpoint that has not seen all"),
+            Opened::Reading => panic!("a small filter is read at once"),
             Opened::Empty => assert!(self.model.is_empty()),
             Opened::Anew(why) => {
                 assert!(!self.covered, "a good checkpoint was refused: {why}");

@@ -212,9 +212,9 @@ fn measure<B: Backend>(
             let start = Instant::now();
             let guard = Guard::open(store, options.clone())?;
             opened = opened.min(start.elapsed());
-            ensure!(*guard.opened() == Opened::FromCheckpoint, "the checkpoint was not used");
             guard.settle()?;
             ready = ready.min(start.elapsed());
+            ensure!(*guard.opened() == Opened::FromCheckpoint, "the checkpoint was not used");
             found[1] = guarded.ask(&asked, args.batch, |group| found_by(&guard, group))?;
             stats = Some(guard.stats());
             guard.close()?; // the statistics of all rounds add up

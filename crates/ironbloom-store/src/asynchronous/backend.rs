@@ -1,6 +1,7 @@
 //! What a guard asks of a store that answers later.
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use crate::generation::Generation;
 
@@ -55,6 +56,16 @@ pub trait AsyncBackend: Send + Sync {
         &self,
         generation: Generation,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Keeps the generation of a checkpoint; see [`Backend::seal`](crate::Backend::seal).
+    fn seal(&self, generation: Generation) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.set_generation(generation)
+    }
+
+    /// How long after a write has failed, or its future was dropped, it may still land. `None` if nobody knows.
+    fn lands_within(&self) -> Option<Duration> {
+        None
+    }
 
     /// Makes durable what was written so far, if writes are acknowledged before.
     fn sync(&self) -> impl Future<Output = Result<(), Self::Error>> + Send {

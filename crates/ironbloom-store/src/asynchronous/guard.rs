@@ -2,18 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use async_lock::{Mutex, MutexGuard};
+use async_lock::Mutex;
 
 use super::backend::AsyncBackend;
-use crate::checkpoint::{self, Files, find_damage};
+use crate::checkpoint::{self, Files, Found};
 use crate::error::Error;
+use crate::events;
 use crate::filter::SharedFilter;
-use crate::front::{Answer, Front, Next};
+use crate::front::{Answer, Front, Next, Pending, Removing};
 use crate::generation::Generation;
-use crate::guard::{BATCH, Opened, Questions, nanos_since, outcome};
+use crate::guard::{BATCH, Opened, Questions, Unfinished, nanos_since, outcome};
 use crate::options::Options;
 use crate::stats::{Counters, Outcome, Stats};
 use crate::stripes::{STRIPES, stripe_of};
@@ -29,9 +29,8 @@ pub struct AsyncGuard<B: AsyncBackend> {
     backend: B,
     front: Front,
     stripes: [Mutex<()>; STRIPES],
-    /// Whether a checkpoint of the store's generation may be there: then the next write needs a new one.
-    clean: AtomicBool,
-    generation: Mutex<Option<Generation>>,
+    /// Held by who gives the store a generation.
+    naming: Mutex<()>,
     files: Option<Files>,
     counters: Counters,
     /// Held by who builds a filter or writes a checkpoint.
@@ -39,29 +38,8 @@ pub struct AsyncGuard<B: AsyncBackend> {
     opened: Opened,
 }
 
-/// A put between its filter and the end of its store, which may be never.
-struct Pending<'f> {
-    front: &'f Front,
-    hash: u64,
-    looked_new: bool,
-    /// Whether the key was stored before, once that is known.
-    stored_before: Option<bool>,
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        self.front.after_put(self.hash, self.looked_new, self.stored_before);
-    }
-}
-
-/// Gives up a filter that is not finished.
-struct Unfinished<'f>(&'f Front);
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
+/// Checkpoints that are tried while others write to the store without the guard.
+const MOST_REBUILDS: u32 = 8;
 
 impl<B: AsyncBackend> AsyncGuard<B> {
     /// Puts a guard in front of a store. If no checkpoint covers it, every lookup asks the store until
@@ -70,23 +48,19 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
         SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now
         let files = options.checkpoint.as_deref().map(Files::new);
+        files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().await.map_err(Error::Store)?;
-        let trusted = backend.is_exclusive() || options.only_writer;
-        let (before, loaded) = checkpoint::find(files.as_ref(), &options.plan, generation, trusted);
-        let loaded = loaded.and_then(|loaded| match &loaded.unverified {
-            None => Ok(loaded),
-            Some(path) => match find_damage(path) {
-                Ok(()) => Ok(loaded),
-                Err(why) => Err(checkpoint::Unusable::Damaged(why)),
-            },
-        });
-        let front = Front::new(&options);
-        let opened = match loaded {
+        let alone = backend.is_exclusive() || options.only_writer;
+        let Found { totals, doubts, filter } =
+            checkpoint::find(files.as_ref(), &options.plan, generation, alone);
+        let front = Front::new(&options, doubts, alone, backend.lands_within());
+        let opened = match filter.and_then(|checkpoint| checkpoint.load()) {
             Ok(loaded) => {
                 front.install(loaded.filter, loaded.dead);
                 Opened::FromCheckpoint
             }
             Err(why) => {
+                events::checkpoint_unusable(&why);
                 let empty = backend.len_hint().await.map_err(Error::Store)? == Some(0);
                 front.start(empty)?;
                 if empty { Opened::Empty } else { Opened::Anew(why) }
@@ -96,10 +70,9 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             backend,
             front,
             stripes: std::array::from_fn(|_| Mutex::new(())),
-            clean: AtomicBool::new(true),
-            generation: Mutex::new(generation),
+            naming: Mutex::new(()),
             files,
-            counters: Counters::new(before),
+            counters: Counters::new(totals),
             maintaining: Mutex::new(()),
             opened,
         })
@@ -141,16 +114,15 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, B> {
         let hash = self.front.hash(key);
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
-        self.new_generation().await?;
         // Ends before the stripe does, also if this future is dropped while it waits.
-        let mut pending = Pending {
-            looked_new: self.front.before_put(hash),
-            front: &self.front,
-            hash,
-            stored_before: None,
-        };
+        let pending = self.begin_put(hash).await?;
         let new = self.backend.put(key, value).await.map_err(Error::Store)?;
-        pending.stored_before = Some(!new);
+        if pending.end(!new) {
+            self.front.distrust();
+            events::foreign_row();
+            // As the other guard: a checkpoint that is being written is not to be believed.
+            let _ = self.new_generation().await;
+        }
         Ok(new)
     }
 
@@ -161,10 +133,10 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         if self.front.ask(hash) == Answer::Absent && self.front.plan().kind.can_rebuild() {
             return Ok(false);
         }
-        self.new_generation().await?;
+        let removing = self.begin_remove(hash).await?;
         let removed = self.backend.remove(key).await.map_err(Error::Store)?;
         if removed {
-            self.front.after_remove(hash);
+            self.front.end_remove(hash, removing);
         }
         Ok(removed)
     }
@@ -173,9 +145,15 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     pub async fn note(&self, key: &[u8]) -> Result<(), B> {
         let hash = self.front.hash(key);
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
-        self.new_generation().await?;
-        self.front.note(hash);
+        while !self.front.note(hash) {
+            self.new_generation().await?;
+        }
         Ok(())
+    }
+
+    /// Tells the guard that somebody else has removed this key. Not needed for right answers.
+    pub fn note_removed(&self, key: &[u8]) {
+        self.front.note_removed(self.front.hash(key));
     }
 
     /// What was counted so far.
@@ -199,19 +177,20 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         if !self.front.plan().kind.can_rebuild() {
             return Err(Error::NoRebuild);
         }
+        let built = self.build().await;
+        if built.is_err() {
+            self.front.count_rebuild(false);
+        }
+        built
+    }
+
+    async fn build(&self) -> Result<(), B> {
         let keys = self.backend.len_hint().await.map_err(Error::Store)?;
         let next = Arc::new(self.front.plan_next(keys)?);
-        let unfinished = Unfinished(&self.front);
-        {
-            let _all = self.lock_all().await;
-            self.front.begin(next.clone());
-        }
+        let unfinished = Unfinished { front: &self.front, next: next.clone() };
+        self.front.begin(next.clone());
         self.scan_into(&next).await?;
-        let _all = self.lock_all().await;
-        self.front.finish(&next);
-        self.front.count_rebuild();
-        std::mem::forget(unfinished);
-        Ok(())
+        if unfinished.finish() { Ok(()) } else { Err(Error::Overtaken) }
     }
 
     async fn scan_into(&self, next: &Next) -> Result<(), B> {
@@ -233,12 +212,20 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     pub async fn checkpoint(&self) -> Result<(), B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
         let _only = self.maintaining.lock().await;
-        if matches!(*self.front.current(), SharedFilter::Open) {
-            self.rebuild_alone().await?;
+        for _ in 0..MOST_REBUILDS {
+            if self.front.lacks_filter() {
+                self.rebuild_alone().await?;
+            }
+            let naming = self.naming.lock().await;
+            let Some(snapshot) = self.front.freeze() else { continue };
+            let generation = Generation::fresh();
+            self.backend.seal(generation).await.map_err(Error::Store)?;
+            drop(naming);
+            self.backend.sync().await.map_err(Error::Store)?;
+            let stats = self.front.stats(&self.counters);
+            return Ok(files.write(generation, self.front.plan(), &snapshot, &stats)?);
         }
-        let generation = self.end_generation().await?;
-        self.backend.sync().await.map_err(Error::Store)?;
-        Ok(files.write(generation, &self.front, &self.counters)?)
+        Err(Error::Overtaken)
     }
 
     /// The store behind the guard.
@@ -246,45 +233,31 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         &self.backend
     }
 
-    async fn lock_all(&self) -> Vec<MutexGuard<'_, ()>> {
-        let mut held = Vec::with_capacity(STRIPES);
-        for stripe in &self.stripes {
-            held.push(stripe.lock().await);
-        }
-        held
-    }
-
     /// As [`Guard`](crate::Guard)'s: before the first write after a checkpoint.
     async fn new_generation(&self) -> Result<(), B> {
-        if !self.clean.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let mut generation = self.generation.lock().await;
-        if self.clean.load(Ordering::Acquire) {
-            let fresh = Generation::fresh();
-            *generation = None; // if this fails, or the future ends here, nobody knows which one the store has
-            self.backend.set_generation(fresh).await.map_err(Error::Store)?;
-            *generation = Some(fresh);
-            self.clean.store(false, Ordering::Release);
+        let _naming = self.naming.lock().await;
+        if self.front.is_clean() {
+            self.backend.set_generation(Generation::fresh()).await.map_err(Error::Store)?;
+            self.front.allow_writes();
         }
         Ok(())
     }
 
-    /// As [`Guard`](crate::Guard)'s: all writes of the generation that is returned are in the filter.
-    async fn end_generation(&self) -> Result<Generation, B> {
-        let mut generation = self.generation.lock().await;
-        let ended = match *generation {
-            Some(generation) => generation,
-            None => {
-                let fresh = Generation::fresh();
-                self.backend.set_generation(fresh).await.map_err(Error::Store)?;
-                fresh
+    async fn begin_put(&self, hash: u64) -> Result<Pending<'_>, B> {
+        loop {
+            if let Some(pending) = self.front.begin_put(hash) {
+                return Ok(pending);
             }
-        };
-        *generation = Some(ended);
-        self.clean.store(true, Ordering::Release);
-        drop(generation);
-        drop(self.lock_all().await);
-        Ok(ended)
+            self.new_generation().await?;
+        }
+    }
+
+    async fn begin_remove(&self, hash: u64) -> Result<Removing, B> {
+        loop {
+            if let Some(removing) = self.front.begin_remove(hash) {
+                return Ok(removing);
+            }
+            self.new_generation().await?;
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::generation::Generation;
@@ -16,6 +17,17 @@ pub struct Memory(Arc<RwLock<Contents>>);
 struct Contents {
     keys: BTreeMap<Vec<u8>, Vec<u8>>,
     generation: Option<Generation>,
+    /// Whether the generation is that of a checkpoint: see `seal.rs`.
+    sealed: bool,
+}
+
+impl Contents {
+    fn about_to_change(&mut self) -> &mut BTreeMap<Vec<u8>, Vec<u8>> {
+        if std::mem::take(&mut self.sealed) {
+            self.generation = None;
+        }
+        &mut self.keys
+    }
 }
 
 /// Keys that a scan takes under one lock.
@@ -54,11 +66,11 @@ impl Backend for Memory {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
-        Ok(self.write().keys.insert(key.to_owned(), value.to_owned()).is_none())
+        Ok(self.write().about_to_change().insert(key.to_owned(), value.to_owned()).is_none())
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
-        Ok(self.write().keys.remove(key).is_some())
+        Ok(self.write().about_to_change().remove(key).is_some())
     }
 
     /// A page at a time, so that writers come in between, as in a store that has no snapshots.
@@ -86,8 +98,20 @@ impl Backend for Memory {
     }
 
     fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
-        self.write().generation = Some(generation);
+        let mut contents = self.write();
+        (contents.generation, contents.sealed) = (Some(generation), false);
         Ok(())
+    }
+
+    fn seal(&self, generation: Generation) -> Result<(), Infallible> {
+        let mut contents = self.write();
+        (contents.generation, contents.sealed) = (Some(generation), true);
+        Ok(())
+    }
+
+    /// It never fails.
+    fn lands_within(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
     }
 
     /// Whoever has a clone can write to it.

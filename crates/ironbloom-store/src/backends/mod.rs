@@ -11,6 +11,8 @@ mod postgres;
 mod redb;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "object_store", feature = "postgres", feature = "redb", feature = "redis"))]
+mod seal;
 
 pub use self::memory::Memory;
 #[cfg(feature = "object_store")]

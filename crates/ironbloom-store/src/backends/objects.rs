@@ -16,6 +16,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 
+use super::seal::Seal;
 use crate::asynchronous::{AsyncBackend, Visit};
 use crate::generation::Generation;
 
@@ -29,12 +30,14 @@ const AT_ONCE: usize = 16;
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// Clones are the same handle.
+    seal: Arc<Seal>,
 }
 
 impl Objects {
     /// The objects of a store below a prefix, which may be empty.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
-        Self { store, prefix: Path::from(prefix) }
+        Self { store, prefix: Path::from(prefix), seal: Arc::new(Seal::new()) }
     }
 
     fn place(&self, key: &[u8]) -> Path {
@@ -76,6 +79,23 @@ impl Objects {
 
     fn generation_place(&self) -> Path {
         self.prefix.clone().join("generation")
+    }
+
+    async fn keep(&self, generation: Generation) -> Result<(), Error> {
+        let payload = PutPayload::from(generation.to_bytes().to_vec());
+        self.store.put_opts(&self.generation_place(), payload, PutOptions::default()).await?;
+        Ok(())
+    }
+
+    /// Before a write: who writes without a guard makes the store forget its generation.
+    async fn break_seal(&self) -> Result<(), Error> {
+        if self.seal.is_whole() {
+            match self.store.delete(&self.generation_place()).await {
+                Ok(()) | Err(Error::NotFound { .. }) => self.seal.set(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -123,6 +143,7 @@ impl AsyncBackend for Objects {
     }
 
     async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.break_seal().await?;
         let place = self.place(key);
         let payload = PutPayload::from(value.to_vec());
         let create = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -144,6 +165,7 @@ impl AsyncBackend for Objects {
         if !self.exists(&place).await? {
             return Ok(false);
         }
+        self.break_seal().await?;
         match self.store.delete(&place).await {
             Ok(()) => Ok(true),
             Err(Error::NotFound { .. }) => Ok(false),
@@ -169,9 +191,14 @@ impl AsyncBackend for Objects {
     }
 
     async fn set_generation(&self, generation: Generation) -> Result<(), Error> {
-        let payload = PutPayload::from(generation.to_bytes().to_vec());
-        self.store.put_opts(&self.generation_place(), payload, PutOptions::default()).await?;
+        self.keep(generation).await?;
+        self.seal.set(false);
         Ok(())
+    }
+
+    async fn seal(&self, generation: Generation) -> Result<(), Error> {
+        self.seal.set(true);
+        self.keep(generation).await
     }
 }
 

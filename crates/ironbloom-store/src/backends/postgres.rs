@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::pool::Pool;
+use super::seal::Seal;
 use crate::backend::Backend;
 use crate::generation::Generation;
 
@@ -28,6 +29,7 @@ pub struct Postgres {
     config: Config,
     sql: Sql,
     pool: Pool<Session>,
+    seal: Seal,
 }
 
 #[derive(Debug)]
@@ -93,11 +95,33 @@ impl Postgres {
              create table if not exists {notes} (name text primary key, value bytea not null)"
         ))?;
         let first = Session::new(&config, &sql)?;
-        Ok(Self { config, sql, pool: Pool::new(first) })
+        Ok(Self { config, sql, pool: Pool::new(first), seal: Seal::new() })
     }
 
     fn with<T>(&self, ask: impl FnOnce(&mut Session) -> Result<T, Error>) -> Result<T, Error> {
         self.pool.with(|| Session::new(&self.config, &self.sql), ask)
+    }
+
+    /// Before a write: who writes without a guard makes the server forget its generation.
+    fn break_seal(&self) -> Result<(), Error> {
+        if self.seal.is_whole() {
+            let sql = format!("delete from {} where name = 'generation'", self.sql.notes);
+            self.with(|s| s.client.execute(&sql, &[]))?;
+            self.seal.set(false);
+        }
+        Ok(())
+    }
+
+    /// Commits reach the log in their order, so this is there if a later write is.
+    fn keep(&self, generation: Generation) -> Result<(), Error> {
+        self.with(|s| {
+            let sql = format!(
+                "insert into {} values ('generation', $1) \
+                 on conflict (name) do update set value = excluded.value",
+                self.sql.notes
+            );
+            s.client.execute(&sql, &[&&generation.to_bytes()[..]]).map(drop)
+        })
     }
 }
 
@@ -120,11 +144,13 @@ impl Backend for Postgres {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.break_seal()?;
         self.with(|s| Ok(s.client.query_one(&s.put, &[&key, &value])?.get(0)))
     }
 
     /// In one statement: all or none.
     fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, Error> {
+        self.break_seal()?;
         // A statement may not write a row twice: the last value of a key is the one that counts.
         let last: HashMap<&[u8], &[u8]> = pairs.iter().copied().collect();
         let (keys, values): (Vec<&[u8]>, Vec<&[u8]>) = last.into_iter().unzip();
@@ -136,6 +162,7 @@ impl Backend for Postgres {
     }
 
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        self.break_seal()?;
         self.with(|s| Ok(s.client.execute(&s.remove, &[&key])? > 0))
     }
 
@@ -176,15 +203,14 @@ impl Backend for Postgres {
         })
     }
 
-    /// Commits reach the log in their order, so this is there if a later write is.
     fn set_generation(&self, generation: Generation) -> Result<(), Error> {
-        self.with(|s| {
-            let sql = format!(
-                "insert into {} values ('generation', $1) \
-                 on conflict (name) do update set value = excluded.value",
-                self.sql.notes
-            );
-            s.client.execute(&sql, &[&&generation.to_bytes()[..]]).map(drop)
-        })
+        self.keep(generation)?;
+        self.seal.set(false);
+        Ok(())
+    }
+
+    fn seal(&self, generation: Generation) -> Result<(), Error> {
+        self.seal.set(true);
+        self.keep(generation)
     }
 }

@@ -1,15 +1,18 @@
 //! An embedded store: one file of the `redb` crate, a B-tree that survives crashes.
 //!
 //! The generation is in a table of its own, written by a transaction of its own that is on the disk before the write that
-//! follows it. The file is locked while it is open, so a checkpoint of its generation is proof: what is written without
-//! a guard, by a program that opens the same file later, is the exception that only its author knows of.
+//! follows it. The file is locked while it is open, and what is written through [`Redb`] without a guard removes the generation
+//! in the same transaction, so a checkpoint of its generation is proof. The exception is who changes the table `keys` with
+//! the `redb` crate itself.
 
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
+use super::seal::Seal;
 use crate::backend::Backend;
 use crate::generation::Generation;
 
@@ -22,6 +25,8 @@ const GENERATION: &str = "generation";
 pub struct Redb {
     database: Database,
     path: PathBuf,
+    /// Changed within transactions that write, of which there is one at a time.
+    seal: Seal,
 }
 
 /// A failure, with the file that it is about.
@@ -65,7 +70,7 @@ impl Redb {
         };
         let path = path.to_owned();
         match opened() {
-            Ok(database) => Ok(Self { database, path }),
+            Ok(database) => Ok(Self { database, path, seal: Seal::new() }),
             Err(error) => Err(RedbError { path, error: Box::new(error) }),
         }
     }
@@ -75,7 +80,9 @@ impl Redb {
         &self.path
     }
 
-    /// The database, for its other tables. Keys that are written to the table `keys` must be noted.
+    /// The database, for its other tables. Keys that are written to the table `keys` must be
+    /// [noted](crate::Guard::note), and what changes it while no guard is open makes the next one believe a checkpoint that
+    /// it must not: use [`put`](Backend::put) and [`remove`](Backend::remove) for that.
     pub fn database(&self) -> &Database {
         &self.database
     }
@@ -101,11 +108,41 @@ impl Redb {
     ) -> Result<T, RedbError> {
         let changed = || -> Result<T, redb::Error> {
             let transaction = self.database.begin_write()?;
+            let sealed = self.seal.is_whole();
+            if sealed {
+                transaction.open_table(NOTES)?.remove(GENERATION)?;
+            }
             let answer = change(&mut transaction.open_table(KEYS)?)?;
-            transaction.commit()?;
+            self.commit(transaction, if sealed { Some(false) } else { None })?;
             Ok(answer)
         };
         self.named(changed())
+    }
+
+    /// Commits, and seals the store or breaks its seal. One that was not committed is taken for sealed, which is never wrong.
+    fn commit(
+        &self,
+        transaction: redb::WriteTransaction,
+        seal: Option<bool>,
+    ) -> Result<(), redb::Error> {
+        if let Some(whole) = seal {
+            self.seal.set(whole);
+        }
+        transaction.commit().inspect_err(|_| {
+            if seal.is_some() {
+                self.seal.set(true);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedbError> {
+        let kept = || -> Result<(), redb::Error> {
+            let transaction = self.database.begin_write()?;
+            transaction.open_table(NOTES)?.insert(GENERATION, &generation.to_bytes()[..])?;
+            self.commit(transaction, Some(sealed))
+        };
+        self.named(kept())
     }
 }
 
@@ -198,12 +235,16 @@ impl Backend for Redb {
     }
 
     fn set_generation(&self, generation: Generation) -> Result<(), RedbError> {
-        let set = || -> Result<(), redb::Error> {
-            let transaction = self.database.begin_write()?;
-            transaction.open_table(NOTES)?.insert(GENERATION, &generation.to_bytes()[..])?;
-            Ok(transaction.commit()?)
-        };
-        self.named(set())
+        self.keep(generation, false)
+    }
+
+    fn seal(&self, generation: Generation) -> Result<(), RedbError> {
+        self.keep(generation, true)
+    }
+
+    /// A transaction that has failed is not carried out later.
+    fn lands_within(&self) -> Option<Duration> {
+        Some(Duration::ZERO)
     }
 
     fn is_exclusive(&self) -> bool {

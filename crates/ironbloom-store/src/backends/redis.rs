@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use redis::{Client, Connection, IntoConnectionInfo, RedisError, RedisResult};
 
 use super::pool::Pool;
+use super::seal::Seal;
 use crate::backend::Backend;
 use crate::generation::Generation;
 
@@ -21,6 +22,7 @@ pub struct Redis {
     /// Where the generation is: among the keys, so a scan leaves it out.
     note: Vec<u8>,
     pool: Pool<Connection>,
+    seal: Seal,
 }
 
 impl std::fmt::Debug for Redis {
@@ -46,7 +48,7 @@ impl Redis {
         let prefix = prefix.as_ref().to_vec();
         let note = [&prefix[..], b"ironbloom:generation"].concat();
         let first = client.get_connection()?;
-        Ok(Self { client, prefix, note, pool: Pool::new(first) })
+        Ok(Self { client, prefix, note, pool: Pool::new(first), seal: Seal::new() })
     }
 
     fn full(&self, key: &[u8]) -> Vec<u8> {
@@ -55,6 +57,20 @@ impl Redis {
 
     fn with<T>(&self, ask: impl FnOnce(&mut Connection) -> RedisResult<T>) -> RedisResult<T> {
         self.pool.with(|| self.client.get_connection(), ask)
+    }
+
+    /// Before a write: who writes without a guard makes the server forget its generation.
+    fn break_seal(&self) -> RedisResult<()> {
+        if self.seal.is_whole() {
+            self.with(|c| redis::cmd("DEL").arg(&self.note).query::<()>(c))?;
+            self.seal.set(false);
+        }
+        Ok(())
+    }
+
+    fn keep(&self, generation: Generation) -> RedisResult<()> {
+        let bytes = &generation.to_bytes()[..];
+        self.with(|c| redis::cmd("SET").arg(&self.note).arg(bytes).query(c))
     }
 }
 
@@ -86,6 +102,7 @@ impl Backend for Redis {
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
+        self.break_seal()?;
         let mut pipe = redis::pipe();
         pipe.atomic();
         for (key, value) in pairs {
@@ -98,6 +115,7 @@ impl Backend for Redis {
     }
 
     fn remove(&self, key: &[u8]) -> RedisResult<bool> {
+        self.break_seal()?;
         self.with(|c| redis::cmd("DEL").arg(self.full(key)).query(c))
     }
 
@@ -133,7 +151,13 @@ impl Backend for Redis {
 
     /// The server's files and replicas take writes in their order, so this is there if a later write is.
     fn set_generation(&self, generation: Generation) -> RedisResult<()> {
-        let bytes = &generation.to_bytes()[..];
-        self.with(|c| redis::cmd("SET").arg(&self.note).arg(bytes).query(c))
+        self.keep(generation)?;
+        self.seal.set(false);
+        Ok(())
+    }
+
+    fn seal(&self, generation: Generation) -> RedisResult<()> {
+        self.seal.set(true);
+        self.keep(generation)
     }
 }

@@ -11,12 +11,13 @@ mod shards;
 mod stages;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use ironbloom::{
     AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, Cuckoo, DLeft, ParamError, Persist,
 };
 
-pub(crate) use self::shards::Shards;
+pub(crate) use self::shards::{MOST_PARTS, Shards};
 pub(crate) use self::stages::Stages;
 use crate::kind::Kind;
 use crate::options::Plan;
@@ -139,6 +140,13 @@ impl SharedFilter {
         }
     }
 
+    /// The put of a key that was inserted has ended; `looked_new` is what its insertion said. A window counts from here.
+    pub(crate) fn acknowledge(&self, hash: u64, looked_new: bool) {
+        if let Self::Stages(stages) = self {
+            stages.acknowledge(hash, looked_new);
+        }
+    }
+
     /// Inserts many keys, in an order of its own.
     pub(crate) fn insert_many(&self, hashes: &mut [u64]) {
         match self {
@@ -223,6 +231,19 @@ impl SharedFilter {
         self
     }
 
+    /// The filter as it is now, while nobody changes it; it stays so, but for keys that are inserted later where one more does
+    /// no harm. Takes no time that grows with the keys, but for a stage of a window.
+    pub(crate) fn frozen(this: &Arc<Self>) -> Arc<Self> {
+        match &**this {
+            Self::Open | Self::Blocked(_) => this.clone(),
+            Self::Cuckoo(shards) => Arc::new(Self::Cuckoo(shards.frozen())),
+            Self::DLeft(shards) => Arc::new(Self::DLeft(shards.frozen())),
+            Self::Stages(stages) => stages
+                .frozen()
+                .map_or_else(|| this.clone(), |stages| Arc::new(Self::Stages(stages))),
+        }
+    }
+
     /// Writes the parts of a copy for a checkpoint, and gives the number that belongs to them. Inserts that run meanwhile
     /// may or may not be in it.
     pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
@@ -235,12 +256,12 @@ impl SharedFilter {
         }
     }
 
-    /// The filter of an image, whose every checksum is verified. `Err` says what is wrong with it.
+    /// The filter of an image, whose every checksum is verified.
     pub(crate) fn from_image(
         plan: &Plan,
         capacity: u64,
         image: &Image<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ImageError> {
         let filter = match plan.kind {
             Kind::Blocked => match &image.parts[..] {
                 [bytes] => {
@@ -249,7 +270,7 @@ impl SharedFilter {
                     check_hash(plan, plain.hash_fn())?;
                     Self::Blocked(plain.into())
                 }
-                parts => return Err(format!("{} parts instead of one", parts.len())),
+                parts => return Err(format!("{} parts instead of one", parts.len()).into()),
             },
             Kind::Cuckoo => Self::Cuckoo(Shards::from_image(plan, capacity, image)?),
             Kind::DLeft => Self::DLeft(Shards::from_image(plan, capacity, image)?),
@@ -263,10 +284,37 @@ impl SharedFilter {
     }
 }
 
-fn check_hash(plan: &Plan, found: ironbloom::HashFn) -> Result<(), String> {
-    if found == plan.hash_fn {
-        Ok(())
-    } else {
-        Err(format!("hash function {found}, not {}", plan.hash_fn))
+/// Why an image is not the filter that is wanted.
+#[derive(Debug)]
+pub(crate) enum ImageError {
+    Damaged(String),
+    /// Its keys were hashed otherwise.
+    OtherHash,
+}
+
+impl From<String> for ImageError {
+    fn from(why: String) -> Self {
+        Self::Damaged(why)
     }
+}
+
+fn check_hash(plan: &Plan, found: ironbloom::HashFn) -> Result<(), ImageError> {
+    if found == plan.hash_fn { Ok(()) } else { Err(ImageError::OtherHash) }
+}
+
+/// The part of an image that is not a filter: words, sealed by a checksum.
+fn sealed(mut words: Vec<u64>) -> Vec<u8> {
+    let bytes =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    words.push(xxhash_rust::xxh3::xxh3_64(&bytes(&words)));
+    bytes(&words)
+}
+
+/// The words of such a part. `None` if it is damaged.
+fn unsealed(bytes: &[u8]) -> Option<Vec<u64>> {
+    let (body, seal) = bytes.split_at_checked(bytes.len().checked_sub(size_of::<u64>())?)?;
+    let words = body.chunks_exact(size_of::<u64>());
+    let whole =
+        words.remainder().is_empty() && xxhash_rust::xxh3::xxh3_64(body).to_le_bytes() == seal;
+    whole.then(|| words.map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect())
 }

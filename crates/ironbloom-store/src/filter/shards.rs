@@ -25,11 +25,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use ironbloom::{Cuckoo, DLeft, Full, HashFn, ParamError, Persist};
 
-use super::{Image, ImageWriter, check_hash};
+use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
 use crate::options::Plan;
 
 /// Bytes of a shard: few enough to copy, and enough keys that their number differs little from shard to shard.
 const SHARD_BYTES: u64 = 16 << 10;
+
+/// No filter has more shards than this: they would be half a terabyte.
+pub(crate) const MOST_PARTS: u64 = 1 << 25;
 
 /// A filter whose keys can be removed, of the library.
 pub(crate) trait Removing: Clone + Persist {
@@ -102,8 +105,21 @@ impl<F: Removing> Shards<F> {
         let mean = capacity.div_ceil(count);
         let most = if count == 1 { mean } else { mean + 4 * (mean as f64).sqrt() as u64 };
         let empty = Shard { filter: F::with_rate(most, rate, hash_fn)?, spill: HashMap::new() };
-        let shards = (0..count).map(|_| ArcSwap::from_pointee(empty.clone())).collect();
+        ensure_memory(count, empty.filter.size_in_bytes() as u64)?;
+        // One empty shard stands for all: each is copied when its first key comes.
+        let empty = Arc::new(empty);
+        let shards = (0..count).map(|_| ArcSwap::new(empty.clone())).collect();
         Ok(Self { shards, capacity, len: AtomicU64::new(0), spilled: AtomicU64::new(0) })
+    }
+
+    /// The same shards, of which none will ever change.
+    pub(crate) fn frozen(&self) -> Self {
+        Self {
+            shards: self.shards.iter().map(|shard| ArcSwap::new(shard.load_full())).collect(),
+            capacity: self.capacity,
+            len: AtomicU64::new(self.len()),
+            spilled: AtomicU64::new(self.spilled.load(Ordering::Relaxed)),
+        }
     }
 
     #[inline]
@@ -184,14 +200,12 @@ impl<F: Removing> Shards<F> {
             let shard = shard.load();
             out.filter(&shard.filter)?;
             for (hash, &count) in &shard.spill {
-                (0..count).for_each(|_| spill.extend(hash.to_le_bytes()));
+                spill.extend(std::iter::repeat_n(*hash, count as usize));
             }
         }
-        let count = (spill.len() / size_of::<u64>()) as u64;
+        let count = spill.len() as u64;
         if count > 0 {
-            let seal = xxhash_rust::xxh3::xxh3_64(&spill).to_le_bytes();
-            spill.extend(seal);
-            out.bytes(&spill)?;
+            out.bytes(&sealed(spill))?;
         }
         Ok(count)
     }
@@ -200,13 +214,13 @@ impl<F: Removing> Shards<F> {
         plan: &Plan,
         capacity: u64,
         image: &Image<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ImageError> {
         let (filters, spill) = match image.parts.split_last() {
             Some((spill, filters)) if image.note > 0 => (filters, read_spill(spill, image.note)?),
             _ => (&image.parts[..], Vec::new()),
         };
         if filters.is_empty() {
-            return Err("no parts".to_owned());
+            return Err("no parts".to_owned().into());
         }
         let mut len = spill.len() as u64;
         let mut shards = Vec::with_capacity(filters.len());
@@ -229,21 +243,21 @@ impl<F: Removing> Shards<F> {
     }
 }
 
-fn read_spill(bytes: &[u8], count: u64) -> Result<Vec<u64>, String> {
-    let words: Vec<u64> = bytes
-        .chunks_exact(size_of::<u64>())
-        .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
-        .collect();
-    match words.split_last() {
-        Some((&seal, hashes))
-            if hashes.len() as u64 == count
-                && bytes.len() == size_of_val(&words[..])
-                && xxhash_rust::xxh3::xxh3_64(&bytes[..size_of_val(hashes)]) == seal =>
-        {
-            Ok(hashes.to_vec())
-        }
-        _ => Err("spilled hashes are damaged".to_owned()),
+/// The memory of all shards must be available, although it is taken one by one: a capacity that cannot be is an error when
+/// the guard is opened, not an abort when its keys come. What is asked for here is given back untouched.
+fn ensure_memory(count: u64, bytes: u64) -> Result<(), ParamError> {
+    let bytes = count.saturating_mul(bytes);
+    let too_much = ParamError::Memory { bytes };
+    if count > MOST_PARTS {
+        return Err(too_much);
     }
+    let mut all = Vec::<u8>::new();
+    all.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(|_| too_much)
+}
+
+fn read_spill(bytes: &[u8], count: u64) -> Result<Vec<u64>, String> {
+    let hashes = unsealed(bytes).filter(|hashes| hashes.len() as u64 == count);
+    hashes.ok_or_else(|| "spilled hashes are damaged".to_owned())
 }
 
 impl Removing for Cuckoo {

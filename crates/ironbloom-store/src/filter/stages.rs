@@ -9,9 +9,11 @@
 //! writers set bits of the last. The list is replaced when a stage is added: who holds the old one still reaches the
 //! same stages.
 //!
-//! The window holds the keys of the last `window` puts for certain: four full stages of a quarter of it each, beside the one that is
-//! being filled. Between a window and what was stored before it began stands blindness: until four stages have been
-//! filled, "not here" does not mean "not recent", and every key may be there.
+//! The window holds the keys of the last `window` puts for certain. A put is inserted when it begins, so that nobody sees
+//! it stored and absent, and again when it ends: from there it counts, since thousands of others may have come between
+//! the two. The oldest stage goes when the full ones behind it hold as many puts that ended in them as the window
+//! promises: usually four of a quarter each. Between a window and what was stored before it began stands
+//! blindness: until as many puts have ended, "not here" does not mean "not recent", and every key may be there.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,20 +25,27 @@ use ironbloom::{
     ParamError, Persist, ScalableParams,
 };
 
-use super::{Image, ImageWriter, check_hash};
+use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
 use crate::options::Plan;
 
-/// Full stages of a window.
+/// Full stages of a window, usually.
 const FULL_STAGES: u64 = 4;
+/// Keys above the capacity of a stage at which a put that begins is the first of a new one. Usually a put that ends is: this is
+/// for many in one call.
+const SLACK: u64 = 64;
+
+/// The note of an image whose last part counts puts. Version 1 had the number of blind stages there, four at most.
+const COUNTED: u64 = 1 << 8;
 
 /// See the module header.
 pub(crate) struct Stages {
     list: ArcSwap<Vec<Arc<Stage>>>,
+
     /// Held by who changes the list.
     changing: Mutex<()>,
     series: Series,
     hash_fn: HashFn,
-    /// Stages of a window still to be filled before "not here" means anything.
+    /// Puts that must still end in a window before "not here" means anything.
     blind: AtomicU64,
 }
 
@@ -47,13 +56,37 @@ enum Series {
     Window { keys: u64, rate: f64 },
 }
 
-enum Stage {
+struct Stage {
+    bits: Bits,
+    /// Puts that ended while this was the last stage of a window.
+    ended: AtomicU64,
+}
+
+enum Bits {
     Blocked(AtomicBlockedBloom),
     /// For rates that one cache line a key cannot deliver.
     Bloom(AtomicBloom),
 }
 
 impl Stage {
+    fn with_ended(bits: Bits, ended: u64) -> Self {
+        Self { bits, ended: AtomicU64::new(ended) }
+    }
+
+    fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
+
+impl std::ops::Deref for Stage {
+    type Target = Bits;
+
+    fn deref(&self) -> &Bits {
+        &self.bits
+    }
+}
+
+impl Bits {
     fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let rate = rate.max(ironbloom::sizing::hash_floor(capacity));
         match BlockedBloomParams::for_rate(capacity, rate) {
@@ -77,6 +110,13 @@ impl Stage {
         match self {
             Self::Blocked(filter) => filter.insert_hash(hash),
             Self::Bloom(filter) => filter.insert_hash(hash),
+        }
+    }
+
+    fn copy(&self) -> Self {
+        match self {
+            Self::Blocked(filter) => Self::Blocked(filter.snapshot().into()),
+            Self::Bloom(filter) => Self::Bloom(filter.snapshot().into()),
         }
     }
 
@@ -108,7 +148,7 @@ impl Stage {
         }
     }
 
-    fn from_bytes(plan: &Plan, bytes: &[u8]) -> Result<Self, String> {
+    fn from_bytes(plan: &Plan, bytes: &[u8]) -> Result<Self, ImageError> {
         match AnyFilter::from_bytes(bytes).map_err(|error| error.to_string())? {
             AnyFilter::Blocked(plain) => {
                 check_hash(plan, plain.hash_fn())?;
@@ -118,7 +158,7 @@ impl Stage {
                 check_hash(plan, plain.hash_fn())?;
                 Ok(Self::Bloom(plain.into()))
             }
-            other => Err(format!("a stage of kind {}", other.kind())),
+            other => Err(format!("a stage of kind {}", other.kind()).into()),
         }
     }
 }
@@ -126,16 +166,17 @@ impl Stage {
 impl Series {
     /// Stage `number` of the series, counted from 0.
     fn stage(&self, number: u64, hash_fn: HashFn) -> Result<Stage, ParamError> {
-        match self {
+        let bits = match self {
             Self::Growing(params) => {
                 let i = u32::try_from(number).unwrap_or(u32::MAX);
-                Stage::new(params.stage_capacity(i), params.stage_rate(i), hash_fn)
+                Bits::new(params.stage_capacity(i), params.stage_rate(i), hash_fn)
             }
             Self::Window { keys, rate } => {
                 let rate = rate / (FULL_STAGES + 1) as f64;
-                Stage::new(keys.div_ceil(FULL_STAGES), rate, hash_fn)
+                Bits::new(keys.div_ceil(FULL_STAGES), rate, hash_fn)
             }
-        }
+        };
+        Ok(Stage::with_ended(bits?, 0))
     }
 }
 
@@ -164,7 +205,7 @@ impl Stages {
 
     /// There are keys that it will never be told of.
     pub(crate) fn go_blind(&self) {
-        self.blind.store(FULL_STAGES, Ordering::Relaxed);
+        self.blind.store(self.promised(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_blind(&self) -> bool {
@@ -176,7 +217,7 @@ impl Stages {
         self.is_blind() || self.list.load().iter().rev().any(|stage| stage.contains(hash))
     }
 
-    /// False if the key looked as if it were there already.
+    /// Inserts a key whose put begins. False if it looked as if it were there already.
     pub(crate) fn insert(&self, hash: u64) -> bool {
         match self.series {
             Series::Growing(_) => {
@@ -198,13 +239,58 @@ impl Stages {
                 let (last, others) = list.split_last().expect("a list has a stage");
                 let known = others.iter().any(|stage| stage.contains(hash));
                 let new = last.insert(hash);
-                // What looked new was new, so there are at least as many keys as were counted.
-                if new && last.len() >= last.capacity() {
+                if new && last.len() >= last.capacity() + SLACK {
                     self.shift(&list);
                 }
                 new && !known
             }
         }
+    }
+
+    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, but for a key that
+    /// was recent before.
+    pub(crate) fn acknowledge(&self, hash: u64, looked_new: bool) {
+        if matches!(self.series, Series::Growing(_)) {
+            return;
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.load();
+        let last = list.last().expect("a list has a stage");
+        let new = last.insert(hash);
+        if new || looked_new {
+            last.ended.fetch_add(1, Ordering::Relaxed);
+            let blind = self.blind.load(Ordering::Relaxed).saturating_sub(1);
+            self.blind.store(blind, Ordering::Relaxed);
+            if last.len() >= last.capacity() {
+                self.shift(&list);
+            }
+        }
+    }
+
+    /// Puts that a window promises to remember.
+    fn promised(&self) -> u64 {
+        match self.series {
+            Series::Growing(_) => 0,
+            Series::Window { keys, .. } => keys,
+        }
+    }
+
+    /// A window as it is now, while nobody changes it. `None` if it grows: what is inserted later does no harm there.
+    pub(crate) fn frozen(&self) -> Option<Self> {
+        if matches!(self.series, Series::Growing(_)) {
+            return None;
+        }
+        let mut list = Vec::clone(&self.list.load());
+        if let Some(last) = list.last_mut() {
+            *last = Arc::new(Stage::with_ended(last.copy(), last.ended()));
+        }
+        Some(Self {
+            list: ArcSwap::from_pointee(list),
+            changing: Mutex::new(()),
+            series: self.series,
+            hash_fn: self.hash_fn,
+            blind: AtomicU64::new(self.blind.load(Ordering::Relaxed)),
+        })
     }
 
     /// Adds a stage behind this one, if nobody has done so yet. Without memory for it, the last goes on to take keys:
@@ -225,12 +311,14 @@ impl Stages {
     /// Adds a stage to a window, which may lose its oldest by that. The caller changes the list alone.
     fn shift(&self, list: &[Arc<Stage>]) {
         if let Ok(stage) = self.series.stage(list.len() as u64, self.hash_fn) {
-            let kept = list.len().saturating_sub(FULL_STAGES as usize);
+            let (mut kept, mut ended) = (list.len(), 0);
+            while kept > 0 && ended < self.promised() {
+                kept -= 1;
+                ended += list[kept].ended();
+            }
             let mut shifted = list[kept..].to_vec();
             shifted.push(Arc::new(stage));
             self.list.store(Arc::new(shifted));
-            let blind = self.blind.load(Ordering::Relaxed).saturating_sub(1);
-            self.blind.store(blind, Ordering::Relaxed);
         }
     }
 
@@ -255,30 +343,127 @@ impl Stages {
         self.list.load().iter().map(|stage| stage.size_in_bytes() as u64).sum()
     }
 
+    /// The stages one by one; of a window, then its blindness and the puts that ended in each stage, as bytes. They are
+    /// those of the moment at which it was frozen.
     pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
-        // The blindness before the stages: what becomes full meanwhile is then no proof of more than there is.
-        let blind = self.blind.load(Ordering::Relaxed);
-        for stage in self.list.load_full().iter() {
-            match &**stage {
-                Stage::Blocked(filter) => out.filter(&filter.snapshot())?,
-                Stage::Bloom(filter) => out.filter(&filter.snapshot())?,
+        let list = self.list.load_full();
+        for stage in list.iter() {
+            match &stage.bits {
+                Bits::Blocked(filter) => out.filter(&filter.snapshot())?,
+                Bits::Bloom(filter) => out.filter(&filter.snapshot())?,
             }
         }
-        Ok(blind)
+        if matches!(self.series, Series::Growing(_)) {
+            return Ok(0);
+        }
+        let blind = self.blind.load(Ordering::Relaxed);
+        let ended = list.iter().map(|stage| stage.ended());
+        out.bytes(&sealed(std::iter::once(blind).chain(ended).collect()))?;
+        Ok(COUNTED)
     }
 
     /// The same series with the stages of an image.
-    pub(crate) fn with_image(self, plan: &Plan, image: &Image<'_>) -> Result<Self, String> {
-        let stage = |(number, bytes): (usize, &&[u8])| {
-            let stage = Stage::from_bytes(plan, bytes);
-            stage.map(Arc::new).map_err(|error| format!("part {number}: {error}"))
+    pub(crate) fn with_image(self, plan: &Plan, image: &Image<'_>) -> Result<Self, ImageError> {
+        let (stages, counts) = match image.parts.split_last() {
+            Some((counts, stages)) if image.note == COUNTED => {
+                let damaged = || "the counts of a window are damaged".to_owned();
+                (
+                    stages,
+                    Some(
+                        unsealed(counts)
+                            .filter(|c| c.len() == stages.len() + 1)
+                            .ok_or_else(damaged)?,
+                    ),
+                )
+            }
+            _ => (&image.parts[..], None),
         };
-        let list = image.parts.iter().enumerate().map(stage).collect::<Result<Vec<_>, _>>()?;
+        let mut list = Vec::with_capacity(stages.len());
+        for (number, bytes) in stages.iter().enumerate() {
+            let bits = Bits::from_bytes(plan, bytes).map_err(|error| match error {
+                ImageError::Damaged(why) => ImageError::Damaged(format!("part {number}: {why}")),
+                other => other,
+            })?;
+            let ended = counts.as_ref().map_or_else(|| bits.len(), |counts| counts[number + 1]);
+            list.push(Arc::new(Stage::with_ended(bits, ended)));
+        }
         if list.is_empty() {
-            return Err("no parts".to_owned());
+            return Err("no parts".to_owned().into());
         }
         self.list.store(Arc::new(list));
-        self.blind.store(image.note.min(FULL_STAGES), Ordering::Relaxed);
+        // Version 1 counted blindness in stages, and every key of a stage as a put that ended in it.
+        let blind = match counts {
+            Some(counts) => counts[0],
+            None => image.note.min(FULL_STAGES) * self.promised().div_ceil(FULL_STAGES),
+        };
+        self.blind.store(blind.min(self.promised()), Ordering::Relaxed);
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(i: u64) -> u64 {
+        HashFn::default().hash(i.to_le_bytes())
+    }
+
+    fn window(keys: u64) -> Stages {
+        Stages::window(keys, 0.001, HashFn::default()).unwrap()
+    }
+
+    #[test]
+    fn puts_that_begin_push_nothing_out_before_they_end() {
+        let window = window(100);
+        (0..100).for_each(|i| {
+            let new = window.insert(hash(i));
+            window.acknowledge(hash(i), new);
+        });
+        // A thousand in one call: they begin together, and then they end.
+        let new: Vec<bool> = (1000..2000).map(|i| window.insert(hash(i))).collect();
+        assert!((0..100).all(|i| window.contains(hash(i))), "none of the others has ended");
+        for (i, new) in (1000..2000).zip(new) {
+            window.acknowledge(hash(i), new);
+        }
+        assert!((1900..2000).all(|i| window.contains(hash(i))));
+        assert!((0..100).filter(|&i| window.contains(hash(i))).count() < 10);
+        let stages = window.list.load().len();
+        assert!(stages <= 6, "{stages} stages");
+    }
+
+    #[test]
+    fn a_window_of_the_first_version_is_read() {
+        let window = window(100);
+        (0..100).for_each(|i| window.acknowledge(hash(i), window.insert(hash(i))));
+        window.go_blind();
+        let mut bytes = Vec::new();
+        let mut out = ImageWriter::new(&mut bytes);
+        window.write_image(&mut out).unwrap();
+        let lengths = out.finish().unwrap();
+        let mut parts = Vec::new();
+        let mut rest = &bytes[..];
+        for &length in &lengths[..lengths.len() - 1] {
+            let (part, after) = rest.split_at(length as usize);
+            parts.push(part);
+            rest = after;
+        }
+        let plan = Plan {
+            kind: crate::Kind::Windowed,
+            capacity: 100,
+            rate: 0.001,
+            hash_fn: HashFn::default(),
+        };
+        let empty = || Stages::window(100, 0.001, HashFn::default()).unwrap();
+        let old = empty().with_image(&plan, &Image { parts: parts.clone(), note: 3 }).unwrap();
+        assert_eq!(old.blind.load(Ordering::Relaxed), 75);
+        assert!((0..100).all(|i| old.contains(hash(i))));
+        parts.push(rest);
+        let new =
+            empty().with_image(&plan, &Image { parts: parts.clone(), note: COUNTED }).unwrap();
+        assert_eq!(new.blind.load(Ordering::Relaxed), 100);
+        parts.pop();
+        parts.push(&rest[..8]);
+        assert!(empty().with_image(&plan, &Image { parts, note: COUNTED }).is_err());
     }
 }

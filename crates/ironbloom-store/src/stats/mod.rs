@@ -31,6 +31,8 @@ pub(crate) struct Totals {
     /// Lookups that asked the store because the filter did not know it yet: after a crash, until it is rebuilt.
     pub(crate) unguarded: Timed,
     pub(crate) rebuilds: u64,
+    pub(crate) failed_rebuilds: u64,
+    pub(crate) foreign: u64,
     /// Of the filter, when this was written.
     pub(crate) keys: u64,
     pub(crate) bytes: u64,
@@ -57,30 +59,41 @@ impl Timed {
 }
 
 impl Totals {
-    /// Words in a checkpoint; one is left for what is to come.
-    pub(crate) const WORDS: usize = 16;
+    /// Words in a checkpoint; some are left for what is to come.
+    pub(crate) const WORDS: usize = 20;
+    /// Words in a checkpoint of version 1.
+    pub(crate) const FIRST_WORDS: usize = 16;
 
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
-        let Self { skipped, false_positives, hits, unguarded, rebuilds, keys, bytes } = self;
-        let [a, b, c, d] =
-            [skipped, false_positives, hits, unguarded].map(|t| [t.count, t.samples, t.nanos]);
-        [
-            a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2], d[0], d[1], d[2], rebuilds, keys,
-            bytes, 0,
-        ]
+        let lookups = [self.skipped, self.false_positives, self.hits, self.unguarded];
+        let mut words = [0; Self::WORDS];
+        for (place, timed) in words.chunks_exact_mut(3).zip(lookups) {
+            place.copy_from_slice(&[timed.count, timed.samples, timed.nanos]);
+        }
+        words[12..17].copy_from_slice(&[
+            self.rebuilds,
+            self.keys,
+            self.bytes,
+            self.failed_rebuilds,
+            self.foreign,
+        ]);
+        words
     }
 
-    pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
-        let timed =
-            |i: usize| Timed { count: words[i], samples: words[i + 1], nanos: words[i + 2] };
+    /// Words that an older version did not write are zero.
+    pub(crate) fn from_words(words: &[u64]) -> Self {
+        let word = |i: usize| words.get(i).copied().unwrap_or(0);
+        let timed = |i: usize| Timed { count: word(i), samples: word(i + 1), nanos: word(i + 2) };
         Self {
             skipped: timed(0),
             false_positives: timed(3),
             hits: timed(6),
             unguarded: timed(9),
-            rebuilds: words[12],
-            keys: words[13],
-            bytes: words[14],
+            rebuilds: word(12),
+            keys: word(13),
+            bytes: word(14),
+            failed_rebuilds: word(15),
+            foreign: word(16),
         }
     }
 
@@ -90,6 +103,8 @@ impl Totals {
         self.hits.add(&other.hits);
         self.unguarded.add(&other.unguarded);
         self.rebuilds += other.rebuilds;
+        self.failed_rebuilds += other.failed_rebuilds;
+        self.foreign += other.foreign;
     }
 }
 
@@ -106,10 +121,18 @@ pub struct Stats {
     pub capacity: u64,
     /// Keys in the filter that are no longer in the store, as far as is known.
     pub dead: u64,
+    /// Puts whose outcome is not known: they failed, and may have been stored or may be stored later. Lookups of their
+    /// keys ask the store.
+    pub doubtful: u64,
     /// Bytes of the filter.
     pub filter_bytes: u64,
     /// How often the filter was built from a scan.
     pub rebuilds: u64,
+    /// How often that was tried, and failed.
+    pub failed_rebuilds: u64,
+    /// How often a put found a key in the store that had come there without the guard. Each time the filter was built from a
+    /// scan.
+    pub foreign: u64,
     pub(crate) totals: Totals,
 }
 
@@ -124,8 +147,11 @@ impl Stats {
             keys: totals.keys,
             capacity: sidecar.filter_capacity,
             dead: sidecar.dead,
+            doubtful: 0,
             filter_bytes: totals.bytes,
             rebuilds: totals.rebuilds,
+            failed_rebuilds: totals.failed_rebuilds,
+            foreign: totals.foreign,
             totals,
         })
     }
@@ -221,8 +247,11 @@ mod tests {
             keys: 1_000_000,
             capacity: 1_000_000,
             dead: 0,
+            doubtful: 0,
             filter_bytes: 1_250_000,
             rebuilds: 0,
+            failed_rebuilds: 0,
+            foreign: 0,
             totals: Totals {
                 skipped: timed(900, 100),
                 false_positives: timed(10, 50_000),
@@ -276,8 +305,8 @@ mod tests {
 
     #[test]
     fn totals_come_back_from_a_checkpoint_and_add_up() {
-        let totals = Totals { rebuilds: 3, keys: 5, bytes: 7, ..stats().totals };
-        assert_eq!(Totals::from_words(totals.to_words()), totals);
+        let totals = Totals { rebuilds: 3, keys: 5, bytes: 7, foreign: 2, ..stats().totals };
+        assert_eq!(Totals::from_words(&totals.to_words()), totals);
         let counters = Counters::new(totals);
         let sample = counters.begin();
         counters.end(sample, Outcome::Skipped);

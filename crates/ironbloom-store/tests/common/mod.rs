@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub(crate) mod lab;
+
 use std::path::{Path, PathBuf};
 
 use ironbloom_store::{Backend, Guard, Kind, Options};

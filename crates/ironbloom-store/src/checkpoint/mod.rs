@@ -1,0 +1,303 @@
+//! Checkpoints: the filter in files, with the generation of the store that it covers.
+//!
+//! ```text
+//!  users.ibg                       which generation, which filter, and the statistics; replaced whole, last
+//!  users-3f0c…d1.ibf               the filter of that generation (users-3f0c…d1.parts if it has several parts)
+//! ```
+//!
+//! The `.ibg` file, version 2, in little-endian words of 8 bytes:
+//!
+//! ```text
+//!   0  magic 89 49 42 47 0d 0a 1a 0a        8  dead keys
+//!   1  version, 2                           9  note (of the kind)
+//!   2  generation, two words               10  number of parts, p
+//!   4  kind, as in .ibf files              11  statistics, 20 words (`Totals`)
+//!   5  rate asked for, as a float          31  words of the keys in doubt, d
+//!   6  capacity asked for                  32  length of each part, p words
+//!   7  capacity of the filter             32+p  keys in doubt, a whole .ibf file, d words; then XXH3-64 of all before
+//! ```
+//!
+//! A part is a whole `.ibf` file; a file of parts is these one behind the other. Version 1 had 16 words of statistics and no
+//! keys in doubt: its lengths began at word 27.
+//!
+//! **The files are read, not mapped.** A map would be changed, or cut off under the reader, by whoever writes to the file; a
+//! file that is read whole, and whose checksums are those of the bytes that were read, belongs to the guard alone. Large
+//! filters are read in the background while lookups ask the store, so that opening takes no time either way.
+
+mod sidecar;
+
+use std::fs;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use ironbloom::FileError;
+use ironbloom::format::native::replace_file;
+
+pub(crate) use self::sidecar::Sidecar;
+use crate::doubts::Doubts;
+use crate::filter::{Image, ImageError, ImageWriter, SharedFilter};
+use crate::front::Snapshot;
+use crate::generation::Generation;
+use crate::kind::Kind;
+use crate::options::Plan;
+use crate::stats::{Stats, Totals};
+
+/// A filter up to this size is read before the guard is there; a larger one in the background, while lookups ask the store.
+const READ_AT_ONCE: u64 = 4 << 20;
+
+/// Why a checkpoint was not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// There is none.
+    Missing,
+    /// It cannot be read, or is not as it was written.
+    Damaged(String),
+    /// The store was written to after it, or it is that of another store.
+    OtherGeneration,
+    /// It holds a filter of another kind, rate, hash function or window than asked for.
+    OtherPlan,
+    /// Others may have written to the store: see [`Options::only_writer`](crate::Options::only_writer).
+    SharedStore,
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Missing => write!(f, "there is no checkpoint"),
+            Self::Damaged(why) => write!(f, "the checkpoint is damaged: {why}"),
+            Self::OtherGeneration => write!(f, "the store was written to after the checkpoint"),
+            Self::OtherPlan => write!(f, "the checkpoint holds another filter than asked for"),
+            Self::SharedStore => {
+                write!(f, "others may have written to the store after the checkpoint")
+            }
+        }
+    }
+}
+
+/// Where the checkpoint of a store that is a file is looked for: beside it, `users.ibg` for `users.redb`.
+pub fn checkpoint_beside(store: impl AsRef<Path>) -> PathBuf {
+    store.as_ref().with_extension("ibg")
+}
+
+/// A filter out of a checkpoint.
+pub(crate) struct Loaded {
+    pub(crate) filter: SharedFilter,
+    pub(crate) dead: u64,
+}
+
+/// A filter that is still to be read.
+pub(crate) struct ToLoad {
+    files: Files,
+    sidecar: Sidecar,
+    plan: Plan,
+}
+
+impl ToLoad {
+    /// Reads the filter and verifies every checksum.
+    pub(crate) fn load(&self) -> Result<Loaded, Unusable> {
+        self.files.load(&self.sidecar, &self.plan)
+    }
+
+    /// Whether this takes so long that it should be done in the background. Not of a window: what is put meanwhile would lose its
+    /// order.
+    pub(crate) fn is_large(&self) -> bool {
+        self.plan.kind != Kind::Windowed && self.sidecar.parts.iter().sum::<u64>() > READ_AT_ONCE
+    }
+}
+
+/// What the files of a checkpoint say when a guard is opened.
+pub(crate) struct Found {
+    /// What was counted before.
+    pub(crate) totals: Totals,
+    /// What was in doubt, also if the filter is of no use.
+    pub(crate) doubts: Doubts,
+    /// The filter, if it covers the store.
+    pub(crate) filter: Result<ToLoad, Unusable>,
+}
+
+/// Looks for a checkpoint. `trusted` says that nobody else has written to the store, whose generation this is.
+pub(crate) fn find(
+    files: Option<&Files>,
+    plan: &Plan,
+    generation: Option<Generation>,
+    trusted: bool,
+) -> Found {
+    let none = |why| Found {
+        totals: Totals::default(),
+        doubts: Doubts::new(plan.hash_fn),
+        filter: Err(why),
+    };
+    let read = files.ok_or(Unusable::Missing).and_then(|files| Ok((files, files.read()?)));
+    let (files, sidecar) = match read {
+        Ok(read) => read,
+        Err(why) => return none(why),
+    };
+    let totals = sidecar.totals;
+    // Doubts are hashes, so those of another hash function say nothing.
+    let doubts = Doubts::from_bytes(&sidecar.doubts, plan.hash_fn);
+    let filter = if generation != Some(sidecar.generation) {
+        Err(Unusable::OtherGeneration)
+    } else if !trusted {
+        Err(Unusable::SharedStore)
+    } else if !sidecar.fits(plan) || doubts.is_err() {
+        Err(Unusable::OtherPlan)
+    } else {
+        Ok(ToLoad { files: files.clone(), sidecar, plan: *plan })
+    };
+    Found { totals, doubts: doubts.unwrap_or_else(|_| Doubts::new(plan.hash_fn)), filter }
+}
+
+/// The files of a guard's checkpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    sidecar: PathBuf,
+}
+
+impl Files {
+    pub(crate) fn new(sidecar: &Path) -> Self {
+        Self { sidecar: sidecar.to_owned() }
+    }
+
+    /// The file of the filter, of one part or of several.
+    fn filter(&self, generation: Generation, parts: usize) -> PathBuf {
+        let suffix = if parts == 1 { "ibf" } else { "parts" };
+        self.sidecar.with_file_name(format!("{}-{generation}.{suffix}", self.stem()))
+    }
+
+    fn stem(&self) -> String {
+        self.sidecar.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    pub(crate) fn read(&self) -> Result<Sidecar, Unusable> {
+        match fs::read(&self.sidecar) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unusable::Missing),
+            Err(error) => Err(self.damaged(&error)),
+            Ok(bytes) => Sidecar::from_bytes(&bytes).map_err(|why| self.damaged(&why)),
+        }
+    }
+
+    fn damaged(&self, why: &dyn std::fmt::Display) -> Unusable {
+        Unusable::Damaged(format!("{}: {why}", self.sidecar.display()))
+    }
+
+    /// The filter of a sidecar.
+    fn load(&self, sidecar: &Sidecar, plan: &Plan) -> Result<Loaded, Unusable> {
+        let path = self.filter(sidecar.generation, sidecar.parts.len());
+        let damaged =
+            |why: &dyn std::fmt::Display| Unusable::Damaged(format!("{}: {why}", path.display()));
+        let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
+        let parts = cut(&bytes, &sidecar.parts).ok_or_else(|| damaged(&"cut short or too long"))?;
+        let image = Image { parts, note: sidecar.note };
+        match SharedFilter::from_image(plan, sidecar.filter_capacity, &image) {
+            Ok(filter) => Ok(Loaded { filter, dead: sidecar.dead }),
+            Err(ImageError::OtherHash) => Err(Unusable::OtherPlan),
+            Err(ImageError::Damaged(why)) => Err(damaged(&why)),
+        }
+    }
+
+    /// The folder must be there: a checkpoint that cannot be written is better known when the guard is opened.
+    pub(crate) fn check_folder(&self) -> Result<(), FileError> {
+        let folder = self.folder();
+        let error = match fs::metadata(folder) {
+            Ok(found) if found.is_dir() => return Ok(()),
+            Ok(_) => io::ErrorKind::NotADirectory.into(),
+            Err(error) => error,
+        };
+        Err(FileError::Io { path: folder.to_owned(), error })
+    }
+
+    fn folder(&self) -> &Path {
+        let parent = self.sidecar.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
+    }
+
+    /// Writes the filter, then the sidecar that makes it the checkpoint, then removes what is no longer needed. The
+    /// snapshot holds every key that the store can hold while it has this generation.
+    pub(crate) fn write(
+        &self,
+        generation: Generation,
+        plan: &Plan,
+        snapshot: &Snapshot,
+        stats: &Stats,
+    ) -> Result<(), FileError> {
+        let mut sidecar = Sidecar {
+            generation,
+            kind: plan.kind,
+            rate: plan.rate,
+            capacity: plan.capacity,
+            filter_capacity: snapshot.filter.capacity(),
+            dead: snapshot.dead,
+            note: 0,
+            totals: stats.totals,
+            parts: Vec::new(),
+            doubts: snapshot.doubts(),
+        };
+        // Whether there is one part or there are several is known when they are written.
+        let path = self.filter(sidecar.generation, 0);
+        let in_file = |path: &Path, error| FileError::Io { path: path.to_owned(), error };
+        replace_file(&path, |file| {
+            let mut out = ImageWriter::new(BufWriter::with_capacity(1 << 20, file));
+            sidecar.note = snapshot.filter.write_image(&mut out)?;
+            sidecar.parts = out.finish()?;
+            Ok(())
+        })
+        .map_err(|error| in_file(&path, error))?;
+        let named = self.filter(sidecar.generation, sidecar.parts.len());
+        fs::rename(&path, &named).map_err(|error| in_file(&named, error))?;
+        let bytes = sidecar.to_bytes();
+        replace_file(&self.sidecar, |mut file| io::Write::write_all(&mut file, &bytes))
+            .map_err(|error| in_file(&self.sidecar, error))?;
+        self.sweep(Some(sidecar.generation));
+        Ok(())
+    }
+
+    /// Removes filters of other generations, and what a process that died has left half written. A file that cannot be
+    /// removed does no harm.
+    pub(crate) fn sweep(&self, keep: Option<Generation>) {
+        let kept = keep.map(|generation| generation.to_string());
+        let Ok(entries) = fs::read_dir(self.folder()) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let old = self.generation_of(&name).is_some_and(|found| Some(found) != kept.as_deref());
+            if old || self.is_temporary(&name) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// The generation in the name of a filter of ours.
+    fn generation_of<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let rest = name.strip_prefix(&self.stem())?.strip_prefix('-')?;
+        let digits = rest.strip_suffix(".ibf").or_else(|| rest.strip_suffix(".parts"))?;
+        (digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .then_some(digits)
+    }
+
+    /// Whether this is what [`replace_file`] calls a file of ours before it is whole: a point, the first 40 letters of
+    /// its name, and more.
+    fn is_temporary(&self, name: &str) -> bool {
+        let Some(inner) = name.strip_prefix('.').filter(|_| name.ends_with(".tmp")) else {
+            return false;
+        };
+        let sidecar = self.sidecar.file_name().unwrap_or_default().to_string_lossy();
+        let sidecar: String = sidecar.chars().take(40).collect();
+        let of_filter = inner.strip_prefix(&self.stem()).and_then(|rest| rest.strip_prefix('-'));
+        let digits = of_filter.and_then(|rest| rest.split('.').next());
+        inner.strip_prefix(&sidecar).is_some_and(|rest| rest.starts_with('.'))
+            || digits.is_some_and(|digits| {
+                digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+    }
+}
+
+/// Cuts bytes into parts of these lengths. `None` if these are not the bytes.
+fn cut<'a>(mut bytes: &'a [u8], lengths: &[u64]) -> Option<Vec<&'a [u8]>> {
+    let mut parts = Vec::with_capacity(lengths.len());
+    for &length in lengths {
+        let (part, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+        parts.push(part);
+        bytes = rest;
+    }
+    bytes.is_empty().then_some(parts)
+}

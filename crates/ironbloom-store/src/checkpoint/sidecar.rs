@@ -1,0 +1,173 @@
+//! The `.ibg` file: its words, and what they mean. The layout is described at the head of `mod.rs`.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::filter::MOST_PARTS;
+use crate::generation::Generation;
+use crate::kind::Kind;
+use crate::options::Plan;
+use crate::stats::Totals;
+
+const MAGIC: [u8; 8] = *b"\x89IBG\r\n\x1a\n";
+/// What is written. Version 1 is read as well.
+const VERSION: u64 = 2;
+const WORD: usize = size_of::<u64>();
+/// Words before the statistics.
+const FIXED_WORDS: usize = 11;
+
+/// What a `.ibg` file says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sidecar {
+    pub(crate) generation: Generation,
+    pub(crate) kind: Kind,
+    pub(crate) rate: f64,
+    /// Asked for.
+    pub(crate) capacity: u64,
+    /// Of the filter.
+    pub(crate) filter_capacity: u64,
+    pub(crate) dead: u64,
+    pub(crate) note: u64,
+    pub(crate) totals: Totals,
+    /// Bytes of each part of the filter.
+    pub(crate) parts: Vec<u64>,
+    /// The keys in doubt: the bytes of a `.ibf` file, or none.
+    pub(crate) doubts: Vec<u8>,
+}
+
+impl Sidecar {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let mut word = |word: u64| bytes.extend(word.to_le_bytes());
+        word(VERSION);
+        for half in self.generation.to_bytes().chunks_exact(WORD) {
+            word(u64::from_le_bytes(half.try_into().expect("chunks of eight")));
+        }
+        word(self.kind.in_files() as u64);
+        word(self.rate.to_bits());
+        word(self.capacity);
+        word(self.filter_capacity);
+        word(self.dead);
+        word(self.note);
+        word(self.parts.len() as u64);
+        self.totals.to_words().into_iter().for_each(&mut word);
+        word((self.doubts.len() / WORD) as u64);
+        self.parts.iter().copied().for_each(&mut word);
+        debug_assert!(self.doubts.len().is_multiple_of(WORD), "files of filters are whole lines");
+        bytes.extend(&self.doubts);
+        let seal = xxh3_64(&bytes);
+        bytes.extend(seal.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err("not a checkpoint of a guard".to_owned());
+        }
+        let words: Vec<u64> = bytes
+            .chunks_exact(WORD)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
+            .collect();
+        let too_short = || format!("{} bytes are too few or too many", bytes.len());
+        let version = *words.get(1).ok_or_else(too_short)?;
+        if version == 0 || version > VERSION {
+            return Err(format!("version {version} is newer than this program understands"));
+        }
+        let totals = FIXED_WORDS + if version == 1 { Totals::FIRST_WORDS } else { Totals::WORDS };
+        let head = if version == 1 { totals } else { totals + 1 };
+        if words.len() < head + 1 || bytes.len() != words.len() * WORD {
+            return Err(too_short());
+        }
+        let (body, seal) = bytes.split_at(bytes.len() - WORD);
+        if xxh3_64(body).to_le_bytes() != seal {
+            return Err("checksum mismatch".to_owned());
+        }
+        let doubts = if version == 1 { 0 } else { words[totals] };
+        let parts = words[10];
+        let rest = (words.len() - head - 1) as u64;
+        if parts > MOST_PARTS || parts.checked_add(doubts) != Some(rest) {
+            return Err(format!("invalid number of parts: {parts}"));
+        }
+        let parts_end = head + parts as usize;
+        Ok(Self {
+            generation: Generation::from_bytes(&bytes[2 * WORD..4 * WORD]).expect("16 bytes"),
+            kind: Kind::from_number(words[4])
+                .ok_or_else(|| format!("invalid kind: {}", words[4]))?,
+            rate: f64::from_bits(words[5]),
+            capacity: words[6],
+            filter_capacity: words[7],
+            dead: words[8],
+            note: words[9],
+            totals: Totals::from_words(&words[FIXED_WORDS..totals]),
+            parts: words[head..parts_end].to_vec(),
+            doubts: body[parts_end * WORD..].to_vec(),
+        })
+    }
+
+    /// The same filter would be made today: kind, rate and, of a window, its length. The hash stands in the filter itself.
+    pub(crate) fn fits(&self, plan: &Plan) -> bool {
+        self.kind == plan.kind
+            && self.rate == plan.rate
+            && (self.kind != Kind::Windowed || self.capacity == plan.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sidecar() -> Sidecar {
+        Sidecar {
+            generation: Generation::from_bytes(&[7; 16]).unwrap(),
+            kind: Kind::Cuckoo,
+            rate: 0.01,
+            capacity: 100,
+            filter_capacity: 120,
+            dead: 3,
+            note: 4,
+            totals: Totals { rebuilds: 5, foreign: 6, ..Totals::default() },
+            parts: vec![64, 128],
+            doubts: vec![9; 64],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for doubts in [Vec::new(), vec![9; 64]] {
+            let sidecar = Sidecar { doubts, ..sidecar() };
+            assert_eq!(Sidecar::from_bytes(&sidecar.to_bytes()).unwrap(), sidecar);
+        }
+    }
+
+    /// Written by the first release: 27 words of head, the lengths of the parts, a checksum.
+    #[test]
+    fn files_of_version_one_are_read() {
+        let wanted = Sidecar {
+            totals: Totals { rebuilds: 5, ..Totals::default() },
+            doubts: Vec::new(),
+            ..sidecar()
+        };
+        let mut bytes = wanted.to_bytes();
+        bytes[8] = 1;
+        let more = (Totals::WORDS - Totals::FIRST_WORDS + 1) * WORD;
+        let statistics = (FIXED_WORDS + Totals::FIRST_WORDS) * WORD;
+        bytes.drain(statistics..statistics + more);
+        let end = bytes.len() - WORD;
+        let seal = xxh3_64(&bytes[..end]).to_le_bytes();
+        bytes[end..].copy_from_slice(&seal);
+        assert_eq!(bytes.len(), (27 + 2 + 1) * WORD);
+        assert_eq!(Sidecar::from_bytes(&bytes).unwrap(), wanted);
+    }
+
+    #[test]
+    fn another_version_or_length_is_refused() {
+        let bytes = sidecar().to_bytes();
+        for cut in 0..bytes.len() {
+            assert!(Sidecar::from_bytes(&bytes[..cut]).is_err(), "{cut} bytes");
+        }
+        for version in [0, 3] {
+            let mut other = bytes.clone();
+            other[8] = version;
+            assert!(Sidecar::from_bytes(&other).unwrap_err().contains("version"));
+        }
+    }
+}

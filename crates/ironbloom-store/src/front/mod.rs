@@ -1,0 +1,369 @@
+//! The side of a guard that faces the caller: the filter, and how it is exchanged for a new one. Knows no store.
+//!
+//! ```text
+//!              state ──► current ◄── readers, without a lock
+//!                 │         ▲
+//!  writers ───────┤         └─ writers, each at its key's gate
+//!                 │         ▼
+//!                 └────► next, while a rebuild fills it from a scan
+//! ```
+//!
+//! **The state changes only while all gates are held**, and a put or remove holds its gate when it begins and when it ends
+//! (`writes.rs`), but not while the store writes. A rebuild is then right for these reasons:
+//!
+//! - A put that ended before `next` was there is in the store before the scan begins, so the scan visits it. One that was under
+//!   way or comes later puts its key into `next` when it ends, or is under way when `next` takes its place: then the
+//!   exchange itself inserts it.
+//! - Nothing is ever taken out of `next` before it becomes `current`. A key that is removed meanwhile may stay in it: a
+//!   dead key, as a false positive. A remove that began with the old filter takes nothing out of the new one.
+//! - Filters that can remove count copies, one for each stored key. In `next` a key may have two: of its put and of the
+//!   scan. One too many is a dead key once the key is removed; one too few would be a wrong answer. A key that is put
+//!   and removed over and over during one rebuild is inserted twice at most: its earlier copies are all still there, and
+//!   the second is for another key that might have the same hash.
+//! - Keys in doubt are beside the filter (`doubts.rs`), and stay there.
+//!
+//! A checkpoint is the filter of one moment at which all gates are held: [`Front::freeze`].
+
+mod next;
+mod writes;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use ironbloom::ParamError;
+
+pub(crate) use self::next::Next;
+pub(crate) use self::writes::{Pending, Removing};
+use crate::doubts::Doubts;
+use crate::filter::SharedFilter;
+use crate::options::{Options, Plan};
+use crate::stats::{Counters, Stats};
+use crate::stripes::{STRIPES, stripe_of};
+
+/// How many keys more than there are a new filter is planned for, at least: a rebuild is not to be followed by another at
+/// once.
+const HEADROOM: f64 = 1.25;
+
+/// See the module header.
+pub(crate) struct Front {
+    plan: Plan,
+    most_dead: f64,
+    /// Whether nobody else writes to the store, so that a removed key was once inserted here.
+    tells_removals: bool,
+    lands_within: Option<Duration>,
+    state: ArcSwap<State>,
+    /// One for each stripe: the hashes of the puts that are under way.
+    gates: [Mutex<Vec<u64>>; STRIPES],
+    /// Whether a checkpoint of the store's generation may be there: then nothing begins before the store has a new one.
+    /// Set while all gates are held.
+    clean: AtomicBool,
+    /// How often `current` was exchanged.
+    exchanges: AtomicU64,
+    /// Keys in the filter that are no longer in the store, as far as is known.
+    dead: AtomicU64,
+    rebuilds: AtomicU64,
+    failed_rebuilds: AtomicU64,
+    foreign: AtomicU64,
+}
+
+/// What the filter says of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Certainly not stored.
+    Absent,
+    /// Stored, or a false positive.
+    Maybe,
+    /// The filter is not there yet.
+    Unknown,
+}
+
+struct State {
+    current: Arc<SharedFilter>,
+    next: Option<Arc<Next>>,
+    doubts: Arc<Doubts>,
+}
+
+/// The filter of one moment, for a checkpoint.
+pub(crate) struct Snapshot {
+    pub(crate) filter: Arc<SharedFilter>,
+    pub(crate) dead: u64,
+    doubts: Arc<Doubts>,
+    /// Puts that were under way: the store may have them, or get them later.
+    under_way: Vec<u64>,
+}
+
+impl Snapshot {
+    /// The keys in doubt, as they are saved. More than there were at that moment do no harm.
+    pub(crate) fn doubts(&self) -> Vec<u8> {
+        self.doubts.to_bytes(&self.under_way)
+    }
+}
+
+impl Front {
+    /// With a filter that knows nothing yet. `alone` says that nobody else writes to the store.
+    pub(crate) fn new(
+        options: &Options,
+        doubts: Doubts,
+        alone: bool,
+        lands_within: Option<Duration>,
+    ) -> Self {
+        let doubts = Arc::new(doubts);
+        let state = State { current: Arc::new(SharedFilter::Open), next: None, doubts };
+        Self {
+            plan: options.plan,
+            most_dead: options.most_dead,
+            tells_removals: alone,
+            lands_within: options.lands_within.or(lands_within),
+            state: ArcSwap::from_pointee(state),
+            gates: std::array::from_fn(|_| Mutex::default()),
+            // Also if no checkpoint was used: there may be one of this generation that was refused, and would be
+            // accepted after a write that it has not seen.
+            clean: AtomicBool::new(true),
+            exchanges: AtomicU64::new(0),
+            dead: AtomicU64::new(0),
+            rebuilds: AtomicU64::new(0),
+            failed_rebuilds: AtomicU64::new(0),
+            foreign: AtomicU64::new(0),
+        }
+    }
+
+    /// The filter that a guard begins with when no checkpoint covers its store. Not the one that a scan will make.
+    pub(crate) fn start(&self, store_is_empty: bool) -> Result<(), ParamError> {
+        let filter = || SharedFilter::new(&self.plan, 0);
+        if store_is_empty {
+            self.install(filter()?, 0);
+        } else if !self.plan.kind.can_rebuild() {
+            self.install(filter()?.blind(), 0);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        self.plan.hash_fn.hash(key)
+    }
+
+    /// Might the key with this hash be stored?
+    #[inline]
+    pub(crate) fn ask(&self, hash: u64) -> Answer {
+        let state = self.state.load();
+        match state.current.contains(hash) || state.doubts.contains(hash) {
+            false => Answer::Absent,
+            true if state.current.is_open() => Answer::Unknown,
+            true => Answer::Maybe,
+        }
+    }
+
+    /// `found[i]` tells whether the key with `hashes[i]` might be stored. The answer for those that might: `Maybe`, or
+    /// `Unknown` if the filter knows nothing.
+    pub(crate) fn ask_many(&self, hashes: &[u64], found: &mut [bool]) -> Answer {
+        let state = self.state.load();
+        if state.current.is_open() {
+            found.fill(true);
+            return Answer::Unknown;
+        }
+        state.current.contains_many(hashes, found);
+        if state.doubts.len() > 0 {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = *found || state.doubts.contains(hash);
+            }
+        }
+        Answer::Maybe
+    }
+
+    fn gate(&self, hash: u64) -> MutexGuard<'_, Vec<u64>> {
+        self.gates[stripe_of(hash)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While these are held no put or remove begins or ends.
+    fn all_gates(&self) -> Vec<MutexGuard<'_, Vec<u64>>> {
+        self.gates.iter().map(|gate| gate.lock().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Whether the next write needs a new generation.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.clean.load(Ordering::Acquire)
+    }
+
+    /// The store has a new generation, which no checkpoint bears.
+    pub(crate) fn allow_writes(&self) {
+        self.clean.store(false, Ordering::Release);
+    }
+
+    /// The filter of this moment; and no write begins before [`allow_writes`](Self::allow_writes). `None` if the filter knows
+    /// nothing.
+    pub(crate) fn freeze(&self) -> Option<Snapshot> {
+        let gates = self.all_gates();
+        let state = self.state.load();
+        if matches!(*state.current, SharedFilter::Open) {
+            return None;
+        }
+        self.clean.store(true, Ordering::Release);
+        Some(Snapshot {
+            filter: SharedFilter::frozen(&state.current),
+            dead: self.dead(),
+            doubts: state.doubts.clone(),
+            under_way: gates.iter().flat_map(|gate| gate.iter().copied()).collect(),
+        })
+    }
+
+    /// Whether the filter should be built from a scan.
+    pub(crate) fn wants_rebuild(&self) -> bool {
+        let state = self.state.load();
+        if !self.plan.kind.can_rebuild() || state.next.is_some() {
+            return false;
+        }
+        let (len, dead) = (state.current.len(), self.dead());
+        let doubtful =
+            if state.doubts.are_over(self.lands_within) { state.doubts.len() } else { 0 };
+        state.current.is_open()
+            || state.current.is_over_capacity()
+            || (dead + doubtful) as f64 > self.most_dead * len.max(MANY_DEAD) as f64
+    }
+
+    /// True if there is no filter to answer, nor one on its way.
+    pub(crate) fn lacks_filter(&self) -> bool {
+        matches!(*self.state.load().current, SharedFilter::Open)
+    }
+
+    /// A filter to be filled, for so many keys, or as many as the current one holds.
+    pub(crate) fn plan_next(&self, keys: Option<u64>) -> Result<Next, ParamError> {
+        let known = self.len().saturating_sub(self.dead());
+        let keys = keys.unwrap_or(0).max(known);
+        let wanted = if keys > self.plan.capacity { (keys as f64 * HEADROOM) as u64 } else { 0 };
+        Ok(Next::new(SharedFilter::new(&self.plan, wanted)?))
+    }
+
+    /// From now on writers write to this filter, too; a scan that fills it begins after this. Doubts that can no longer
+    /// come true before the scan end with it.
+    pub(crate) fn begin(&self, next: Arc<Next>) {
+        let gates = self.all_gates();
+        let state = self.state.load();
+        if !self.plan.kind.can_remove() {
+            gates.iter().flat_map(|gate| gate.iter()).for_each(|&hash| next.insert_bits(hash));
+        }
+        next.set_doubts(match state.doubts.are_over(self.lands_within) && state.doubts.len() > 0 {
+            true => Arc::new(Doubts::new(state.doubts.hash_fn())),
+            false => state.doubts.clone(),
+        });
+        self.set(state.current.clone(), Some(next), state.doubts.clone());
+    }
+
+    /// The filter of a checkpoint will come; until then its place is kept, and what is put is written down.
+    pub(crate) fn await_filter(&self, next: Arc<Next>) {
+        let _gates = self.all_gates();
+        let state = self.state.load();
+        next.set_doubts(state.doubts.clone());
+        self.set(state.current.clone(), Some(next), state.doubts.clone());
+    }
+
+    /// Puts a filter in place that a scan has filled. False if it was given up meanwhile.
+    pub(crate) fn finish(&self, next: &Arc<Next>) -> bool {
+        next.filled().is_some_and(|filter| self.exchange(next, filter, 0))
+    }
+
+    /// Puts a filter in place that was awaited. False if it was given up meanwhile.
+    pub(crate) fn arrive(&self, next: &Arc<Next>, filter: SharedFilter, dead: u64) -> bool {
+        self.exchange(next, Arc::new(filter), dead)
+    }
+
+    fn exchange(&self, next: &Arc<Next>, filter: Arc<SharedFilter>, dead: u64) -> bool {
+        let gates = self.all_gates();
+        let state = self.state.load();
+        if !state.next.as_ref().is_some_and(|now| Arc::ptr_eq(now, next)) {
+            return false;
+        }
+        if next.filled().is_none() {
+            next.catch_up(&filter);
+        }
+        // What is under way began with the old filter: this one gets the same copy.
+        for &hash in gates.iter().flat_map(|gate| gate.iter()) {
+            filter.insert(hash);
+        }
+        self.dead.store(dead + next.dead(), Ordering::Relaxed);
+        let doubts = next.doubts().unwrap_or(&state.doubts).clone();
+        self.set(filter, None, doubts);
+        true
+    }
+
+    /// Gives a filter up that was to be filled. Who writes to it meanwhile writes to nothing.
+    pub(crate) fn abandon(&self, next: &Arc<Next>) {
+        let _gates = self.all_gates();
+        let state = self.state.load();
+        if state.next.as_ref().is_some_and(|now| Arc::ptr_eq(now, next)) {
+            self.set(state.current.clone(), None, state.doubts.clone());
+        }
+    }
+
+    /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled from
+    /// a scan that began before. From now on every lookup asks the store, until the filter is built again.
+    pub(crate) fn distrust(&self) {
+        let _gates = self.all_gates();
+        self.foreign.fetch_add(1, Ordering::Relaxed);
+        let doubts = self.state.load().doubts.clone();
+        self.set(Arc::new(SharedFilter::Open), None, doubts);
+    }
+
+    /// A filter that is known to be whole, in a guard that nobody has seen yet.
+    pub(crate) fn install(&self, filter: SharedFilter, dead: u64) {
+        self.dead.store(dead, Ordering::Relaxed);
+        let doubts = self.state.load().doubts.clone();
+        self.set(Arc::new(filter), None, doubts);
+    }
+
+    fn set(&self, current: Arc<SharedFilter>, next: Option<Arc<Next>>, doubts: Arc<Doubts>) {
+        if !Arc::ptr_eq(&self.state.load().current, &current) {
+            self.exchanges.fetch_add(1, Ordering::Relaxed);
+        }
+        self.state.store(Arc::new(State { current, next, doubts }));
+    }
+
+    pub(crate) fn count_rebuild(&self, worked: bool) {
+        let counter = if worked { &self.rebuilds } else { &self.failed_rebuilds };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What is to be said of the filter and the lookups that were counted.
+    pub(crate) fn stats(&self, counters: &Counters) -> Stats {
+        let state = self.state.load();
+        let filter = &state.current;
+        let mut totals = counters.totals();
+        totals.rebuilds += self.rebuilds.load(Ordering::Relaxed);
+        totals.failed_rebuilds += self.failed_rebuilds.load(Ordering::Relaxed);
+        totals.foreign += self.foreign.load(Ordering::Relaxed);
+        totals.keys = filter.len();
+        totals.bytes = filter.size_in_bytes();
+        Stats {
+            kind: self.plan.kind,
+            rate: self.plan.rate,
+            keys: totals.keys,
+            capacity: filter.capacity(),
+            dead: self.dead(),
+            doubtful: state.doubts.len(),
+            filter_bytes: totals.bytes,
+            rebuilds: totals.rebuilds,
+            failed_rebuilds: totals.failed_rebuilds,
+            foreign: totals.foreign,
+            totals,
+        }
+    }
+
+    /// Keys in the filter.
+    pub(crate) fn len(&self) -> u64 {
+        self.state.load().current.len()
+    }
+
+    /// Keys in the filter that are no longer in the store, as far as is known.
+    pub(crate) fn dead(&self) -> u64 {
+        self.dead.load(Ordering::Relaxed)
+    }
+}
+
+/// Fewer dead keys than a share of this are not worth a scan.
+const MANY_DEAD: u64 = 1000;

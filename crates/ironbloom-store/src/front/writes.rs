@@ -1,0 +1,212 @@
+//! Puts and removes as the filter sees them: how each begins and ends.
+//!
+//! ```text
+//!   begin: gate held     the store writes: no gate held     end: gate held
+//!   ────[ filter + ]────────────────────────────────────────[ filter ± ]────►
+//! ```
+//!
+//! A put is *under way* between the two, and may stay so for long. Whoever exchanges the filter or writes a checkpoint holds all
+//! gates for a moment and finds every put either not begun, under way and known by its hash, or ended. Nobody waits for
+//! a store.
+//!
+//! A put ends when its [`Pending`] is dropped, whatever the reason: an answer, an error, a panic, or a future that
+//! nobody polls any more. All but the first leave its key [in doubt](crate::doubts).
+
+use std::sync::atomic::Ordering;
+
+use super::{Front, State};
+use crate::filter::SharedFilter;
+use crate::kind::Kind;
+
+/// What the filter knew of a key when its put began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Certainly not stored.
+    New,
+    /// Stored, or a false positive.
+    Known,
+    /// The filter was not there.
+    Unknown,
+}
+
+/// A put that is under way.
+pub(crate) struct Pending<'f> {
+    front: &'f Front,
+    hash: u64,
+    seen: Seen,
+    /// Which filter it began with.
+    exchange: u64,
+    ended: bool,
+}
+
+impl Pending<'_> {
+    /// The store has answered. True if that proves that others have written to it: it had the key, and the filter
+    /// was certain that it had not.
+    pub(crate) fn end(mut self, stored_before: bool) -> bool {
+        self.ended = true;
+        self.front.end_put(&self, Some(stored_before))
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.front.end_put(self, None);
+        }
+    }
+}
+
+/// A remove that is under way: the filter it began with.
+#[derive(Clone, Copy)]
+pub(crate) struct Removing {
+    exchange: u64,
+}
+
+impl Front {
+    /// A key is about to be put; the caller holds its stripe. `None` if the store needs a new generation first.
+    pub(crate) fn begin_put(&self, hash: u64) -> Option<Pending<'_>> {
+        let mut gate = self.gate(hash);
+        if self.is_clean() {
+            return None;
+        }
+        let state = self.state.load();
+        let doubtful = state.doubts.contains(hash);
+        if !self.plan.kind.can_remove()
+            && let Some(next) = &state.next
+        {
+            next.insert_bits(hash);
+        }
+        let seen = match state.current.insert(hash) {
+            _ if state.current.is_open() => Seen::Unknown,
+            true if !doubtful => Seen::New,
+            _ => Seen::Known,
+        };
+        gate.push(hash);
+        let exchange = self.exchanges.load(Ordering::Relaxed);
+        Some(Pending { front: self, hash, seen, exchange, ended: false })
+    }
+
+    /// `stored_before` is what the store said of the key, `None` if nobody knows.
+    fn end_put(&self, put: &Pending<'_>, stored_before: Option<bool>) -> bool {
+        let mut gate = self.gate(put.hash);
+        if let Some(place) = gate.iter().position(|&hash| hash == put.hash) {
+            gate.swap_remove(place);
+        }
+        let state = self.state.load();
+        if self.plan.kind == Kind::Windowed {
+            // What is remembered is counted from here. A put that failed counts as well: it may have been stored.
+            state.current.acknowledge(put.hash, put.seen == Seen::New);
+            return false;
+        }
+        if stored_before.is_none() {
+            state.doubt(put.hash);
+        }
+        let same_filter = put.exchange == self.exchanges.load(Ordering::Relaxed);
+        let foreign = stored_before == Some(true) && put.seen == Seen::New && same_filter;
+        if self.plan.kind.can_remove() {
+            self.settle_copies(&state, put, stored_before, same_filter && !foreign);
+        } else if stored_before == Some(false) && put.seen == Seen::Known {
+            // The filter knew a key that the store did not: most likely one that was dead and lives again.
+            let _ = self
+                .dead
+                .try_update(Ordering::Relaxed, Ordering::Relaxed, |dead| dead.checked_sub(1));
+        }
+        foreign
+    }
+
+    /// The copy that the put inserted stays if the key has no other, which `exact` says is known.
+    fn settle_copies(
+        &self,
+        state: &State,
+        put: &Pending<'_>,
+        stored_before: Option<bool>,
+        exact: bool,
+    ) {
+        if stored_before != Some(false) {
+            if exact {
+                state.current.remove(put.hash); // a stored key has its copy, one in doubt needs none
+            } else {
+                self.dead.fetch_add(1, Ordering::Relaxed); // one too many, perhaps
+            }
+        }
+        // A key that was stored before is in the scan, unless the filter is not certain of that.
+        let scanned = stored_before == Some(true) && put.seen == Seen::Known;
+        if let (Some(next), Some(_), false) = (&state.next, stored_before, scanned) {
+            next.insert(put.hash);
+        }
+    }
+
+    /// A key is about to be removed; the caller holds its stripe. `None` if the store needs a new generation first.
+    pub(crate) fn begin_remove(&self, hash: u64) -> Option<Removing> {
+        let _gate = self.gate(hash);
+        let exchange = self.exchanges.load(Ordering::Relaxed);
+        (!self.is_clean()).then_some(Removing { exchange })
+    }
+
+    /// The store had the key and has removed it; the caller still holds its stripe.
+    ///
+    /// A filter that counts copies is told only if it has certainly seen the key's insertion: the copy that it would
+    /// take out otherwise is that of another key. It has not if others can write to the store, if the key is in doubt, or if
+    /// the filter was made from a scan that may have come after the removal.
+    pub(crate) fn end_remove(&self, hash: u64, removing: Removing) {
+        let _gate = self.gate(hash);
+        let state = self.state.load();
+        let seen = self.tells_removals
+            && removing.exchange == self.exchanges.load(Ordering::Relaxed)
+            && !matches!(*state.current, SharedFilter::Open)
+            && !state.doubts.contains(hash);
+        if self.plan.kind.can_remove() && seen {
+            state.current.remove(hash);
+        } else {
+            self.dead.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(next) = &state.next {
+            next.add_dead();
+        }
+    }
+
+    /// Somebody else has stored this key; the caller holds its stripe. False if the store needs a new generation first.
+    pub(crate) fn note(&self, hash: u64) -> bool {
+        let _gate = self.gate(hash);
+        if self.is_clean() {
+            return false;
+        }
+        let state = self.state.load();
+        // Where no copy is ever taken out, one that looks as if it were there is enough.
+        if self.tells_removals || !state.current.contains(hash) || !self.plan.kind.can_rebuild() {
+            let new = state.current.insert(hash);
+            state.current.acknowledge(hash, new);
+            if !new && self.plan.kind.can_remove() {
+                self.dead.fetch_add(1, Ordering::Relaxed); // its second copy, most likely
+            }
+        }
+        if let Some(next) = &state.next {
+            next.insert(hash);
+        }
+        true
+    }
+
+    /// Somebody else has removed this key: it is dead in the filter, if it is there.
+    pub(crate) fn note_removed(&self, hash: u64) {
+        let _gate = self.gate(hash);
+        let state = self.state.load();
+        if !state.current.is_open() && state.current.contains(hash) {
+            self.dead.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(next) = &state.next {
+            next.add_dead();
+        }
+    }
+}
+
+impl State {
+    /// Nobody knows whether this key is stored, or will be.
+    fn doubt(&self, hash: u64) {
+        self.doubts.insert(hash);
+        if let Some(next) = self.next.as_ref().and_then(|next| next.doubts())
+            && !std::sync::Arc::ptr_eq(next, &self.doubts)
+        {
+            next.insert(hash);
+        }
+    }
+}
