@@ -42,12 +42,14 @@ fn a_checkpoint_is_two_files_and_the_old_ones_go() {
         assert_eq!(*guard.opened(), Opened::FromCheckpoint);
         guard.put(key(5000), b"").unwrap();
         fs::write(scratch.file(".g.ibg.1.tmp"), b"half a file of a process that died").unwrap();
-        fs::write(scratch.file(".g-0123456789abcdef.1.tmp"), b"another").unwrap();
+        let filter = ".g-0123456789abcdef0123456789abcdef.parts.1.tmp";
+        fs::write(scratch.file(filter), b"another").unwrap();
         fs::write(scratch.file("g-notes.ibf"), b"somebody else's").unwrap();
         fs::write(scratch.file(".g-notes.1.tmp"), b"somebody else's").unwrap();
+        fs::write(scratch.file(".g.ibg.backup.tmp"), b"somebody else's").unwrap();
         guard.close().unwrap();
         let second = scratch.names();
-        assert_eq!(second.len(), 4, "{second:?}");
+        assert_eq!(second.len(), 5, "{second:?}");
         assert!(second.contains(&"g-notes.ibf".to_owned()));
         assert!(second.contains(&".g-notes.1.tmp".to_owned()));
         assert_eq!(second.iter().filter(|name| first.contains(name)).count(), 1, "only g.ibg");
@@ -219,6 +221,18 @@ fn a_checkpoint_that_cannot_be_written_is_an_error_and_the_guard_goes_on() {
     assert!(matches!(guard.checkpoint(), Err(Error::Checkpoint(_))));
     guard.put(b"b", b"").unwrap();
     assert_covers(&guard, "without a checkpoint");
+}
+
+#[test]
+fn a_capacity_that_no_machine_has_memory_for_is_refused_when_it_is_opened() {
+    for kind in Kind::ALL {
+        // Systems that promise any memory promise a single array of 2^45 keys as well, and it costs nothing until it is used.
+        let least = if kind.can_remove() { 1 << 45 } else { 1 << 60 };
+        for capacity in [least, 1 << 60, u64::MAX] {
+            let opened = Guard::open(Memory::new(), Options::new(kind, capacity, 0.01));
+            assert!(matches!(opened, Err(Error::Params(_))), "{kind} {capacity}");
+        }
+    }
 }
 
 #[test]

@@ -165,8 +165,11 @@ impl Files {
         self.sidecar.with_file_name(format!("{}-{generation}.{suffix}", self.stem()))
     }
 
+    /// What the names of the filters begin with: another for each checkpoint of a folder, whatever its ending is.
     fn stem(&self) -> String {
-        self.sidecar.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        let ours = self.sidecar.extension().is_some_and(|extension| extension == "ibg");
+        let name = if ours { self.sidecar.file_stem() } else { self.sidecar.file_name() };
+        name.unwrap_or_default().to_string_lossy().into_owned()
     }
 
     pub(crate) fn read(&self) -> Result<Sidecar, Unusable> {
@@ -270,25 +273,53 @@ impl Files {
     fn generation_of<'a>(&self, name: &'a str) -> Option<&'a str> {
         let rest = name.strip_prefix(&self.stem())?.strip_prefix('-')?;
         let digits = rest.strip_suffix(".ibf").or_else(|| rest.strip_suffix(".parts"))?;
-        (digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .then_some(digits)
+        (digits.len() == DIGITS && is_hex(digits)).then_some(digits)
     }
 
     /// Whether this is what [`replace_file`] calls a file of ours before it is whole: a point, the first 40 letters of
-    /// its name, and more.
+    /// its name, the number of the process, perhaps another number, `.tmp`. Names that are cut so that they might be those
+    /// of others are not ours.
     fn is_temporary(&self, name: &str) -> bool {
-        let Some(inner) = name.strip_prefix('.').filter(|_| name.ends_with(".tmp")) else {
+        let numbers = |rest: &str| {
+            let numbers = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
+            numbers.is_some_and(|numbers| {
+                let mut numbers = numbers.split('.');
+                numbers.clone().count() <= 2
+                    && numbers.all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+            })
+        };
+        let Some(inner) = name.strip_prefix('.') else { return false };
+        let sidecar = self.sidecar.file_name().unwrap_or_default().to_string_lossy();
+        if sidecar.chars().count() <= CUT_AT && inner.strip_prefix(&*sidecar).is_some_and(numbers) {
+            return true;
+        }
+        let stem = self.stem();
+        let kept = CUT_AT.saturating_sub(stem.chars().count() + 1).min(DIGITS);
+        let of_filter = inner.strip_prefix(&stem).and_then(|rest| rest.strip_prefix('-'));
+        let Some((digits, rest)) = of_filter.and_then(|rest| rest.split_at_checked(kept)) else {
             return false;
         };
-        let sidecar = self.sidecar.file_name().unwrap_or_default().to_string_lossy();
-        let sidecar: String = sidecar.chars().take(40).collect();
-        let of_filter = inner.strip_prefix(&self.stem()).and_then(|rest| rest.strip_prefix('-'));
-        let digits = of_filter.and_then(|rest| rest.split('.').next());
-        inner.strip_prefix(&sidecar).is_some_and(|rest| rest.starts_with('.'))
-            || digits.is_some_and(|digits| {
-                digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        // Behind all digits stands the ending, or what the cut has left of it.
+        let ending =
+            rest.find(|letter: char| letter == '.' && kept < DIGITS).unwrap_or_else(|| {
+                CUT_AT.saturating_sub(stem.chars().count() + 1 + kept).min(".parts".len())
+            });
+        kept >= LEAST_DIGITS
+            && is_hex(digits)
+            && rest.split_at_checked(ending).is_some_and(|(ending, rest)| {
+                (".parts".starts_with(ending) || ".ibf".starts_with(ending)) && numbers(rest)
             })
     }
+}
+
+/// Letters of a name that [`replace_file`] keeps.
+const CUT_AT: usize = 40;
+/// Digits of a generation, and how many of them make a name certainly ours.
+const DIGITS: usize = 32;
+const LEAST_DIGITS: usize = 8;
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Cuts bytes into parts of these lengths. `None` if these are not the bytes.
@@ -300,4 +331,60 @@ fn cut<'a>(mut bytes: &'a [u8], lengths: &[u64]) -> Option<Vec<&'a [u8]>> {
         bytes = rest;
     }
     bytes.is_empty().then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the library calls the file before it is whole, and a second one of the same process.
+    fn temporary_names(files: &Files) -> Vec<String> {
+        let filter = files.filter(Generation::fresh(), 0);
+        let name = |path: &Path| {
+            let path = ironbloom::format::native::temporary_path(path);
+            path.file_name().unwrap().to_string_lossy().into_owned()
+        };
+        let first = [name(&files.sidecar), name(&filter)];
+        let second = first.each_ref().map(|name| name.replace(".tmp", ".7.tmp"));
+        [first, second].concat()
+    }
+
+    #[test]
+    fn temporary_files_of_ours_are_known_and_no_others() {
+        for name in ["g.ibg", "users.ibg", "a-name-of-twenty-six-let.ibg", "checkpoint"] {
+            let files = Files::new(Path::new("folder").join(name).as_path());
+            for ours in temporary_names(&files) {
+                assert!(files.is_temporary(&ours), "{ours} of {name}");
+            }
+        }
+        let files = Files::new(Path::new("g.ibg"));
+        let others =
+            [".g.ibg.backup.tmp", ".g.ibg.tmp", ".g.ibg.1.2.3.tmp", "g.ibg.1.tmp", ".g.ibg.1.tmpx"];
+        let near = [".g-notes.1.tmp", ".g-0123456789abcdef.1.tmp", ".gg.ibg.1.tmp", ".g-.1.tmp"];
+        for name in others.into_iter().chain(near) {
+            assert!(!files.is_temporary(name), "{name}");
+        }
+        for other in ["gg.ibg", "g.old", "h.ibg"] {
+            for name in temporary_names(&Files::new(Path::new(other))) {
+                assert!(!files.is_temporary(&name), "{name}");
+            }
+        }
+        // Cut, they might be anybody's.
+        let long = Files::new(Path::new("a-name-that-is-longer-than-forty-letters-1.ibg"));
+        let twin = Files::new(Path::new("a-name-that-is-longer-than-forty-letters-2.ibg"));
+        assert!(!temporary_names(&twin).iter().any(|name| long.is_temporary(name)));
+    }
+
+    #[test]
+    fn filters_of_another_checkpoint_in_the_folder_are_not_ours() {
+        let name = |files: &Files| {
+            let path = files.filter(Generation::fresh(), 1);
+            path.file_name().unwrap().to_string_lossy().into_owned()
+        };
+        let [ours, other] = ["users.ibg", "users.old"].map(|name| Files::new(Path::new(name)));
+        assert!(ours.generation_of(&name(&ours)).is_some());
+        assert!(other.generation_of(&name(&other)).is_some());
+        assert!(ours.generation_of(&name(&other)).is_none());
+        assert!(other.generation_of(&name(&ours)).is_none());
+    }
 }

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbloom_store::{Backend, Generation};
 
+use super::Random;
+
 /// What becomes of the next write, or of the next scan.
 pub(crate) enum Fault {
     /// An error, and nothing was written.
@@ -18,6 +20,8 @@ pub(crate) enum Fault {
     Late,
     PanicBefore,
     PanicAfter,
+    /// Lets others go first.
+    Slow,
     /// Tells that it has begun, waits, and then does what it should.
     Stall(Sender<()>, Receiver<()>),
 }
@@ -32,6 +36,7 @@ pub(crate) struct Contents {
 enum Write {
     Put(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
+    Name(Generation),
 }
 
 #[derive(Default)]
@@ -42,6 +47,8 @@ struct State {
     writes: Mutex<VecDeque<Fault>>,
     scans: Mutex<VecDeque<Fault>>,
     late: Mutex<Vec<Write>>,
+    /// Draws a fault for some of all calls.
+    chaos: Mutex<Option<Random>>,
 }
 
 /// Clones are the same store. Its guard may take it for its own.
@@ -136,6 +143,7 @@ impl Lab {
         self.change(|contents| match write {
             Write::Put(key, value) => contents.keys.insert(key, value).is_none(),
             Write::Remove(key) => contents.keys.remove(&key).is_some(),
+            Write::Name(generation) => contents.generation.replace(generation).is_none(),
         })
     }
 
@@ -151,7 +159,7 @@ impl Lab {
     }
 
     fn write(&self, write: Write) -> Result<bool, Broken> {
-        let fault = locked(&self.0.writes).pop_front();
+        let fault = self.next_fault(&self.0.writes);
         match fault {
             None => Ok(self.apply(write)),
             Some(Fault::ErrBefore) => Err(Broken),
@@ -168,11 +176,34 @@ impl Lab {
                 self.apply(write);
                 panic!("the store panics after it has written")
             }
+            Some(Fault::Slow) => {
+                (0..10).for_each(|_| std::thread::yield_now());
+                Ok(self.apply(write))
+            }
             Some(Fault::Stall(begun, go)) => {
                 let _ = begun.send(());
                 let _ = go.recv();
                 Ok(self.apply(write))
             }
+        }
+    }
+
+    /// From now on one call in four goes wrong in some way, or none does.
+    pub(crate) fn set_chaos(&self, seed: Option<u64>) {
+        *locked(&self.0.chaos) = seed.map(Random);
+    }
+
+    fn next_fault(&self, told: &Mutex<VecDeque<Fault>>) -> Option<Fault> {
+        let mut chaos = locked(&self.0.chaos);
+        let Some(random) = &mut *chaos else { return locked(told).pop_front() };
+        match random.below(24) {
+            0 => Some(Fault::ErrBefore),
+            1 => Some(Fault::ErrAfter),
+            2 => Some(Fault::Late),
+            3 => Some(Fault::PanicBefore),
+            4 => Some(Fault::PanicAfter),
+            5 => Some(Fault::Slow),
+            _ => None,
         }
     }
 }
@@ -193,14 +224,14 @@ impl Backend for Lab {
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Broken> {
-        let fault = locked(&self.0.scans).pop_front();
+        let fault = self.next_fault(&self.0.scans);
         let keys: Vec<_> = locked(&self.0.contents).keys.keys().cloned().collect();
         let half = keys.len() / 2;
         let visited = keys[..half].iter().try_for_each(|key| visit(key));
         match fault {
             Some(Fault::PanicBefore | Fault::PanicAfter) => panic!("the store panics in a scan"),
             Some(Fault::ErrBefore | Fault::ErrAfter | Fault::Late) => return Err(Broken),
-            Some(Fault::Stall(..)) | None => {}
+            Some(Fault::Stall(..) | Fault::Slow) | None => {}
         }
         if visited.is_continue() {
             let _ = keys[half..].iter().try_for_each(|key| visit(key));
@@ -221,8 +252,7 @@ impl Backend for Lab {
     }
 
     fn set_generation(&self, generation: Generation) -> Result<(), Broken> {
-        self.change(|contents| contents.generation = Some(generation));
-        Ok(())
+        self.write(Write::Name(generation)).map(drop)
     }
 
     fn is_exclusive(&self) -> bool {
