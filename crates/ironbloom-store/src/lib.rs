@@ -31,14 +31,16 @@
 //!
 //! # What is promised
 //!
-//! - **A stored key is never answered "absent"**: not while writers, rebuilds and checkpoints run, and not after a crash at
-//!   any instant. The one exception is chosen by name: [`Kind::Windowed`].
-//! - **Lookups take no lock.** Writers take one of 64, by key.
-//! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built anew from a scan of the store, in
+//! - **A stored key is never answered "absent"**: not while writers, rebuilds and checkpoints run, not after a crash at
+//!   any instant, and not if the store errs, panics, stalls, or carries out late what it had reported as failed. The one
+//!   exception is chosen by name: [`Kind::Windowed`].
+//! - **Lookups take no lock.** Writers take one of 64, by key; a slow write holds up only those that share it.
+//! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built from a scan of the store, in
 //!   the background, while every lookup asks the store. [`Options::checkpoint`] makes that rare; [`Generation`] tells how a
-//!   checkpoint proves that it has seen every write.
+//!   checkpoint proves that it has seen every write. A rebuild that fails is tried again.
 //! - **All keys must come through the guard.** What others write to the store must be [noted](Guard::note). Stores that
-//!   others can write to are scanned when they are opened, unless you promise to be [alone](Options::only_writer).
+//!   others can write to are scanned when they are opened, unless you promise to be [alone](Options::only_writer). A
+//!   foreign key that is put through the guard is noticed: the filter is then built again.
 //!
 //! # Which kind?
 //!
@@ -53,7 +55,8 @@
 //! # What does it save?
 //!
 //! [`Guard::stats`] counts and times lookups by what became of them, and says what other rates and kinds would have cost:
-//! [`Stats::choices`]. The feature `metrics` hands that to Prometheus.
+//! [`Stats::choices`]. The feature `metrics` hands that to Prometheus; the feature `tracing` tells of rebuilds that fail and
+//! of foreign keys.
 
 #[cfg(feature = "async")]
 mod asynchronous;

@@ -210,6 +210,27 @@ fn a_put_that_is_under_way_when_the_filter_is_exchanged_is_answered() {
     }
 }
 
+/// The new filter has never seen the key: what it would take out is the fingerprint of another.
+#[test]
+fn a_removal_that_ends_after_the_filter_was_exchanged_takes_nothing_from_the_new_one() {
+    for kind in COUNTING {
+        let store = Lab::default();
+        let guard = Guard::open(store.clone(), Options::new(kind, 3000, 0.3)).unwrap();
+        (0..2500).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        for i in 0..40 {
+            let stalled = store.stall_answer();
+            std::thread::scope(|scope| {
+                let removing = scope.spawn(|| guard.remove(key(i)).unwrap());
+                stalled.wait();
+                guard.rebuild().unwrap();
+                stalled.release();
+                assert!(removing.join().unwrap());
+            });
+            assert_covers(&guard, kind.name());
+        }
+    }
+}
+
 #[test]
 fn a_row_that_came_without_the_guard_is_noticed_when_it_is_put() {
     for kind in EXACT {
@@ -246,6 +267,7 @@ fn what_a_window_promises_is_counted_from_the_acknowledgement() {
     const WINDOW: u64 = 1000;
     let store = Lab::default();
     let guard = Guard::open(store.clone(), Options::new(Kind::Windowed, WINDOW, 0.01)).unwrap();
+    guard.put(b"first", b"").unwrap(); // gives the store a generation
     let stalled = store.stall_write();
     std::thread::scope(|scope| {
         let putting = scope.spawn(|| guard.put(b"slow", b"").unwrap());
@@ -260,8 +282,10 @@ fn what_a_window_promises_is_counted_from_the_acknowledgement() {
             std::thread::sleep(std::time::Duration::from_millis(1));
             tries += 1;
         }
+        let overtaken = guard.backend().contents().keys.len();
         stalled.release();
         assert!(putting.join().unwrap());
+        assert!(overtaken >= 2 * WINDOW as usize, "only {overtaken} have overtaken it");
         assert!(guard.contains(b"slow").unwrap(), "forgotten before it was acknowledged");
     });
 }

@@ -12,10 +12,11 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use common::lab::{Broken, Fault, Lab};
 use common::{EXACT, Random, Scratch, key};
 use futures_lite::future::{block_on, yield_now};
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Generation, Kind, Objects, Opened, Options, Unusable, Visit,
+    AsyncBackend, AsyncGuard, Backend, Generation, Kind, Objects, Opened, Options, Unusable, Visit,
 };
 use object_store::local::LocalFileSystem;
 
@@ -208,6 +209,63 @@ fn futures_dropped_half_way_leave_no_stored_key_absent() {
     }
 }
 
+/// A server that has taken a put and does not answer: it carries it out when its client is gone.
+struct Queue(Lab);
+
+impl AsyncBackend for Queue {
+    type Error = Broken;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Broken> {
+        Backend::get(&self.0, key)
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Broken> {
+        self.0.fail_write(Fault::Late);
+        let _ = Backend::put(&self.0, key, value);
+        std::future::pending().await
+    }
+
+    async fn remove(&self, key: &[u8]) -> Result<bool, Broken> {
+        Backend::remove(&self.0, key)
+    }
+
+    async fn scan(&self, visit: Visit<'_>) -> Result<(), Broken> {
+        Backend::scan(&self.0, visit)
+    }
+
+    async fn generation(&self) -> Result<Option<Generation>, Broken> {
+        Backend::generation(&self.0)
+    }
+
+    async fn set_generation(&self, generation: Generation) -> Result<(), Broken> {
+        Backend::set_generation(&self.0, generation)
+    }
+}
+
+#[test]
+fn a_put_that_lands_after_its_future_was_dropped_and_the_filter_rebuilt_is_answered() {
+    for kind in EXACT {
+        let scratch = Scratch::new(&format!("dropped-late-{kind}"));
+        let store = Lab::default();
+        let options = Options::new(kind, 100, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
+        let open = || block_on(AsyncGuard::open(Queue(store.clone()), options.clone())).unwrap();
+        let guard = open();
+        block_on(guard.rebuild()).unwrap();
+        for i in 0..10 {
+            assert!(poll_times(guard.put(&key(i), b""), 3).is_none(), "it does not answer");
+        }
+        block_on(guard.rebuild()).unwrap();
+        block_on(guard.checkpoint()).unwrap();
+        drop(guard);
+        let guard = open();
+        assert_eq!(*guard.opened(), Opened::FromCheckpoint);
+        block_on(guard.rebuild()).unwrap();
+        store.land();
+        assert_eq!(store.contents().keys.len(), 10);
+        block_on(assert_covers(&guard, kind.name()));
+    }
+}
+
 #[cfg(feature = "metrics")]
 #[test]
 fn statistics_reach_prometheus_under_their_names() {
@@ -223,6 +281,9 @@ fn statistics_reach_prometheus_under_their_names() {
         "ironbloom_store_lookups_total{store=\"users\",result=\"skipped\"} 10",
         "ironbloom_store_lookups_total{store=\"users\",result=\"hit\"} 1",
         "ironbloom_store_filter_keys{store=\"users\"} 1",
+        "ironbloom_store_failed_rebuilds_total{store=\"users\"} 0",
+        "ironbloom_store_foreign_rows_total{store=\"users\"} 0",
+        "ironbloom_store_doubtful_keys{store=\"users\"} 0",
         "ironbloom_store_false_positive_ratio{store=\"users\"} 0",
         "# TYPE ironbloom_store_lookups_total counter",
         "# TYPE ironbloom_store_saved_seconds gauge",

@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     Slow,
     /// Tells that it has begun, waits, and then does what it should.
     Stall(Sender<()>, Receiver<()>),
+    /// Does what it should, tells so, and waits before it answers.
+    StallAfter(Sender<()>, Receiver<()>),
 }
 
 /// What the store holds: the copy that a backup would be.
@@ -86,9 +88,9 @@ impl Stalled {
     }
 }
 
-fn stall() -> (Fault, Stalled) {
+fn stall(fault: fn(Sender<()>, Receiver<()>) -> Fault) -> (Fault, Stalled) {
     let ((begin, begun), (go, wait)) = (channel(), channel());
-    (Fault::Stall(begin, wait), Stalled { begun, go })
+    (fault(begin, wait), Stalled { begun, go })
 }
 
 impl Lab {
@@ -120,14 +122,21 @@ impl Lab {
     }
 
     pub(crate) fn stall_write(&self) -> Stalled {
-        let (fault, stalled) = stall();
+        let (fault, stalled) = stall(Fault::Stall);
+        self.fail_write(fault);
+        stalled
+    }
+
+    /// The next write is carried out, and answers later.
+    pub(crate) fn stall_answer(&self) -> Stalled {
+        let (fault, stalled) = stall(Fault::StallAfter);
         self.fail_write(fault);
         stalled
     }
 
     /// The next scan waits when it has visited all.
     pub(crate) fn stall_scan(&self) -> Stalled {
-        let (fault, stalled) = stall();
+        let (fault, stalled) = stall(Fault::Stall);
         self.fail_scan(fault);
         stalled
     }
@@ -185,6 +194,12 @@ impl Lab {
                 let _ = go.recv();
                 Ok(self.apply(write))
             }
+            Some(Fault::StallAfter(begun, go)) => {
+                let answer = self.apply(write);
+                let _ = begun.send(());
+                let _ = go.recv();
+                Ok(answer)
+            }
         }
     }
 
@@ -231,7 +246,7 @@ impl Backend for Lab {
         match fault {
             Some(Fault::PanicBefore | Fault::PanicAfter) => panic!("the store panics in a scan"),
             Some(Fault::ErrBefore | Fault::ErrAfter | Fault::Late) => return Err(Broken),
-            Some(Fault::Stall(..) | Fault::Slow) | None => {}
+            Some(Fault::Stall(..) | Fault::StallAfter(..) | Fault::Slow) | None => {}
         }
         if visited.is_continue() {
             let _ = keys[half..].iter().try_for_each(|key| visit(key));
