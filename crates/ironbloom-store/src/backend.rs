@@ -47,6 +47,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes a key. True if it was there.
     fn remove(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
+    /// Removes many keys, one behind the other; for each, whether it was there. For stores that write several at the price of
+    /// one.
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>, Self::Error> {
+        keys.iter().map(|key| self.remove(key)).collect()
+    }
+
     /// Visits all keys, in any order, until told to stop.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
 

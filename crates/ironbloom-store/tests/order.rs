@@ -268,6 +268,29 @@ fn a_key_that_others_stored_is_absent_until_it_is_noted_or_the_filter_rebuilt() 
 }
 
 #[test]
+fn noting_what_is_known_changes_nothing_that_a_rebuild_does_not_mend() {
+    for kind in EXACT {
+        let guard = Guard::open(Memory::new(), Options::new(kind, 20_000, 0.001)).unwrap();
+        for i in 0..9000 {
+            guard.put(key(i), b"").unwrap();
+            guard.note(key(i)).unwrap();
+            guard.note(key(i)).unwrap();
+        }
+        assert_eq!(guard.stats().keys.abs_diff(9000) / 100, 0, "{kind}: {:?}", guard.stats());
+        (0..9000).for_each(|i| assert!(guard.remove(key(i)).unwrap()));
+        guard.settle().unwrap();
+        let stats = guard.stats();
+        assert!(stats.rebuilds > 0 && stats.keys < 4000, "{kind}: {stats:?}");
+        guard.put(b"a", b"").unwrap();
+        guard.backend().remove(b"a").unwrap();
+        let dead = guard.stats().dead;
+        guard.note_removed(b"a");
+        assert_eq!(guard.stats().dead, dead + 1, "{kind}");
+        assert_covers(&guard, kind.name());
+    }
+}
+
+#[test]
 fn the_rate_asked_for_is_the_rate_delivered() {
     const KEYS: u64 = 100_000;
     const PROBES: u64 = 200_000;

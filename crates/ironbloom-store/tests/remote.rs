@@ -209,6 +209,38 @@ fn futures_dropped_half_way_leave_no_stored_key_absent() {
     }
 }
 
+#[test]
+fn an_asynchronous_guard_has_all_that_the_other_has_and_works_behind_an_arc() {
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
+    for kind in EXACT {
+        let scratch = Scratch::new(&format!("all-{kind}"));
+        let options = Options::new(kind, 500, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
+        let store = Slow::default();
+        let guard = block_on(AsyncGuard::open(store.clone(), options.clone())).unwrap();
+        let guard = Arc::new(guard);
+        block_on(guard.rebuild()).unwrap();
+        let pairs: Vec<(Vec<u8>, &str)> = (0..100).map(|i| (key(i), "value")).collect();
+        let new = block_on(sent(guard.put_many(&pairs))).unwrap();
+        assert!(new.iter().all(|&new| new));
+        assert!(!block_on(sent(guard.put(key(0), String::from("text")))).unwrap());
+        assert!(block_on(sent(guard.contains("key-0"))).unwrap());
+        assert!(!block_on(sent(guard.contains("key-1000"))).unwrap());
+        let names = ["key-1", "key-2", "missing", "key-1"];
+        let removed = block_on(sent(guard.remove_many(&names))).unwrap();
+        assert_eq!(removed, [true, true, false, false], "{kind}");
+        assert!(block_on(sent(guard.get_many(&names))).unwrap().iter().all(Option::is_none));
+        assert!(block_on(sent(guard.remove("key-3"))).unwrap());
+        block_on(assert_covers(&guard, kind.name()));
+        let guard = Arc::into_inner(guard).unwrap();
+        block_on(guard.close()).unwrap();
+        let guard = block_on(AsyncGuard::open(store, options)).unwrap();
+        assert_eq!(*guard.opened(), Opened::FromCheckpoint);
+        block_on(assert_covers(&guard, kind.name()));
+    }
+}
+
 /// A server that has taken a put and does not answer: it carries it out when its client is gone.
 struct Queue(Lab);
 

@@ -30,6 +30,11 @@ pub trait AsyncBackend: Send + Sync {
         }
     }
 
+    /// Whether the key is there. For stores that can tell without fetching the value.
+    fn contains(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send {
+        async move { Ok(self.get(key).await?.is_some()) }
+    }
+
     /// Stores a value. True if the key was not there before.
     fn put(
         &self,
@@ -39,6 +44,34 @@ pub trait AsyncBackend: Send + Sync {
 
     /// Removes a key. True if it was there.
     fn remove(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// Stores many values, one behind the other; for each, whether its key was not there before.
+    fn put_many(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + Send {
+        async move {
+            let mut new = Vec::with_capacity(pairs.len());
+            for (key, value) in pairs {
+                new.push(self.put(key, value).await?);
+            }
+            Ok(new)
+        }
+    }
+
+    /// Removes many keys, one behind the other; for each, whether it was there.
+    fn remove_many(
+        &self,
+        keys: &[&[u8]],
+    ) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + Send {
+        async move {
+            let mut removed = Vec::with_capacity(keys.len());
+            for key in keys {
+                removed.push(self.remove(key).await?);
+            }
+            Ok(removed)
+        }
+    }
 
     /// Visits all keys, in any order, until told to stop.
     fn scan(&self, visit: Visit<'_>) -> impl Future<Output = Result<(), Self::Error>> + Send;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_lock::Mutex;
+use async_lock::{Mutex, MutexGuard};
 
 use super::backend::AsyncBackend;
 use crate::checkpoint::{self, Files, Found};
@@ -16,7 +16,7 @@ use crate::generation::Generation;
 use crate::guard::{BATCH, Opened, Questions, Unfinished, nanos_since, outcome};
 use crate::options::Options;
 use crate::stats::{Counters, Outcome, Stats};
-use crate::stripes::{STRIPES, stripe_of};
+use crate::stripes::{STRIPES, stripe_of, stripes_of};
 
 type Result<T, B> = std::result::Result<T, Error<<B as AsyncBackend>::Error>>;
 
@@ -84,7 +84,8 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     }
 
     /// The value of a key. The store is only asked if the key may be there.
-    pub async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, B> {
+    pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
+        let key = key.as_ref();
         let sample = self.counters.begin();
         let answer = self.front.ask(self.front.hash(key));
         if answer == Answer::Absent {
@@ -94,6 +95,20 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let value = self.backend.get(key).await.map_err(Error::Store)?;
         self.counters.end(sample, outcome(answer, value.is_some()));
         Ok(value)
+    }
+
+    /// Whether a key is stored. The store is only asked if it may be.
+    pub async fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
+        let key = key.as_ref();
+        let sample = self.counters.begin();
+        let answer = self.front.ask(self.front.hash(key));
+        if answer == Answer::Absent {
+            self.counters.end(sample, Outcome::Skipped);
+            return Ok(false);
+        }
+        let found = self.backend.contains(key).await.map_err(Error::Store)?;
+        self.counters.end(sample, outcome(answer, found));
+        Ok(found)
     }
 
     /// The values of many keys, in their order. The store is asked once, for those that may be there.
@@ -111,39 +126,75 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     }
 
     /// Stores a value: the filter first, then the store. True if the key was not there before.
-    pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, B> {
+    pub async fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, B> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         let hash = self.front.hash(key);
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
         // Ends before the stripe does, also if this future is dropped while it waits.
         let pending = self.begin_put(hash).await?;
         let new = self.backend.put(key, value).await.map_err(Error::Store)?;
         if pending.end(!new) {
-            self.front.distrust();
-            events::foreign_row();
-            // As the other guard: a checkpoint that is being written is not to be believed.
-            let _ = self.new_generation().await;
+            self.distrust().await;
+        }
+        Ok(new)
+    }
+
+    /// Stores many values; for each, whether its key was not there before.
+    pub async fn put_many<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
+        &self,
+        pairs: &[(K, V)],
+    ) -> Result<Vec<bool>, B> {
+        let pairs: Vec<(&[u8], &[u8])> =
+            pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
+        let hashes: Vec<u64> = pairs.iter().map(|(key, _)| self.front.hash(key)).collect();
+        let _held = self.lock_many(&hashes).await;
+        let mut pending = Vec::with_capacity(hashes.len());
+        for &hash in &hashes {
+            pending.push(self.begin_put(hash).await?);
+        }
+        let new = self.backend.put_many(&pairs).await.map_err(Error::Store)?;
+        let mut foreign = false;
+        for (pending, new) in pending.into_iter().zip(&new) {
+            foreign |= pending.end(!new);
+        }
+        if foreign {
+            self.distrust().await;
         }
         Ok(new)
     }
 
     /// Removes a key: from the store first, then from the filter, and from that only if it was stored. True if it was.
-    pub async fn remove(&self, key: &[u8]) -> Result<bool, B> {
-        let hash = self.front.hash(key);
-        let _stripe = self.stripes[stripe_of(hash)].lock().await;
-        if self.front.ask(hash) == Answer::Absent && self.front.plan().kind.can_rebuild() {
-            return Ok(false);
+    pub async fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
+        let removed = self.remove_many(&[key.as_ref()]).await?;
+        Ok(removed == [true])
+    }
+
+    /// Removes many keys; for each, whether it was stored. The store is asked once, for those that may be there.
+    pub async fn remove_many<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<bool>, B> {
+        let hashes: Vec<u64> = keys.iter().map(|key| self.front.hash(key.as_ref())).collect();
+        let _held = self.lock_many(&hashes).await;
+        let asked = self.front.may_be_removed(&hashes);
+        let mut removing = Vec::with_capacity(asked.len());
+        for &i in &asked {
+            removing.push(self.begin_remove(hashes[i]).await?);
         }
-        let removing = self.begin_remove(hash).await?;
-        let removed = self.backend.remove(key).await.map_err(Error::Store)?;
-        if removed {
-            self.front.end_remove(hash, removing);
+        let mut answers = vec![false; keys.len()];
+        let texts: Vec<&[u8]> = asked.iter().map(|&i| keys[i].as_ref()).collect();
+        if !texts.is_empty() {
+            let removed = self.backend.remove_many(&texts).await.map_err(Error::Store)?;
+            for ((&i, removing), removed) in asked.iter().zip(removing).zip(removed) {
+                answers[i] = removed;
+                if removed {
+                    self.front.end_remove(hashes[i], removing);
+                }
+            }
         }
-        Ok(removed)
+        Ok(answers)
     }
 
     /// Tells the guard that somebody else has stored this key.
-    pub async fn note(&self, key: &[u8]) -> Result<(), B> {
-        let hash = self.front.hash(key);
+    pub async fn note(&self, key: impl AsRef<[u8]>) -> Result<(), B> {
+        let hash = self.front.hash(key.as_ref());
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
         while !self.front.note(hash) {
             self.new_generation().await?;
@@ -152,8 +203,8 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     }
 
     /// Tells the guard that somebody else has removed this key. Not needed for right answers.
-    pub fn note_removed(&self, key: &[u8]) {
-        self.front.note_removed(self.front.hash(key));
+    pub fn note_removed(&self, key: impl AsRef<[u8]>) {
+        self.front.note_removed(self.front.hash(key.as_ref()));
     }
 
     /// What was counted so far.
@@ -228,9 +279,30 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Err(Error::Overtaken)
     }
 
+    /// Writes a checkpoint, if there is a file for it, and ends the guard.
+    pub async fn close(self) -> Result<(), B> {
+        if self.files.is_some() { self.checkpoint().await } else { Ok(()) }
+    }
+
     /// The store behind the guard.
     pub fn backend(&self) -> &B {
         &self.backend
+    }
+
+    /// Others have written to the store: as [`Guard`](crate::Guard)'s, but the caller rebuilds.
+    async fn distrust(&self) {
+        self.front.distrust();
+        events::foreign_row();
+        // A checkpoint that is being written does not know of them either.
+        let _ = self.new_generation().await;
+    }
+
+    async fn lock_many(&self, hashes: &[u64]) -> Vec<MutexGuard<'_, ()>> {
+        let mut held = Vec::new();
+        for stripe in stripes_of(hashes) {
+            held.push(self.stripes[stripe].lock().await);
+        }
+        held
     }
 
     /// As [`Guard`](crate::Guard)'s: before the first write after a checkpoint.

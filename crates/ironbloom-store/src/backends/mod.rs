@@ -18,7 +18,7 @@ pub use self::memory::Memory;
 #[cfg(feature = "object_store")]
 pub use self::objects::Objects;
 #[cfg(feature = "postgres")]
-pub use self::postgres::Postgres;
+pub use self::postgres::{Postgres, PostgresError};
 #[cfg(feature = "redb")]
 pub use self::redb::{Redb, RedbError};
 #[cfg(feature = "redis")]

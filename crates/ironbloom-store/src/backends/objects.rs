@@ -142,6 +142,10 @@ impl AsyncBackend for Objects {
         stream::iter(reads).buffered(AT_ONCE).try_collect().await
     }
 
+    async fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+        self.exists(&self.place(key)).await
+    }
+
     async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         self.break_seal().await?;
         let place = self.place(key);

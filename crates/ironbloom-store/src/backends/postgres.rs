@@ -8,17 +8,64 @@
 //!   channel that a trigger notifies is one way to hear of it.
 //! - What others delete does no harm.
 //!
-//! Must not be used inside an asynchronous runtime: the `postgres` crate has one of its own.
+//! Cannot be used inside an asynchronous runtime, since the `postgres` crate has one of its own: every call is an error there.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use postgres::{Client, Config, Error, NoTls, Statement};
+use postgres::{Client, Config, NoTls, Statement};
 
 use super::pool::Pool;
 use super::seal::Seal;
 use crate::backend::Backend;
 use crate::generation::Generation;
+
+type Result<T> = std::result::Result<T, PostgresError>;
+
+/// A failure of a table of PostgreSQL.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PostgresError {
+    /// The server, or the way to it.
+    Server(postgres::Error),
+    /// It was called inside an asynchronous runtime, where nothing may block: use a thread for it, such as those of
+    /// `tokio::task::spawn_blocking`.
+    InsideRuntime,
+}
+
+impl From<postgres::Error> for PostgresError {
+    fn from(error: postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl std::fmt::Display for PostgresError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Server(error) => match error.as_db_error() {
+                // The crate itself only says "db error".
+                Some(told) => {
+                    write!(f, "{}: {} ({})", told.severity(), told.message(), told.code().code())?;
+                    told.detail().map_or(Ok(()), |detail| write!(f, ": {detail}"))
+                }
+                None => {
+                    write!(f, "{error}")?;
+                    let cause = std::error::Error::source(error);
+                    cause.map_or(Ok(()), |cause| write!(f, ": {cause}"))
+                }
+            },
+            Self::InsideRuntime => {
+                write!(
+                    f,
+                    "PostgreSQL was called inside an asynchronous runtime; use a thread for it"
+                )
+            }
+        }
+    }
+}
+
+/// All causes are told already.
+impl std::error::Error for PostgresError {}
 
 /// Rows that a scan fetches at a time.
 const PAGE: i32 = 10_000;
@@ -47,6 +94,7 @@ struct Session {
     put: Statement,
     put_many: Statement,
     remove: Statement,
+    remove_many: Statement,
 }
 
 impl std::fmt::Debug for Session {
@@ -56,7 +104,7 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    fn new(config: &Config, Sql { table, .. }: &Sql) -> Result<Self, Error> {
+    fn new(config: &Config, Sql { table, .. }: &Sql) -> std::result::Result<Self, postgres::Error> {
         let mut client = config.connect(NoTls)?;
         let conflict = "on conflict (key) do update set value = excluded.value";
         let mut prepare = |sql: String| client.prepare(&sql);
@@ -73,8 +121,17 @@ impl Session {
                  {conflict} returning key, xmax = 0"
             ))?,
             remove: prepare(format!("delete from {table} where key = $1"))?,
+            remove_many: prepare(format!("delete from {table} where key = any($1) returning key"))?,
             client,
         })
+    }
+}
+
+/// The `postgres` crate panics if it is called inside a runtime.
+fn ensure_may_block() -> Result<()> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(_) => Err(PostgresError::InsideRuntime),
+        Err(_) => Ok(()),
     }
 }
 
@@ -86,7 +143,8 @@ fn quoted(name: &str) -> String {
 impl Postgres {
     /// Connects to a server (`host=localhost user=me`, or `postgresql://…`) and opens a table, or makes one. Beside it is
     /// a small one for the generation, `<table>_ironbloom`.
-    pub fn connect(url: &str, table: &str) -> Result<Self, Error> {
+    pub fn connect(url: &str, table: &str) -> Result<Self> {
+        ensure_may_block()?;
         let config: Config = url.parse()?;
         let sql = Sql { table: quoted(table), notes: quoted(&format!("{table}_ironbloom")) };
         let Sql { table, notes } = &sql;
@@ -98,12 +156,16 @@ impl Postgres {
         Ok(Self { config, sql, pool: Pool::new(first), seal: Seal::new() })
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Session) -> Result<T, Error>) -> Result<T, Error> {
-        self.pool.with(|| Session::new(&self.config, &self.sql), ask)
+    fn with<T>(
+        &self,
+        ask: impl FnOnce(&mut Session) -> std::result::Result<T, postgres::Error>,
+    ) -> Result<T> {
+        ensure_may_block()?;
+        Ok(self.pool.with(|| Session::new(&self.config, &self.sql), ask)?)
     }
 
     /// Before a write: who writes without a guard makes the server forget its generation.
-    fn break_seal(&self) -> Result<(), Error> {
+    fn break_seal(&self) -> Result<()> {
         if self.seal.is_whole() {
             let sql = format!("delete from {} where name = 'generation'", self.sql.notes);
             self.with(|s| s.client.execute(&sql, &[]))?;
@@ -113,7 +175,7 @@ impl Postgres {
     }
 
     /// Commits reach the log in their order, so this is there if a later write is.
-    fn keep(&self, generation: Generation) -> Result<(), Error> {
+    fn keep(&self, generation: Generation) -> Result<()> {
         self.with(|s| {
             let sql = format!(
                 "insert into {} values ('generation', $1) \
@@ -126,30 +188,30 @@ impl Postgres {
 }
 
 impl Backend for Postgres {
-    type Error = Error;
+    type Error = PostgresError;
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.with(|s| Ok(s.client.query_opt(&s.get, &[&key])?.map(|row| row.get(0))))
     }
 
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         let rows = self.with(|s| s.client.query(&s.get_many, &[&keys]))?;
         let found: HashMap<&[u8], &[u8]> =
             rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(keys.iter().map(|key| found.get(key).map(|value| value.to_vec())).collect())
     }
 
-    fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+    fn contains(&self, key: &[u8]) -> Result<bool> {
         self.with(|s| Ok(s.client.query_one(&s.contains, &[&key])?.get(0)))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.break_seal()?;
         self.with(|s| Ok(s.client.query_one(&s.put, &[&key, &value])?.get(0)))
     }
 
     /// In one statement: all or none.
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, Error> {
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
         self.break_seal()?;
         // A statement may not write a row twice: the last value of a key is the one that counts.
         let last: HashMap<&[u8], &[u8]> = pairs.iter().copied().collect();
@@ -161,13 +223,23 @@ impl Backend for Postgres {
         Ok(pairs.iter().map(|(key, _)| new.insert(key, false).unwrap_or(false)).collect())
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    fn remove(&self, key: &[u8]) -> Result<bool> {
         self.break_seal()?;
         self.with(|s| Ok(s.client.execute(&s.remove, &[&key])? > 0))
     }
 
+    /// In one statement: all or none.
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.break_seal()?;
+        let rows = self.with(|s| s.client.query(&s.remove_many, &[&keys]))?;
+        let mut removed: std::collections::HashSet<&[u8]> =
+            rows.iter().map(|row| row.get(0)).collect();
+        // A key that comes twice was there only once.
+        Ok(keys.iter().map(|key| removed.remove(key)).collect())
+    }
+
     /// As of one moment.
-    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Error> {
+    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
         self.with(|s| {
             let mut transaction = s.client.transaction()?;
             let all = transaction.bind(&format!("select key from {}", self.sql.table), &[])?;
@@ -182,7 +254,7 @@ impl Backend for Postgres {
     }
 
     /// What the last `analyze` or `vacuum` has counted.
-    fn len_hint(&self) -> Result<Option<u64>, Error> {
+    fn len_hint(&self) -> Result<Option<u64>> {
         self.with(|s| {
             let table = &self.sql.table;
             let any = format!("select exists (select from {table})");
@@ -195,7 +267,7 @@ impl Backend for Postgres {
         })
     }
 
-    fn generation(&self) -> Result<Option<Generation>, Error> {
+    fn generation(&self) -> Result<Option<Generation>> {
         self.with(|s| {
             let sql = format!("select value from {} where name = 'generation'", self.sql.notes);
             let kept = s.client.query_opt(&sql, &[])?;
@@ -203,13 +275,13 @@ impl Backend for Postgres {
         })
     }
 
-    fn set_generation(&self, generation: Generation) -> Result<(), Error> {
+    fn set_generation(&self, generation: Generation) -> Result<()> {
         self.keep(generation)?;
         self.seal.set(false);
         Ok(())
     }
 
-    fn seal(&self, generation: Generation) -> Result<(), Error> {
+    fn seal(&self, generation: Generation) -> Result<()> {
         self.seal.set(true);
         self.keep(generation)
     }

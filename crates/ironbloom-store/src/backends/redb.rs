@@ -211,6 +211,11 @@ impl Backend for Redb {
         self.write(|table| Ok(table.remove(key)?.is_some()))
     }
 
+    /// In one transaction: all or none.
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>, RedbError> {
+        self.write(|table| keys.iter().map(|key| Ok(table.remove(*key)?.is_some())).collect())
+    }
+
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), RedbError> {
         self.read(|table| {
             for entry in table.iter()? {

@@ -14,7 +14,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Front, State};
+use super::{Answer, Front, State};
 use crate::filter::SharedFilter;
 use crate::kind::Kind;
 
@@ -134,6 +134,14 @@ impl Front {
         if let (Some(next), Some(_), false) = (&state.next, stored_before, scanned) {
             next.insert(put.hash);
         }
+    }
+
+    /// The places of the keys that the store must be asked to remove: those that may be there, and of a window all, since it may
+    /// have forgotten them.
+    pub(crate) fn may_be_removed(&self, hashes: &[u64]) -> Vec<usize> {
+        let forgets = !self.plan.kind.can_rebuild();
+        let may_be = |&i: &usize| forgets || self.ask(hashes[i]) != Answer::Absent;
+        (0..hashes.len()).filter(may_be).collect()
     }
 
     /// A key is about to be removed; the caller holds its stripe. `None` if the store needs a new generation first.

@@ -233,6 +233,30 @@ impl<B: Backend> Guard<B> {
         Ok(removed)
     }
 
+    /// Removes many keys; for each, whether it was stored. The store is asked once, for those that may be there.
+    pub fn remove_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<bool>, B> {
+        let Inner { front, stripes, backend, .. } = &*self.inner;
+        let hashes: Vec<u64> = keys.iter().map(|key| front.hash(key.as_ref())).collect();
+        let held = stripes.lock_many(&hashes);
+        let asked = front.may_be_removed(&hashes);
+        let begin = |&i: &usize| self.inner.begin_remove(hashes[i]);
+        let removing = asked.iter().map(begin).collect::<Result<Vec<_>, B>>()?;
+        let texts: Vec<&[u8]> = asked.iter().map(|&i| keys[i].as_ref()).collect();
+        let mut answers = vec![false; keys.len()];
+        if !texts.is_empty() {
+            let removed = backend.remove_many(&texts).map_err(Error::Store)?;
+            for ((&i, removing), removed) in asked.iter().zip(removing).zip(removed) {
+                answers[i] = removed;
+                if removed {
+                    front.end_remove(hashes[i], removing);
+                }
+            }
+        }
+        drop(held);
+        self.after_writes(asked.len() as u64, false);
+        Ok(answers)
+    }
+
     /// Tells the guard that somebody else has stored this key. A key that comes into the store without the guard is
     /// answered "absent" until this is called, or the filter is built again.
     pub fn note(&self, key: impl AsRef<[u8]>) -> Result<(), B> {

@@ -108,6 +108,10 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
     assert_eq!(values, [Some(&b"3"[..]), None, Some(b"2"), Some(b"3"), Some(b"odd")]);
     assert!(store.remove(b"b").unwrap() && !store.remove(b"b").unwrap());
+    store.put_many(&[(b"c", b""), (b"d", b"")]).unwrap();
+    let removed = store.remove_many(&[b"c", b"missing", b"d", b"c"]).unwrap();
+    assert_eq!(removed, [true, false, true, false], "a key that comes twice was there once");
+    assert_eq!(store.remove_many(&[]).unwrap(), [false; 0]);
     let scanned = scan(&store);
     let mut expected: Vec<Vec<u8>> = odd.iter().map(|key| key.to_vec()).collect();
     expected.push(b"a".to_vec());
@@ -137,6 +141,11 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     assert_eq!(guard.get(key(0)).unwrap().as_deref(), Some(&b"other"[..]));
     assert_eq!(guard.get(key(1)).unwrap(), None);
     assert_covers(&guard, "written");
+    let gone: Vec<Vec<u8>> = (490..510).map(key).collect();
+    let removed = guard.remove_many(&gone).unwrap();
+    assert_eq!(removed.iter().filter(|&&removed| removed).count(), 10);
+    assert!(guard.get_many(&gone).unwrap().iter().all(Option::is_none));
+    assert_covers(&guard, "removed many");
     let absent: Vec<Vec<u8>> = (1000..2000).map(key).collect();
     assert!(guard.get_many(&absent).unwrap().iter().all(Option::is_none));
     let before = guard.stats().skipped();
