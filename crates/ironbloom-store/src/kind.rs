@@ -9,7 +9,8 @@ pub enum Kind {
     /// Keys are put and looked up, seldom removed: one cache line a lookup, 10.1 bits a key at 1 %. A removed key stays
     /// in the filter, as a false positive, until there are so many of them that the filter is built anew.
     Blocked,
-    /// Keys come and go: a removed key leaves the filter at once. 10.8 bits a key at 1 %.
+    /// Keys come and go: a removed key leaves the filter at once, if nobody else can write to the store
+    /// ([`Options::only_writer`](crate::Options::only_writer)). 10.8 bits a key at 1 %.
     Cuckoo,
     /// Keys come and go, and the rate is to be far below 1 %: 20 bits a key at 0.02 % and all rates above. Inserts move
     /// nothing, so a put costs the same however full the filter is.

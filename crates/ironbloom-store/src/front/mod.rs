@@ -199,12 +199,14 @@ impl Front {
     /// The filter of this moment; and no write begins before [`allow_writes`](Self::allow_writes). `None` if the filter knows
     /// nothing.
     pub(crate) fn freeze(&self) -> Option<Snapshot> {
-        let gates = self.all_gates();
+        let held = self.all_gates();
         let state = self.state.load();
         if matches!(*state.current, SharedFilter::Open) {
             return None;
         }
         self.clean.store(true, Ordering::Release);
+        // A window promises nothing of a put that has not ended, and could never end a doubt.
+        let gates = if self.plan.kind.can_rebuild() { &held[..] } else { &[] };
         Some(Snapshot {
             filter: SharedFilter::frozen(&state.current),
             dead: self.dead(),
