@@ -150,7 +150,7 @@ impl<const W: usize> Kernel<W> {
             is_x86_feature_detected!("avx2").then_some(&Self::AVX2),
         ];
         #[cfg(not(all(target_arch = "x86_64", feature = "simd")))]
-        let vectors = [];
+        let vectors: [Option<&'static Self>; 0] = [];
         vectors.into_iter().flatten().chain([&Self::SCALAR])
     }
 
