@@ -1,7 +1,7 @@
 //! [`Index`]: sources cut into segments, and the answer to "which blocks?".
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 
@@ -17,8 +17,9 @@ use crate::schema::{Column, Kind};
 use crate::segment::{Chunk, MOST_ROWS, Reader, Run, Segment};
 use crate::slices::Slices;
 use crate::source::{Blob, Source, SourceMeta};
+use crate::stored::Fault;
 
-/// An index on columns of one or several tables, in memory or mapped from a file.
+/// An index on columns of one or several tables, in memory or in a file from which columns are read when they are asked for.
 ///
 /// Changes ([`append`](Self::append), [`compact`](Self::compact), [`remove`](Self::remove), [`push`](Self::push)) are made
 /// in memory; [`save`](Self::save) writes them, to a new file that then takes the place of the old one.
@@ -30,7 +31,6 @@ pub struct Index {
     /// Ordered by source, then by row.
     pub(crate) segments: Vec<Segment>,
     growing: Option<Growing>,
-    path: Option<PathBuf>,
 }
 
 /// Rows that were added one batch after the other and can be looked up already.
@@ -111,19 +111,7 @@ pub struct ColumnInfo {
 
 impl Index {
     pub(crate) fn empty(columns: Vec<Column>, params: Params) -> Self {
-        Self {
-            params,
-            columns,
-            sources: Vec::new(),
-            segments: Vec::new(),
-            growing: None,
-            path: None,
-        }
-    }
-
-    pub(crate) fn at(mut self, path: &Path) -> Self {
-        self.path = Some(path.to_owned());
-        self
+        Self { params, columns, sources: Vec::new(), segments: Vec::new(), growing: None }
     }
 
     /// Rows a block and selectivity.
@@ -152,11 +140,14 @@ impl Index {
     ///
     /// If there are not so many sources.
     pub fn blob(&self, source: usize) -> Result<&[u8], Error> {
-        let source = &self.sources[source];
-        source.blob.bytes().ok_or_else(|| {
-            let Blob::Stored { bytes, .. } = &source.blob else { unreachable!("ours are whole") };
-            self.damaged(Part::Blob { source: source.name.clone() }, bytes)
-        })
+        self.sources[source].blob.bytes().map_err(|fault| self.blob_error(source, fault))
+    }
+
+    fn blob_error(&self, source: usize, fault: Fault) -> Error {
+        let Blob::Stored { stored, .. } = &self.sources[source].blob else {
+            unreachable!("what is in memory has no faults")
+        };
+        stored.error(fault, self.sources[source].blob_part())
     }
 
     /// The blocks in which a row may match; in no other block does one.
@@ -198,22 +189,25 @@ impl Index {
         segment: &'a Segment,
         column: usize,
     ) -> Result<Reader<'a>, Error> {
-        segment.chunks[column].reader().ok_or_else(|| self.damaged_chunk(number, segment, column))
+        let reader = segment.chunks[column].reader();
+        reader.map_err(|fault| self.column_error(number, segment, column, fault))
     }
 
-    fn damaged_chunk(&self, number: usize, segment: &Segment, column: usize) -> Error {
-        let Chunk::Stored(stored) = &segment.chunks[column] else { unreachable!("ours are whole") };
-        let part = Part::Column {
+    #[cold]
+    fn column_error(&self, number: usize, segment: &Segment, column: usize, fault: Fault) -> Error {
+        let Chunk::Stored(found) = &segment.chunks[column] else {
+            unreachable!("what is in memory has no faults")
+        };
+        found.stored.error(fault, self.column_part(number, segment, column))
+    }
+
+    /// The name of a column in a segment, for errors.
+    pub(crate) fn column_part(&self, number: usize, segment: &Segment, column: usize) -> Part {
+        Part::Column {
             column: self.columns[column].name.clone(),
             source: self.sources[segment.source].name.clone(),
             segment: number,
-        };
-        self.damaged(part, &stored.bytes)
-    }
-
-    fn damaged(&self, part: Part, bytes: &Range<usize>) -> Error {
-        let path = self.path.clone().unwrap_or_default();
-        Error::Damaged { path, part, offset: bytes.start as u64, len: bytes.len() as u64 }
+        }
     }
 
     /// Adds the sources of another index with the same columns and parameters, usually one that was built
@@ -431,16 +425,23 @@ impl Index {
     /// Reads everything and compares all checksums. One error for each damaged part; none if all is well.
     pub fn verify(&self) -> Vec<Error> {
         let mut errors = Vec::new();
+        // What was read before is read again: it may have been damaged since. One chunk is in memory at a time.
         for (number, segment) in self.all_segments() {
             for (column, chunk) in segment.chunks.iter().enumerate() {
-                // What was read before is read again: it may have been damaged since.
-                let whole = !matches!(chunk, Chunk::Stored(stored) if !stored.is_whole());
-                if !whole || chunk.reader().is_none() {
-                    errors.push(self.damaged_chunk(number, segment, column));
+                if let Chunk::Stored(found) = chunk
+                    && let Err(fault) = found.read()
+                {
+                    errors.push(self.column_error(number, segment, column, fault));
                 }
             }
         }
-        errors.extend((0..self.sources.len()).filter_map(|source| self.blob(source).err()));
+        for (number, source) in self.sources.iter().enumerate() {
+            if let Blob::Stored { stored, .. } = &source.blob
+                && let Err(fault) = stored.bytes()
+            {
+                errors.push(self.blob_error(number, fault));
+            }
+        }
         errors
     }
 
@@ -482,8 +483,11 @@ impl Index {
         crate::file::save(self, path.as_ref())
     }
 
-    /// Maps an index file. Only its directory is read; a column is read, and its checksum compared, when it is first asked
-    /// for. Nobody may change the file meanwhile ([`save`](Self::save) never does: it puts a new file in its place).
+    /// Opens an index file. Only its directory is read; a column is read into memory, and its checksum compared, when it is
+    /// first asked for.
+    ///
+    /// What others do to the file meanwhile is an error when a column that was not read before is asked for, and never a wrong
+    /// answer. [`save`](Self::save) puts a new file in its place, which changes nothing for an index that is open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         crate::file::open(path.as_ref())
     }

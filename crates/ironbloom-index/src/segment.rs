@@ -1,13 +1,10 @@
 //! A segment: rows of one source, never changed once sealed, with one chunk a column.
 
-use std::ops::Range;
 use std::sync::OnceLock;
-
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::postings::{List, Postings};
 use crate::slices::Slices;
-use crate::words::{Mapping, Words};
+use crate::stored::{Fault, Stored};
 
 /// Rows that follow each other in a source. Each run starts a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,42 +60,35 @@ impl Segment {
 pub(crate) enum Chunk {
     /// Sealed, and at hand.
     Sealed(Postings),
-    /// Still in its file: read and verified when first used.
-    Stored(Stored),
+    /// In its file: read and verified when first used.
+    Stored(StoredPostings),
     /// Of rows that are not sealed yet.
     Growing(Slices),
 }
 
-/// A chunk of a file.
+/// A column in a file.
 #[derive(Debug)]
-pub(crate) struct Stored {
-    pub(crate) map: Mapping,
-    pub(crate) bytes: Range<usize>,
-    pub(crate) checksum: u64,
+pub(crate) struct StoredPostings {
+    pub(crate) stored: Stored,
     /// Blocks of the segment.
     pub(crate) blocks: u32,
+    /// From the first use on: whatever happens to the file then, it has been read.
     pub(crate) loaded: OnceLock<Postings>,
 }
 
-impl Stored {
-    /// Are the bytes those that were written?
-    pub(crate) fn is_whole(&self) -> bool {
-        let bytes = self.map.bytes().get(self.bytes.clone());
-        bytes.is_some_and(|bytes| xxh3_64(bytes) == self.checksum)
+impl StoredPostings {
+    /// What is in the file now.
+    pub(crate) fn read(&self) -> Result<Postings, Fault> {
+        Postings::from_words(self.stored.words()?, self.blocks).ok_or(Fault::Damaged)
     }
 
-    /// The postings, or `None` if the chunk is damaged.
     #[inline]
-    pub(crate) fn postings(&self) -> Option<&Postings> {
+    fn postings(&self) -> Result<&Postings, Fault> {
         if let Some(postings) = self.loaded.get() {
-            return Some(postings);
+            return Ok(postings);
         }
-        if !self.is_whole() {
-            return None;
-        }
-        let words = Words::mapped(&self.map, self.bytes.clone())?;
-        let postings = Postings::from_words(words, self.blocks)?;
-        Some(self.loaded.get_or_init(|| postings))
+        let postings = self.read()?;
+        Ok(self.loaded.get_or_init(|| postings))
     }
 }
 
@@ -138,12 +128,12 @@ impl<'a> Reader<'a> {
 }
 
 impl Chunk {
-    /// `None` if it is damaged.
+    /// Read from its file if that has not been done before.
     #[inline]
-    pub(crate) fn reader(&self) -> Option<Reader<'_>> {
-        Some(match self {
+    pub(crate) fn reader(&self) -> Result<Reader<'_>, Fault> {
+        Ok(match self {
             Self::Sealed(postings) => Reader::Postings(postings),
-            Self::Stored(stored) => Reader::Postings(stored.postings()?),
+            Self::Stored(column) => Reader::Postings(column.postings()?),
             Self::Growing(slices) => Reader::Slices(slices),
         })
     }
@@ -151,7 +141,7 @@ impl Chunk {
     pub(crate) fn size_in_bytes(&self) -> u64 {
         match self {
             Self::Sealed(postings) => 8 * postings.words().len() as u64,
-            Self::Stored(stored) => stored.bytes.len() as u64,
+            Self::Stored(column) => column.stored.len(),
             Self::Growing(slices) => slices.size_in_bytes() as u64,
         }
     }

@@ -1,10 +1,9 @@
 //! The tables an index was made from.
 
-use std::ops::Range;
+use std::sync::OnceLock;
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use crate::words::Mapping;
+use crate::error::Part;
+use crate::stored::{Fault, Stored};
 
 /// What is known of a table when all its rows were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,23 +46,35 @@ impl Source {
     pub fn rows(&self) -> u64 {
         self.rows
     }
+
+    /// The name of its blob, for errors.
+    pub(crate) fn blob_part(&self) -> Part {
+        Part::Blob { source: self.name.clone() }
+    }
 }
 
 /// The bytes that the table's reader keeps here.
 #[derive(Debug)]
 pub(crate) enum Blob {
     Owned(Vec<u8>),
-    Stored { map: Mapping, bytes: Range<usize>, checksum: u64 },
+    Stored {
+        stored: Stored,
+        /// From the first use on.
+        loaded: OnceLock<Vec<u8>>,
+    },
 }
 
 impl Blob {
-    /// `None` if they are damaged.
-    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+    /// Read from its file if that has not been done before.
+    pub(crate) fn bytes(&self) -> Result<&[u8], Fault> {
         match self {
-            Self::Owned(bytes) => Some(bytes),
-            Self::Stored { map, bytes, checksum } => {
-                let bytes = map.bytes().get(bytes.clone())?;
-                (xxh3_64(bytes) == *checksum).then_some(bytes)
+            Self::Owned(bytes) => Ok(bytes),
+            Self::Stored { stored, loaded } => {
+                if let Some(bytes) = loaded.get() {
+                    return Ok(bytes);
+                }
+                let bytes = stored.bytes()?;
+                Ok(loaded.get_or_init(|| bytes))
             }
         }
     }
@@ -71,7 +82,7 @@ impl Blob {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Owned(bytes) => bytes.len() as u64,
-            Self::Stored { bytes, .. } => bytes.len() as u64,
+            Self::Stored { stored, .. } => stored.len(),
         }
     }
 }

@@ -1,33 +1,13 @@
-//! The words of a chunk: owned, or mapped from a file.
-//!
-//! Readers see one `&[u64]` whoever owns it, so a chunk of a file is used in place: no copy, no parse. Memory that was
-//! built is taken straight from the system, on large pages, because lookups jump about in it.
+//! The words of a chunk, in memory of our own: of the allocator, or straight from the system on large pages where
+//! there are many, because lookups jump about in them.
 
-use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::MmapMut;
+use xxhash_rust::xxh3::Xxh3;
 
-/// A memory-mapped file, shared by the chunks that look into it.
-#[derive(Clone, Debug)]
-pub(crate) struct Mapping(Arc<Mmap>);
-
-impl Mapping {
-    #[expect(unsafe_code, reason = "the one way to map a file")]
-    pub(crate) fn open(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is read-only and lives as long as the Arc. Rust asks that nobody changes the file meanwhile; our
-        // own writers never do (they write a new file and rename it), and `Index::open` documents it as the caller's duty
-        // for everybody else's.
-        let map = unsafe { Mmap::map(file)? };
-        Ok(Self(Arc::new(map)))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
+use crate::file_bytes::{FileBytes, PIECE_BYTES};
 
 /// An array of 64-bit words.
 pub(crate) enum Words {
@@ -35,8 +15,6 @@ pub(crate) enum Words {
     Heap(Vec<u64>),
     /// Straight from the system; the number of words in use.
     Pages(MmapMut, usize),
-    /// Part of a file: bytes that are whole words and aligned to them, as was checked.
-    Mapped(Mapping, Range<usize>),
 }
 
 /// From this size on memory comes straight from the system. Random probes into pages of 4 KiB miss the TLB each time.
@@ -45,37 +23,54 @@ const HUGE_PAGE: usize = 2 << 20;
 impl Words {
     /// So many zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
-        let bytes = len * size_of::<u64>();
-        if bytes >= HUGE_PAGE
-            && let Ok(pages) = MmapMut::map_anon(bytes.next_multiple_of(HUGE_PAGE))
-        {
-            // Advice: a refusal (an old kernel, a container) costs nothing but speed.
-            #[cfg(target_os = "linux")]
-            let _ = pages.advise(memmap2::Advice::HugePage);
-            return Self::Pages(pages, len);
-        }
-        Self::Heap(vec![0; len])
+        Self::pages(len).unwrap_or_else(|| Self::Heap(vec![0; len]))
     }
 
-    /// These bytes of a file. `None` if they are not there, or not whole aligned words.
-    pub(crate) fn mapped(map: &Mapping, bytes: Range<usize>) -> Option<Self> {
-        let words: &[u64] = bytemuck::try_cast_slice(map.bytes().get(bytes.clone())?).ok()?;
-        if cfg!(target_endian = "big") {
-            return Some(Self::Heap(words.iter().map(|&word| u64::from_le(word)).collect()));
+    /// Zeros straight from the system; `None` if they are too few for that, or if it has none.
+    fn pages(len: usize) -> Option<Self> {
+        let bytes = len.checked_mul(size_of::<u64>()).filter(|&bytes| bytes >= HUGE_PAGE)?;
+        let pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE)?).ok()?;
+        // Advice: a refusal (an old kernel, a container) costs nothing but speed.
+        #[cfg(target_os = "linux")]
+        let _ = pages.advise(memmap2::Advice::HugePage);
+        Some(Self::Pages(pages, len))
+    }
+
+    /// These bytes of a file, and their XXH3-64. The hash is that of the bytes that are returned, whatever happens to the
+    /// file. There must be whole words of them.
+    pub(crate) fn read(file: &FileBytes, range: Range<u64>) -> io::Result<(Self, u64)> {
+        let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let bytes = usize::try_from(range.end - range.start).map_err(|_| out_of_memory())?;
+        let len = bytes / size_of::<u64>();
+        let mut words = match Self::pages(len) {
+            Some(words) => words,
+            None => {
+                let mut words = Vec::new();
+                words.try_reserve_exact(len).map_err(|_| out_of_memory())?;
+                words.resize(len, 0);
+                Self::Heap(words)
+            }
+        };
+        let mut hasher = Xxh3::new();
+        let target: &mut [u8] = bytemuck::cast_slice_mut(words.to_mut());
+        let mut at = range.start;
+        // Hashed while it is still in the cache.
+        for piece in target.chunks_mut(PIECE_BYTES) {
+            file.read_into(piece, at)?;
+            hasher.update(piece);
+            at += piece.len() as u64;
         }
-        Some(Self::Mapped(map.clone(), bytes))
+        if cfg!(target_endian = "big") {
+            words.to_mut().iter_mut().for_each(|word| *word = u64::from_le(*word));
+        }
+        Ok((words, hasher.digest()))
     }
 
     /// The words, to be written.
-    ///
-    /// # Panics
-    ///
-    /// If they are those of a file.
     pub(crate) fn to_mut(&mut self) -> &mut [u64] {
         match self {
             Self::Heap(words) => words,
             Self::Pages(pages, len) => &mut bytemuck::cast_slice_mut(pages)[..*len],
-            Self::Mapped(..) => unreachable!("a file is never changed in place"),
         }
     }
 }
@@ -88,7 +83,6 @@ impl Deref for Words {
         match self {
             Self::Heap(words) => words,
             Self::Pages(pages, len) => &bytemuck::cast_slice(pages)[..*len],
-            Self::Mapped(map, bytes) => bytemuck::cast_slice(&map.bytes()[bytes.clone()]),
         }
     }
 }

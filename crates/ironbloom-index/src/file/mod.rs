@@ -24,7 +24,7 @@
 //! ```
 //!
 //! All numbers are little-endian. To change an index, a new file is written and renamed over the old one, so that whoever
-//! maps the old one keeps it, and a program that dies on the way leaves the old one.
+//! has the old one open keeps it, and a program that dies on the way leaves the old one.
 
 mod directory;
 mod read;

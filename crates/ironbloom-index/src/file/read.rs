@@ -1,8 +1,5 @@
 //! Reading: the header and the directory are checked at once, everything else when it is used.
 
-use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -11,56 +8,43 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::directory::{Place, Rest};
 use super::*;
 use crate::error::{Error, Part};
+use crate::file_bytes::FileBytes;
 use crate::index::Index;
 use crate::params::Params;
 use crate::schema::{Column, Kind, check_columns};
-use crate::segment::{Chunk, MOST_ROWS, Run, Segment, Stored};
+use crate::segment::{Chunk, MOST_ROWS, Run, Segment, StoredPostings};
 use crate::source::{Blob, Source};
-use crate::words::Mapping;
+use crate::stored::Stored;
 
 pub(crate) fn open(path: &Path) -> Result<Index, Error> {
-    let map = map(path).map_err(|error| Error::Io { path: path.to_owned(), error })?;
-    let Some(map) = map else { return Err(Error::NotAnIndex { path: path.to_owned() }) };
-    let start = read_header(map.bytes(), path)?;
-    let directory = &map.bytes()[start..];
-    let damaged = |part, offset: usize, len: usize| Error::Damaged {
+    let failed = |error| Error::Io { path: path.to_owned(), error };
+    let file = FileBytes::open(path).map_err(failed)?;
+    let header = file.read(0..file.len().min(HEADER_BYTES as u64)).map_err(failed)?;
+    let start = read_header(&header, file.len(), path)?;
+    let directory = file.read(start..file.len()).map_err(failed)?;
+    let damaged = || Error::Damaged {
         path: path.to_owned(),
-        part,
-        offset: offset as u64,
-        len: len as u64,
+        part: Part::Directory,
+        offset: start,
+        len: directory.len() as u64,
     };
-    if xxh3_64(directory) != number(map.bytes(), CHECKSUM_AT) {
-        return Err(damaged(Part::Directory, start, directory.len()));
+    if xxh3_64(&directory) != number(&header, CHECKSUM_AT) {
+        return Err(damaged());
     }
-    let index = Reading { map: &map, end: start, rest: Rest(directory) }.index();
-    let index = index.ok_or_else(|| damaged(Part::Directory, start, directory.len()))?;
-    Ok(index.at(path))
-}
-
-/// `None` if the file is empty, which cannot be mapped.
-fn map(path: &Path) -> io::Result<Option<Mapping>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
-    }
-    if metadata.len() == 0 {
-        return Ok(None);
-    }
-    Mapping::open(&file).map(Some)
+    let index = Reading { file: &file, end: start, rest: Rest(&directory) }.index();
+    index.ok_or_else(damaged)
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// Where the directory starts: inside the file, behind the header.
-fn read_header(bytes: &[u8], path: &Path) -> Result<usize, Error> {
+/// Where the directory starts, in a file of `found` bytes that begins with these: inside it, behind the header.
+fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
     let path = || path.to_owned();
     if !bytes.starts_with(&MAGIC) {
         return Err(Error::NotAnIndex { path: path() });
     }
-    let found = bytes.len() as u64;
     let Some(header) = bytes.get(..HEADER_BYTES) else {
         return Err(Error::Length { path: path(), expected: HEADER_BYTES as u64, found });
     };
@@ -82,14 +66,14 @@ fn read_header(bytes: &[u8], path: &Path) -> Result<usize, Error> {
     if spare.copied().any(|byte| byte != 0) || !(HEADER_BYTES as u64..=found).contains(&start) {
         return Err(damaged);
     }
-    Ok(start as usize)
+    Ok(start)
 }
 
 /// A directory that is being read. `None` everywhere means: no index has such a one.
 struct Reading<'a> {
-    map: &'a Mapping,
+    file: &'a FileBytes,
     /// Where chunks must end.
-    end: usize,
+    end: u64,
     rest: Rest<'a>,
 }
 
@@ -129,8 +113,7 @@ impl Reading<'_> {
         let name = self.rest.name()?;
         let (bytes, fingerprint, rows) = (self.rest.u64()?, self.rest.u64()?, self.rest.u64()?);
         let place = self.rest.place()?;
-        let (map, checksum) = (self.map.clone(), place.checksum);
-        let blob = Blob::Stored { map, bytes: self.range(place)?, checksum };
+        let blob = Blob::Stored { stored: self.stored(place)?, loaded: OnceLock::new() };
         Some(Source { name, bytes, fingerprint, rows, blob })
     }
 
@@ -148,22 +131,19 @@ impl Reading<'_> {
         let blocks = segment.blocks(params.block_rows());
         for _ in 0..columns {
             let place = self.rest.place()?;
-            segment.chunks.push(Chunk::Stored(Stored {
-                map: self.map.clone(),
-                bytes: self.range(place)?,
-                checksum: place.checksum,
-                blocks,
-                loaded: OnceLock::new(),
-            }));
+            let stored = self.stored(place)?;
+            let loaded = OnceLock::new();
+            segment.chunks.push(Chunk::Stored(StoredPostings { stored, blocks, loaded }));
         }
         Some(segment)
     }
 
-    fn range(&self, place: Place) -> Option<Range<usize>> {
+    fn stored(&self, place: Place) -> Option<Stored> {
         let end = place.start.checked_add(place.bytes)?;
-        let inside = place.start >= HEADER_BYTES as u64 && end <= self.end as u64;
+        let inside = place.start >= HEADER_BYTES as u64 && end <= self.end;
         let aligned = place.start.is_multiple_of(LINE_BYTES as u64);
-        (inside && aligned).then_some(place.start as usize..end as usize)
+        let stored = || Stored::new(self.file.clone(), place.start..end, place.checksum);
+        (inside && aligned).then(stored)
     }
 }
 

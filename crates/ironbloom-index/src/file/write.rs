@@ -9,15 +9,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Fields, Place};
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Part};
 use crate::index::Index;
-use crate::segment::{Chunk, Segment};
-use crate::source::Blob;
+use crate::postings::Postings;
+use crate::segment::Chunk;
+use crate::source::{Blob, Source};
+use crate::stored::Stored;
 
 /// Writes an index whose segments are sealed.
 pub(crate) fn save(index: &Index, path: &Path) -> Result<(), Error> {
-    replace(path, |file| write_index(index, file))
-        .map_err(|error| Error::Io { path: path.to_owned(), error })
+    replace(path, |file| write_index(index, file)).map_err(|error| match error.downcast() {
+        Ok(of_another_file) => of_another_file,
+        Err(error) => Error::Io { path: path.to_owned(), error },
+    })
 }
 
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -51,26 +55,43 @@ impl<W: Write> Chunks<W> {
         Ok(Place { start, bytes: bytes.len() as u64, checksum })
     }
 
-    /// What is stored already goes over as it is, with its checksum: damage, if there is any, stays visible.
-    fn column(&mut self, chunk: &Chunk) -> io::Result<Place> {
+    /// What is stored already goes over as it is, with its checksum: damage, if there is any, stays visible. An error says
+    /// which file could not be read, and what of it.
+    fn copy(&mut self, stored: &Stored, part: impl FnOnce() -> Part) -> io::Result<Place> {
+        let start = self.align()?;
+        let mut pieces = stored.pieces();
+        while let Some(piece) = pieces.next() {
+            match piece {
+                Ok(piece) => self.write(piece)?,
+                Err(error) => return Err(io::Error::other(stored.error(error.into(), part()))),
+            }
+        }
+        Ok(Place { start, bytes: stored.len(), checksum: stored.checksum() })
+    }
+
+    fn column(&mut self, chunk: &Chunk, part: impl FnOnce() -> Part) -> io::Result<Place> {
         match chunk {
-            Chunk::Stored(stored) => {
-                self.chunk(&stored.map.bytes()[stored.bytes.clone()], stored.checksum)
-            }
-            Chunk::Sealed(postings) => {
-                let bytes = little_endian(postings.words());
-                self.chunk(&bytes, xxh3_64(&bytes))
-            }
+            Chunk::Stored(column) => match column.loaded.get() {
+                Some(postings) => self.postings(postings),
+                None => self.copy(&column.stored, part),
+            },
+            Chunk::Sealed(postings) => self.postings(postings),
             Chunk::Growing(_) => unreachable!("sealed before"),
         }
     }
 
-    fn blob(&mut self, blob: &Blob) -> io::Result<Place> {
-        match blob {
+    fn postings(&mut self, postings: &Postings) -> io::Result<Place> {
+        let bytes = little_endian(postings.words());
+        self.chunk(&bytes, xxh3_64(&bytes))
+    }
+
+    fn blob(&mut self, source: &Source) -> io::Result<Place> {
+        match &source.blob {
             Blob::Owned(bytes) => self.chunk(bytes, xxh3_64(bytes)),
-            Blob::Stored { map, bytes, checksum } => {
-                self.chunk(&map.bytes()[bytes.clone()], *checksum)
-            }
+            Blob::Stored { stored, loaded } => match loaded.get() {
+                Some(bytes) => self.chunk(bytes, stored.checksum()),
+                None => self.copy(stored, || source.blob_part()),
+            },
         }
     }
 }
@@ -100,11 +121,11 @@ fn write_index(index: &Index, file: &File) -> io::Result<()> {
         fields.put_u64(source.bytes);
         fields.put_u64(source.fingerprint);
         fields.put_u64(source.rows);
-        fields.put_place(chunks.blob(&source.blob)?);
+        fields.put_place(chunks.blob(source)?);
     }
     fields.put_len(index.segments.len());
-    for segment in &index.segments {
-        write_segment(segment, &mut chunks, &mut fields)?;
+    for number in 0..index.segments.len() {
+        write_segment(index, number, &mut chunks, &mut fields)?;
     }
     let start = chunks.align()?;
     chunks.write(&fields.0)?;
@@ -115,18 +136,21 @@ fn write_index(index: &Index, file: &File) -> io::Result<()> {
 }
 
 fn write_segment(
-    segment: &Segment,
+    index: &Index,
+    number: usize,
     chunks: &mut Chunks<impl Write>,
     fields: &mut Fields,
 ) -> io::Result<()> {
+    let segment = &index.segments[number];
     fields.put_len(segment.source);
     fields.put_len(segment.runs.len());
     for run in &segment.runs {
         fields.put_u64(run.first_row);
         fields.put_u64(run.rows);
     }
-    for chunk in &segment.chunks {
-        fields.put_place(chunks.column(chunk)?);
+    for (column, chunk) in segment.chunks.iter().enumerate() {
+        let part = || index.column_part(number, segment, column);
+        fields.put_place(chunks.column(chunk, part)?);
     }
     Ok(())
 }
