@@ -3,6 +3,9 @@
 mod program;
 
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::process::Stdio;
 
 use program::Scratch;
 
@@ -254,6 +257,30 @@ fn a_changed_table_is_refused_and_not_answered_wrongly() {
     }
     std::fs::remove_file(scratch.path("t.csv")).unwrap();
     refuses(&scratch, ["index", "find", "t.ibx", "id = 1"], "t.csv");
+}
+
+/// The program waits for somebody to read what it has found; meanwhile its table is cut off.
+#[test]
+fn a_table_that_is_cut_off_during_a_search_is_an_error_and_no_signal() {
+    let scratch = Scratch::new();
+    let lines: String = (0..150_000).map(|id| format!("{id},x\n")).collect();
+    scratch.write("t.csv", format!("id,text\n{lines}"));
+    scratch.run(["index", "build", "t.csv", "-o", "t.ibx"]).succeeds();
+    let mut find = scratch
+        .command(["index", "find", "t.ibx", "id >= 0", "--format", "csv"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far more comes out at first than a pipe holds, and far less than everything.
+    let mut shown = vec![0; 100];
+    find.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+    OpenOptions::new().write(true).open(scratch.path("t.csv")).unwrap().set_len(50).unwrap();
+    let output = find.wait_with_output().unwrap();
+    let (status, message) = (output.status, String::from_utf8_lossy(&output.stderr));
+    assert_eq!(status.code(), Some(2), "{status}: {message}");
+    assert!(message.starts_with("error: "), "{message}");
+    assert!(message.contains("t.csv") && message.contains("cut off"), "{message}");
 }
 
 #[test]

@@ -12,6 +12,9 @@
 //! What the index says is "these blocks, and no others, may hold such a row". It is never wrong about the others. What is
 //! found is then compared on the table itself, so answers are exact.
 
+// Mapping a file needs it, and no file is mapped here: `file_bytes` says why.
+#![forbid(unsafe_code)]
+
 mod blocks;
 mod builder;
 #[cfg(any(feature = "compare", test))]

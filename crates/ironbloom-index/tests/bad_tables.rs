@@ -212,7 +212,7 @@ fn another_table_is_refused_when_it_is_opened() {
     let error = Table::open_known(file.path(), identity, &notes).err().unwrap();
     assert!(matches!(error, TableError::Changed { .. }), "{error}");
     assert!(error.to_string().starts_with("rebuild: "), "{error}");
-    // The old one is still open and still right: a map keeps its file.
+    // The old one is still open and still right: whoever has a file open keeps it.
     assert_eq!(scan_all(&table).columns(), random::table(1, 500).columns());
 }
 

@@ -58,6 +58,8 @@
 //! [`Stats::choices`]. The feature `metrics` hands that to Prometheus; the feature `tracing` tells of rebuilds that fail and
 //! of foreign keys.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "async")]
 mod asynchronous;
 mod backend;

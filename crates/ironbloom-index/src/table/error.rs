@@ -78,8 +78,12 @@ pub enum TableError {
 }
 
 impl TableError {
+    /// A file that could not be opened or read. One that has been cut off is a changed one.
     pub(crate) fn io(path: &Path, error: io::Error) -> Self {
-        Self::Io { path: path.into(), error }
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::changed(path, error.to_string()),
+            _ => Self::Io { path: path.into(), error },
+        }
     }
 
     pub(crate) fn damaged(path: &Path, what: impl fmt::Display) -> Self {

@@ -3,21 +3,24 @@
 //! ```text
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache
 //!  Table ────┤
-//!            └── csv       rows → stride of lines
+//!            └── csv       rows → stride of lines        csv_rows (where strides begin)
 //! ```
 //!
-//! A table is opened once and then answers many queries: its footer is read once, its bytes are mapped. What building an index
-//! learned about where things are (`notes`) is kept in the index and given back when the table is opened again.
+//! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query needs
+//! (`file_bytes`). What building an index learned about where things are (`notes`) is kept in the index and given back when the
+//! table is opened again.
 //!
 //! **A changed table is noticed** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its beginning,
 //! its end and samples between), compared when it is opened; its length and time of change, compared for each query while it
-//! is open; and a checksum of each page or stride of an indexed column, compared when it is read. What is not noticed is
+//! is open; and a checksum of each page or stride of an indexed column, compared when it is read, on the bytes that are then used
+//! (of CSV also while it is indexed). A file that was cut short is noticed when what is gone is read. What is not noticed is
 //! a change inside a part that is not read, by somebody who keeps length and footer: rows that such a change would
 //! add to the answer are not found.
 
 mod csv;
+mod csv_rows;
 mod error;
-mod mapping;
+mod held_bytes;
 mod notes;
 mod page_cache;
 mod page_header;
@@ -27,8 +30,7 @@ mod parquet;
 mod part;
 mod snappy;
 
-use std::fs::{File, Metadata};
-use std::io;
+use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -40,7 +42,8 @@ pub use error::TableError;
 pub(crate) use error::write_near;
 
 use self::csv::CsvTable;
-use self::parquet::ParquetTable;
+use self::parquet::{Footer, ParquetTable};
+use crate::file_bytes::FileBytes;
 
 /// What tells a table from a changed one when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +58,9 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reads {
-    /// Pages of Parquet that were decompressed, or strides of CSV that were parsed.
+    /// Pages of Parquet that were read and decompressed, or strides of CSV that were parsed.
     pub pages: u64,
-    /// Pages that had been decompressed before and were still there.
+    /// Pages that had been read before and were still there.
     pub cached_pages: u64,
     /// Bytes of the file that were read for this.
     pub bytes: u64,
@@ -74,9 +77,8 @@ impl Reads {
 
 /// An open table. See the module header.
 pub struct Table {
-    path: PathBuf,
-    /// Kept to see whether it changes while it is open.
-    file: File,
+    file: FileBytes,
+    /// To see whether it changes while it is open.
     opened: Stamp,
     identity: Identity,
     format: Format,
@@ -85,6 +87,12 @@ pub struct Table {
 enum Format {
     Parquet(ParquetTable),
     Csv(CsvTable),
+}
+
+/// What a file is, before it is opened as that: Parquet, or CSV with this delimiter.
+enum Kind {
+    Parquet(Footer),
+    Csv(u8),
 }
 
 /// What the system says of a file that changes with its content.
@@ -106,8 +114,9 @@ impl Table {
     /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the end of the name. The first line of CSV names the
     /// columns; their types are inferred from all lines, which are read once for it.
     ///
-    /// The file must not be shortened in place while the table is open: it is memory-mapped. Replacing it by renaming
-    /// another file to its name is safe.
+    /// If others cut the file short or overwrite it while the table is open, reading what is gone or was changed is an error (the
+    /// head of this module says how a change is noticed). Replacing it by renaming another file to its name changes nothing
+    /// for a table that is open.
     ///
     /// # Errors
     ///
@@ -132,41 +141,42 @@ impl Table {
 
     fn open_as(path: PathBuf, known: Option<(Identity, &[u8])>) -> Result<Self, TableError> {
         let named = |error| TableError::io(&path, error);
-        let file = File::open(&path).map_err(named)?;
+        let file = FileBytes::open(&path).map_err(named)?;
         let metadata = file.metadata().map_err(named)?;
-        if metadata.is_dir() {
-            return Err(named(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
         if !metadata.is_file() {
             let why = "is no regular file, and a table is read in pieces";
             return Err(TableError::NotATable { path, why });
         }
         let opened = Stamp::of(&metadata);
-        let bytes = mapping::map(&file).map_err(named)?;
-        let delimiter = delimiter(&path, &bytes)?;
-        let fingerprint = match delimiter {
-            None => parquet::fingerprint(&bytes),
-            Some(_) => csv::fingerprint(&bytes),
+        let length = file.len();
+        let (fingerprint, kind) = match delimiter(&file)? {
+            None => {
+                let footer = Footer::read(&file).map_err(named)?;
+                (footer.fingerprint, Kind::Parquet(footer))
+            }
+            Some(delimiter) => (csv::fingerprint(&file).map_err(named)?, Kind::Csv(delimiter)),
         };
-        let identity = Identity { length: bytes.len() as u64, fingerprint };
+        let identity = Identity { length, fingerprint };
         if let Some((known, _)) = known {
             compare(&path, known, identity)?;
         }
         let notes = known.map(|(_, notes)| notes);
-        let format = match delimiter {
-            None => Format::Parquet(ParquetTable::open(&path, bytes, notes)?),
-            Some(delimiter) => Format::Csv(CsvTable::open(&path, bytes, delimiter, notes)?),
+        let format = match kind {
+            Kind::Parquet(footer) => {
+                Format::Parquet(ParquetTable::open(file.clone(), footer, notes)?)
+            }
+            Kind::Csv(delimiter) => Format::Csv(CsvTable::open(file.clone(), delimiter, notes)?),
         };
-        let table = Self { path, file, opened, identity, format };
+        let table = Self { file, opened, identity, format };
         if table.schema().fields().is_empty() {
-            return Err(TableError::NotATable { path: table.path, why: "has no columns" });
+            return Err(TableError::NotATable { path, why: "has no columns" });
         }
         Ok(table)
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Names and types of the columns.
@@ -198,7 +208,7 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<usize, TableError> {
         let fields = self.schema().fields();
         let mut found = (0..fields.len()).filter(|&column| fields[column].name() == name);
-        let (path, column) = (self.path.clone(), name.to_owned());
+        let (path, column) = (self.path().to_owned(), name.to_owned());
         match (found.next(), found.next()) {
             (Some(column), None) => Ok(column),
             (Some(_), Some(_)) => Err(TableError::AmbiguousColumn { path, column }),
@@ -217,7 +227,7 @@ impl Table {
     /// [`TableError::Damaged`] if the headers of the pages make no sense.
     pub fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
         match &self.format {
-            Format::Parquet(table) => table.notes(&self.path, indexed),
+            Format::Parquet(table) => table.notes(indexed),
             Format::Csv(table) => Ok(table.notes()),
         }
     }
@@ -253,8 +263,8 @@ impl Table {
         assert!(batch_rows > 0, "batches need rows");
         self.assert_columns(columns);
         match &self.format {
-            Format::Parquet(table) => table.scan(&self.path, first_row, columns, batch_rows),
-            Format::Csv(table) => table.scan(&self.path, first_row, columns, batch_rows),
+            Format::Parquet(table) => table.scan(first_row, columns, batch_rows),
+            Format::Csv(table) => table.scan(first_row, columns, batch_rows),
         }
     }
 
@@ -267,8 +277,8 @@ impl Table {
     /// [`TableError::Changed`] if anything else differs; for Parquet always, since its files are written once.
     pub fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
         match &self.format {
-            Format::Parquet(_) => Err(TableError::changed(&self.path, "its content differs")),
-            Format::Csv(table) => table.rows_before(&self.path, notes),
+            Format::Parquet(_) => Err(TableError::changed(self.path(), "its content differs")),
+            Format::Csv(table) => table.rows_before(notes),
         }
     }
 
@@ -295,8 +305,8 @@ impl Table {
         assert!(free <= self.rows(), "rows up to {free} of {}", self.rows());
         self.assert_columns(columns);
         match &self.format {
-            Format::Parquet(table) => table.read_rows(&self.path, ranges, columns, reads),
-            Format::Csv(table) => table.read_rows(&self.path, ranges, columns, reads),
+            Format::Parquet(table) => table.read_rows(ranges, columns, reads),
+            Format::Csv(table) => table.read_rows(ranges, columns, reads),
         }
     }
 
@@ -306,11 +316,11 @@ impl Table {
     ///
     /// [`TableError::Changed`] if somebody has written to it.
     pub fn check_unchanged(&self) -> Result<(), TableError> {
-        let metadata = self.file.metadata().map_err(|error| TableError::io(&self.path, error))?;
+        let metadata = self.file.metadata().map_err(|error| TableError::io(self.path(), error))?;
         if Stamp::of(&metadata) == self.opened {
             Ok(())
         } else {
-            Err(TableError::changed(&self.path, "it was written to while it was open"))
+            Err(TableError::changed(self.path(), "it was written to while it was open"))
         }
     }
 
@@ -349,10 +359,16 @@ fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableErr
 }
 
 /// What separates the fields of a CSV file; `None` for Parquet.
-fn delimiter(path: &Path, bytes: &[u8]) -> Result<Option<u8>, TableError> {
+fn delimiter(file: &FileBytes) -> Result<Option<u8>, TableError> {
+    let (path, length) = (file.path(), file.len());
     let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
-    let begins = bytes.starts_with(parquet::MAGIC);
-    if begins && bytes.ends_with(parquet::MAGIC) {
+    let magic = parquet::MAGIC.len() as u64;
+    let is_magic = |start: u64| {
+        let bytes = file.read(start..start + magic).map_err(|error| TableError::io(path, error))?;
+        Ok(bytes == parquet::MAGIC)
+    };
+    let begins = length >= magic && is_magic(0)?;
+    if begins && is_magic(length - magic)? {
         return Ok(None);
     }
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or("");
@@ -361,7 +377,7 @@ fn delimiter(path: &Path, bytes: &[u8]) -> Result<Option<u8>, TableError> {
         "tsv" => Ok(Some(b'\t')),
         // Cut off, which its reader will say.
         _ if begins => Ok(None),
-        "parquet" | "pq" if bytes.is_empty() => refuse("is empty"),
+        "parquet" | "pq" if length == 0 => refuse("is empty"),
         "parquet" | "pq" => refuse("does not begin as a Parquet file"),
         "gz" | "zst" | "bz2" | "xz" => refuse("is compressed as a whole; decompress it first"),
         _ => refuse("is neither Parquet nor named .csv or .tsv"),

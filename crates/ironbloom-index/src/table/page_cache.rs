@@ -1,4 +1,4 @@
-//! Pages that have been decompressed lately.
+//! Pages that have been read lately, decompressed.
 //!
 //! Verifying a block needs a few hundred values, but a page is decompressed as a whole, and pyarrow puts up to a megabyte into one.
 //! Queries on a hot part of a table, and the second look at a page within one query (first to compare, then to show

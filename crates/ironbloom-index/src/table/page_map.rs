@@ -12,14 +12,16 @@
 //! one has to go from one to the next through the whole file. Building an index does so anyway, and keeps the result as
 //! notes, together with a checksum of each page that it has read: what is found later is then known to be what was indexed.
 
+use std::io;
 use std::ops::Range;
 
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use super::notes::{self, Reader, Writer};
-use super::page_header::{self, PageKind};
+use super::page_header::{self, PageHeader, PageKind};
 use super::snappy;
+use crate::file_bytes::FileBytes;
 
 /// One page in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +134,7 @@ pub(super) fn from_page_index(
 
 /// The pages by their headers. `Ok(None)` if they do not say how many rows they hold, as in lists of version 1.
 pub(super) fn from_headers(
-    file: &[u8],
+    file: &FileBytes,
     chunk: &ColumnChunkMetaData,
     rows: u64,
 ) -> Result<Option<ChunkPages>, String> {
@@ -142,12 +144,12 @@ pub(super) fn from_headers(
     let (mut at, end) = (start, start + length);
     let mut first_row = 0;
     while first_row < rows && at < end {
-        let bytes = file.get(at as usize..end as usize).ok_or_else(|| wrong(at))?;
-        let header = page_header::parse(bytes).ok_or_else(|| wrong(at))?;
-        let size = header.header_bytes + header.body_bytes;
-        let bytes = u32::try_from(size)
-            .ok()
-            .filter(|_| size <= bytes.len())
+        let header = header_at(file, at..end).map_err(|error| error.to_string())?;
+        let header = header.ok_or_else(|| wrong(at))?;
+        let size = header.header_bytes.checked_add(header.body_bytes);
+        let bytes = size
+            .and_then(|size| u32::try_from(size).ok())
+            .filter(|&size| u64::from(size) <= end - at)
             .ok_or_else(|| format!("the page at byte {at} is longer than its column"))?;
         let spot = Spot { offset: at, bytes, check: None };
         match header.kind {
@@ -174,6 +176,22 @@ pub(super) fn from_headers(
         ));
     }
     Ok(Some(found))
+}
+
+/// The header at the start of these bytes of a file. How long it is only reading it tells: mostly some ten bytes, but there
+/// can be values in it.
+fn header_at(file: &FileBytes, range: Range<u64>) -> io::Result<Option<PageHeader>> {
+    const MOST_BYTES: u64 = 16 << 20;
+    let most = (range.end - range.start).min(MOST_BYTES);
+    let mut length = most.min(256);
+    loop {
+        let bytes = file.read(range.start..range.start + length)?;
+        let header = page_header::parse(&bytes);
+        if header.is_some() || length == most {
+            return Ok(header);
+        }
+        length = most.min(length * 16);
+    }
 }
 
 /// The pages of all chunks, row group by row group; `None` where they are not known.
@@ -313,20 +331,24 @@ fn read_chunk(
 }
 
 /// Fills in the checksums of all pages of a chunk, and their pieces.
-pub(super) fn add_checksums(pages: &mut ChunkPages, file: &[u8], chunk: &ColumnChunkMetaData) {
-    // In the file because the chunk is, which opening has checked.
-    let bytes = |spot: &Spot| &file[spot.offset as usize..][..spot.bytes as usize];
+pub(super) fn add_checksums(
+    pages: &mut ChunkPages,
+    file: &FileBytes,
+    chunk: &ColumnChunkMetaData,
+) -> io::Result<()> {
+    let read = |spot: &Spot| file.read(spot.offset..spot.offset + u64::from(spot.bytes));
     if let Some(dictionary) = &mut pages.dictionary {
-        dictionary.check = Some(notes::checksum(bytes(dictionary)));
+        dictionary.check = Some(notes::checksum(&read(dictionary)?));
     }
     let in_pieces = chunk.compression() == Compression::SNAPPY && fixed_width(chunk).is_some();
     for page in &mut pages.pages {
-        let bytes = bytes(&page.spot);
-        page.spot.check = Some(notes::checksum(bytes));
+        let bytes = read(&page.spot)?;
+        page.spot.check = Some(notes::checksum(&bytes));
         if in_pieces {
-            page.pieces = find_pieces(bytes).unwrap_or_default();
+            page.pieces = find_pieces(&bytes).unwrap_or_default();
         }
     }
+    Ok(())
 }
 
 /// Bytes of a value, if all have the same and none are repeated.

@@ -1,6 +1,6 @@
 //! The pages of one column chunk, for the decoders of the `parquet` crate.
 //!
-//! Its own reader would do, but for two things that cost milliseconds: it decompresses a page again for each query, and the
+//! Its own reader would do, but for two things that cost milliseconds: it reads and decompresses a page again for each query, and the
 //! dictionary of a chunk even if the page that is read does not use it (writers stop using it when it has grown too large, which
 //! for columns of many different values is most of the chunk).
 
@@ -9,16 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::held_bytes::{HeldBytes, failed};
 use super::page_cache::PageCache;
 use super::page_map::{ChunkPages, Spot};
+use super::part::Fault;
 use super::{notes, part};
+use crate::file_bytes::FileBytes;
 
 /// What one query has read.
 #[derive(Debug, Default)]
@@ -31,7 +34,7 @@ pub(super) struct Meter {
 /// Pages are read from here.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) file: Arc<Bytes>,
+    pub(super) file: FileBytes,
     pub(super) metadata: Arc<ParquetMetaData>,
     pub(super) cache: Arc<PageCache>,
     pub(super) meter: Arc<Meter>,
@@ -82,7 +85,11 @@ impl ChunkReader {
                 page: data,
                 wanted: &wanted,
             };
-            if let Some(part) = request.load().map_err(|at| self.changed(at))? {
+            let part = request.load().map_err(|fault| match fault {
+                Fault::Changed(at) => self.changed(at),
+                Fault::Io(error) => failed(error),
+            });
+            if let Some(part) = part? {
                 self.source.meter.pages.fetch_add(1, Ordering::Relaxed);
                 self.source.meter.bytes.fetch_add(part.bytes_read as u64, Ordering::Relaxed);
                 return Ok(part.page);
@@ -100,39 +107,30 @@ impl ChunkReader {
         }
         meter.pages.fetch_add(1, Ordering::Relaxed);
         meter.bytes.fetch_add(spot.bytes.into(), Ordering::Relaxed);
-        self.verify(spot)?;
-        let page = self.decompress(spot)?;
-        // What is not compressed is the file itself: nothing is gained by keeping it.
-        if self.metadata().compression() != Compression::UNCOMPRESSED {
-            self.source.cache.put(spot.offset, &page);
+        let end = spot.offset + u64::from(spot.bytes);
+        let bytes = self.source.file.read(spot.offset..end).map_err(failed)?;
+        if spot.check.is_some_and(|check| notes::checksum(&bytes) != check) {
+            return Err(self.changed(spot.offset));
         }
+        let page = self.decompress(spot, bytes.into())?;
+        self.source.cache.put(spot.offset, &page);
         Ok(page)
     }
 
-    fn verify(&self, spot: Spot) -> Result<()> {
-        let Some(check) = spot.check else { return Ok(()) };
-        let start = spot.offset as usize;
-        let bytes = self.source.file.get(start..start + spot.bytes as usize);
-        if bytes.is_some_and(|bytes| notes::checksum(bytes) == check) {
-            return Ok(());
-        }
-        Err(self.changed(start))
-    }
-
-    fn changed(&self, at: usize) -> ParquetError {
+    fn changed(&self, at: u64) -> ParquetError {
         let column = self.metadata().column_path();
         ParquetError::General(format!("{CHANGED}: column {column}, byte {at}"))
     }
 
-    /// One page, by the reader of the `parquet` crate, which has the codecs.
-    fn decompress(&self, spot: Spot) -> Result<Page> {
+    /// The page in these bytes, by the reader of the `parquet` crate, which has the codecs.
+    fn decompress(&self, spot: Spot, bytes: Bytes) -> Result<Page> {
         let location = PageLocation {
             offset: spot.offset as i64,
             compressed_page_size: spot.bytes as i32,
             first_row_index: 0,
         };
         let mut reader = SerializedPageReader::new(
-            Arc::clone(&self.source.file),
+            Arc::new(HeldBytes::alone(spot.offset, bytes)),
             self.metadata(),
             self.chunk.pages.rows as usize,
             Some(vec![location]),

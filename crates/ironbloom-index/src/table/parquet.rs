@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -29,17 +30,19 @@ use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData,
 };
 use parquet::file::reader::SerializedPageReader;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::held_bytes::HeldBytes;
 use super::page_cache::PageCache;
 use super::page_map::{self, ChunkPages, PageMap};
 use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
 use super::{Reads, Scan, TableError};
+use crate::file_bytes::{CUT_OFF, FileBytes};
 
 /// The bytes at the start and at the end of every Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
 /// The end of a file: the length of its metadata, and the magic.
-const TAIL_BYTES: usize = 8;
+const TAIL_BYTES: u64 = 8;
 
 /// Room for decompressed pages, a table. Pages of pyarrow and DuckDB take up to 1 MiB.
 const CACHE_BYTES: usize = 64 << 20;
@@ -49,7 +52,7 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// An open Parquet file.
 pub(super) struct ParquetTable {
-    file: Arc<Bytes>,
+    file: FileBytes,
     metadata: ArrowReaderMetadata,
     /// The first row of each row group, and the number of all rows.
     group_starts: Vec<u64>,
@@ -68,12 +71,18 @@ struct Projection {
 
 impl ParquetTable {
     /// Opens a file by its footer, and by what an index knows of it.
-    pub(super) fn open(path: &Path, file: Bytes, notes: Option<&[u8]>) -> Result<Self, TableError> {
+    pub(super) fn open(
+        file: FileBytes,
+        footer: Footer,
+        notes: Option<&[u8]>,
+    ) -> Result<Self, TableError> {
+        let path = file.path();
         // With notes the page index of the file has nothing to add.
         let policy =
             if notes.is_some() { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
         let options = ArrowReaderOptions::new().with_offset_index_policy(policy);
-        let metadata = guarded(path, || ArrowReaderMetadata::load(&file, options))?;
+        let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes);
+        let metadata = guarded(path, || ArrowReaderMetadata::load(&held, options))?;
         let group_starts = check_layout(metadata.metadata(), file.len())
             .map_err(|what| TableError::damaged(path, what))?;
         let pages = match notes {
@@ -82,7 +91,7 @@ impl ParquetTable {
             None => unknown_pages(metadata.metadata()),
         };
         Ok(Self {
-            file: Arc::new(file),
+            file,
             metadata,
             group_starts,
             pages,
@@ -100,18 +109,19 @@ impl ParquetTable {
     }
 
     /// Where all pages are, with checksums of those of the given columns.
-    pub(super) fn notes(&self, path: &Path, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
+    pub(super) fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
         let metadata = self.metadata.metadata();
         let mut map = PageMap::new();
         for group in 0..metadata.num_row_groups() {
             let mut chunks = Vec::new();
             for leaf in 0..metadata.row_group(group).num_columns() {
                 let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
-                let pages = self.chunk_pages(path, group, leaf)?;
+                let pages = self.chunk_pages(group, leaf)?;
                 let mut pages = pages.map(|pages| pages.as_ref().clone());
                 if let Some(pages) = pages.as_mut().filter(|_| indexed.contains(&root)) {
                     let chunk = metadata.row_group(group).column(leaf);
-                    page_map::add_checksums(pages, &self.file, chunk);
+                    page_map::add_checksums(pages, &self.file, chunk)
+                        .map_err(|error| TableError::io(self.file.path(), error))?;
                 }
                 chunks.push(pages);
             }
@@ -123,7 +133,6 @@ impl ParquetTable {
     /// All rows of some columns, in order.
     pub(super) fn scan<'a>(
         &'a self,
-        path: &'a Path,
         first_row: u64,
         columns: &[usize],
         batch_rows: usize,
@@ -131,8 +140,9 @@ impl ParquetTable {
         let schema = self.metadata.parquet_schema();
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let order = places(columns);
+        let path = self.file.path();
         let mut reader = guarded(path, || {
-            let file = Bytes::clone(&self.file);
+            let file = HeldBytes::of_file(self.file.clone(), 0, Bytes::new());
             ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
                 .with_projection(mask)
                 .with_batch_size(batch_rows)
@@ -156,22 +166,21 @@ impl ParquetTable {
     /// Some rows of some columns, in order. The ranges are sorted, disjoint and inside the table.
     pub(super) fn read_rows(
         &self,
-        path: &Path,
         ranges: &[Range<u64>],
         columns: &[usize],
         reads: &mut Reads,
     ) -> Result<Vec<RecordBatch>, TableError> {
-        let projection = self.projection(path, columns)?;
+        let projection = self.projection(columns)?;
         let meter = Arc::new(Meter::default());
         let mut batches = Vec::new();
         for (group, ranges) in self.by_group(ranges) {
             let source = Source {
-                file: Arc::clone(&self.file),
+                file: self.file.clone(),
                 metadata: Arc::clone(self.metadata.metadata()),
                 cache: Arc::clone(&self.cache),
                 meter: Arc::clone(&meter),
             };
-            self.read_group(path, source, group, &ranges, &projection, &mut batches)?;
+            self.read_group(source, group, &ranges, &projection, &mut batches)?;
         }
         reads.pages += meter.pages.load(Ordering::Relaxed);
         reads.cached_pages += meter.cached.load(Ordering::Relaxed);
@@ -181,7 +190,6 @@ impl ParquetTable {
 
     fn read_group(
         &self,
-        path: &Path,
         source: Source,
         group: usize,
         ranges: &[Range<usize>],
@@ -191,8 +199,8 @@ impl ParquetTable {
         let wanted: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let rows = (self.group_starts[group + 1] - self.group_starts[group]) as usize;
         let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
-        let one = OneGroup { table: self, path, source, group, wanted: ranges.into() };
-        guarded(path, || {
+        let one = OneGroup { table: self, source, group, wanted: ranges.into() };
+        guarded(self.file.path(), || {
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(
                 &projection.levels,
                 &one,
@@ -235,7 +243,7 @@ impl ParquetTable {
     }
 
     /// What the file's schema makes of some columns; remembered, because queries ask for the same ones again and again.
-    fn projection(&self, path: &Path, columns: &[usize]) -> Result<Arc<Projection>, TableError> {
+    fn projection(&self, columns: &[usize]) -> Result<Arc<Projection>, TableError> {
         let mut known = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(projection) = known.get(columns) {
             return Ok(Arc::clone(projection));
@@ -243,7 +251,8 @@ impl ParquetTable {
         let schema = self.metadata.parquet_schema();
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let hint = Some(self.schema().fields());
-        let levels = guarded(path, || parquet_to_arrow_field_levels(schema, mask, hint))?;
+        let levels =
+            guarded(self.file.path(), || parquet_to_arrow_field_levels(schema, mask, hint))?;
         let projection = Arc::new(Projection { levels, order: places(columns) });
         known.insert(columns.to_vec(), Arc::clone(&projection));
         Ok(projection)
@@ -252,7 +261,6 @@ impl ParquetTable {
     /// Where the pages of a chunk are; `None` if only reading them tells.
     fn chunk_pages(
         &self,
-        path: &Path,
         group: usize,
         leaf: usize,
     ) -> Result<Option<Arc<ChunkPages>>, TableError> {
@@ -267,7 +275,7 @@ impl ParquetTable {
                 let row_group = metadata.row_group(group);
                 let rows = row_group.num_rows() as u64;
                 page_map::from_headers(&self.file, row_group.column(leaf), rows)
-                    .map_err(|what| TableError::damaged(path, what))?
+                    .map_err(|what| told(self.file.path(), &what))?
             }
         };
         Ok(slot.get_or_init(|| pages.map(Arc::new)).clone())
@@ -277,7 +285,6 @@ impl ParquetTable {
 /// One row group as the decoders see it.
 struct OneGroup<'a> {
     table: &'a ParquetTable,
-    path: &'a Path,
     source: Source,
     group: usize,
     /// The rows that will be asked for.
@@ -292,7 +299,7 @@ impl RowGroups for OneGroup<'_> {
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
         let pages = self
             .table
-            .chunk_pages(self.path, self.group, leaf)
+            .chunk_pages(self.group, leaf)
             .map_err(|error| ParquetError::External(Box::new(error)))?;
         let reader: Box<dyn PageReader> = match pages {
             Some(pages) => {
@@ -304,8 +311,8 @@ impl RowGroups for OneGroup<'_> {
             None => {
                 let chunk = self.metadata().row_group(self.group).column(leaf);
                 self.source.meter.bytes.fetch_add(chunk.byte_range().1, Ordering::Relaxed);
-                let file = Arc::clone(&self.source.file);
-                Box::new(SerializedPageReader::new(file, chunk, self.num_rows(), None)?)
+                let file = HeldBytes::of_file(self.source.file.clone(), 0, Bytes::new());
+                Box::new(SerializedPageReader::new(Arc::new(file), chunk, self.num_rows(), None)?)
             }
         };
         Ok(Box::new(OneChunk(Some(reader))))
@@ -320,19 +327,46 @@ impl RowGroups for OneGroup<'_> {
     }
 }
 
-/// A number that changes with the footer: schema, places and statistics of all columns.
-pub(super) fn fingerprint(file: &[u8]) -> u64 {
-    let length = file.len();
-    let footer = length.checked_sub(TAIL_BYTES).and_then(|tail| {
-        let metadata = u32::from_le_bytes(file[tail..].first_chunk().copied()?);
-        let start = tail.checked_sub(metadata as usize)?;
-        file.get(start..)
-    });
-    xxh3_64(footer.unwrap_or(file))
+/// The end of a file, which says what is in it. It is read once: what was compared with the index is what is parsed.
+pub(super) struct Footer {
+    start: u64,
+    bytes: Bytes,
+    /// A number that changes with it: schema, places and statistics of all columns.
+    pub(super) fingerprint: u64,
+}
+
+impl Footer {
+    pub(super) fn read(file: &FileBytes) -> io::Result<Self> {
+        let length = file.len();
+        let Some((start, tail)) = Self::find(file)? else {
+            // There is none, which the parser will say.
+            let mut hasher = Xxh3::new();
+            let mut pieces = file.pieces(0..length);
+            while let Some(piece) = pieces.next() {
+                hasher.update(piece?);
+            }
+            let (start, bytes) = (length, Bytes::new());
+            return Ok(Self { start, bytes, fingerprint: hasher.digest() });
+        };
+        let bytes = file.read(start..length)?;
+        if !bytes.ends_with(&tail) {
+            return Err(io::Error::other("it was written to while it was opened"));
+        }
+        let fingerprint = xxh3_64(&bytes);
+        Ok(Self { start, bytes: bytes.into(), fingerprint })
+    }
+
+    /// Where it starts, and the bytes that say so.
+    fn find(file: &FileBytes) -> io::Result<Option<(u64, Vec<u8>)>> {
+        let Some(at) = file.len().checked_sub(TAIL_BYTES) else { return Ok(None) };
+        let tail = file.read(at..file.len())?;
+        let metadata = tail.first_chunk().copied().map_or(0, u32::from_le_bytes);
+        Ok(at.checked_sub(metadata.into()).map(|start| (start, tail)))
+    }
 }
 
 /// The first row of each row group and the number of all, if all chunks lie inside the file.
-fn check_layout(metadata: &ParquetMetaData, length: usize) -> Result<Vec<u64>, String> {
+fn check_layout(metadata: &ParquetMetaData, length: u64) -> Result<Vec<u64>, String> {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let mut starts = vec![0u64];
     let mut rows = 0u64;
@@ -352,12 +386,12 @@ fn check_layout(metadata: &ParquetMetaData, length: usize) -> Result<Vec<u64>, S
     Ok(starts)
 }
 
-fn is_inside(chunk: &ColumnChunkMetaData, length: usize) -> bool {
+fn is_inside(chunk: &ColumnChunkMetaData, length: u64) -> bool {
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let end = start.checked_add(chunk.compressed_size());
     start >= 0
         && chunk.compressed_size() >= 0
-        && end.and_then(|end| usize::try_from(end).ok()).is_some_and(|end| end <= length)
+        && end.and_then(|end| u64::try_from(end).ok()).is_some_and(|end| end <= length)
 }
 
 type PageSlots = Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>;
@@ -407,7 +441,12 @@ fn named(path: &Path, error: &ParquetError) -> TableError {
         }
         other => other.to_string(),
     };
-    match text.find(CHANGED) {
+    told(path, &text)
+}
+
+/// The error that these words are of: on their way here errors become text.
+fn told(path: &Path, text: &str) -> TableError {
+    match text.find(CHANGED).or_else(|| text.find(CUT_OFF)) {
         Some(at) => TableError::changed(path, &text[at..]),
         None => TableError::damaged(path, text),
     }

@@ -9,6 +9,7 @@
 //! What comes out is a page like any other, as long as the whole one; what was not decompressed is zero. The decoder steps over
 //! values of a fixed width without looking at them, and whoever wanted rows does not see others.
 
+use std::io;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -20,10 +21,11 @@ use super::notes;
 use super::page_header::{self, PageHeader};
 use super::page_map::{DataPage, fixed_width};
 use super::snappy::{self, PIECE_BYTES};
+use crate::file_bytes::FileBytes;
 
 /// The rows that are wanted of a page.
 pub(super) struct Request<'a> {
-    pub(super) file: &'a [u8],
+    pub(super) file: &'a FileBytes,
     pub(super) chunk: &'a ColumnChunkMetaData,
     pub(super) page: &'a DataPage,
     /// Counted from the first row of the page.
@@ -37,42 +39,53 @@ pub(super) struct Part {
     pub(super) bytes_read: usize,
 }
 
-/// The place in the file of bytes that are not what was indexed.
-type Changed = usize;
+/// Why there is no page.
+pub(super) enum Fault {
+    /// The bytes at this place in the file are not what was indexed.
+    Changed(u64),
+    Io(io::Error),
+}
+
+/// A page that is being put together.
+struct Output {
+    header: PageHeader,
+    /// The first piece, which begins with the header, as it is in the file.
+    first: Vec<u8>,
+    bytes: Vec<u8>,
+    /// The pieces that are in there.
+    done: Vec<bool>,
+}
 
 impl Request<'_> {
     /// The page, or `None` if it had better be read as a whole.
-    pub(super) fn load(&self) -> Result<Option<Part>, Changed> {
+    pub(super) fn load(&self) -> Result<Option<Part>, Fault> {
         let pieces = self.page.pieces.len();
-        // The header is in the first piece.
         let first = self.verified(0)?;
-        let Some(header) = page_header::parse(first).filter(|header| header.is_plain_v1) else {
+        let Some(header) = page_header::parse(&first).filter(|header| header.is_plain_v1) else {
             return Ok(None);
         };
         if self.wanted.is_empty() || header.plain_bytes.div_ceil(PIECE_BYTES) != pieces {
             return Ok(None);
         }
         // Zeroed memory of this size comes untouched from the system: what is not written to costs nothing.
-        let mut output = vec![0; header.plain_bytes];
-        let mut done = vec![false; pieces];
-        let Some(values_start) = self.values_start(&header, &mut output, &mut done)? else {
-            return Ok(None);
-        };
+        let bytes = vec![0; header.plain_bytes];
+        let mut output = Output { header, first, bytes, done: vec![false; pieces] };
+        let Some(values_start) = self.values_start(&mut output)? else { return Ok(None) };
         let Some(needed) = self.needed(&header, values_start) else { return Ok(None) };
         // From half of the pieces on, all of them for the cache are the better bargain.
         if needed.len() * 2 > pieces {
             return Ok(None);
         }
         for piece in needed {
-            if !self.decompress(piece, &header, &mut output, &mut done)? {
+            if !self.decompress(piece, &mut output)? {
                 return Ok(None);
             }
         }
-        done[0] = true; // its header at least has been read
-        let read = (0..pieces).filter(|&piece| done[piece]);
+        output.done[0] = true; // its header at least has been read
+        let read = (0..pieces).filter(|&piece| output.done[piece]);
         let bytes_read = read.map(|piece| self.page.piece_range(piece).len()).sum();
         let page = Page::DataPage {
-            buf: Bytes::from(output),
+            buf: Bytes::from(output.bytes),
             num_values: header.values.unwrap_or(0) as u32,
             encoding: Encoding::PLAIN,
             def_level_encoding: Encoding::RLE,
@@ -83,53 +96,43 @@ impl Request<'_> {
     }
 
     /// The bytes of a piece, if they are those that were indexed.
-    fn verified(&self, piece: usize) -> Result<&[u8], Changed> {
-        let start = self.page.spot.offset as usize;
+    fn verified(&self, piece: usize) -> Result<Vec<u8>, Fault> {
         let range = self.page.piece_range(piece);
-        let at = start + range.start;
-        let bytes = self.file.get(at..start + range.end).ok_or(at)?;
+        let start = self.page.spot.offset + range.start as u64;
+        let end = self.page.spot.offset + range.end as u64;
+        let bytes = self.file.read(start..end).map_err(Fault::Io)?;
         let check = self.page.pieces[piece].check;
-        if notes::checksum(bytes) == check { Ok(bytes) } else { Err(at) }
+        if notes::checksum(&bytes) == check { Ok(bytes) } else { Err(Fault::Changed(start)) }
     }
 
     /// Decompresses a piece into its place, once. False if it cannot be.
-    fn decompress(
-        &self,
-        piece: usize,
-        header: &PageHeader,
-        output: &mut [u8],
-        done: &mut [bool],
-    ) -> Result<bool, Changed> {
-        if done[piece] {
+    fn decompress(&self, piece: usize, output: &mut Output) -> Result<bool, Fault> {
+        if output.done[piece] {
             return Ok(true);
         }
-        let mut input = self.verified(piece)?;
-        if piece == 0 {
-            input = &input[header.header_bytes..];
-        }
         let start = piece * PIECE_BYTES;
-        let end = output.len().min(start + PIECE_BYTES);
-        let made = snappy::decompress_piece(input, piece == 0, &mut output[start..end]);
-        done[piece] = made.is_some();
+        let end = output.bytes.len().min(start + PIECE_BYTES);
+        let target = &mut output.bytes[start..end];
+        let made = if piece == 0 {
+            snappy::decompress_piece(&output.first[output.header.header_bytes..], true, target)
+        } else {
+            snappy::decompress_piece(&self.verified(piece)?, false, target)
+        };
+        output.done[piece] = made.is_some();
         Ok(made.is_some())
     }
 
     /// Where the values begin: behind the levels, which say that none is missing. `None` if some are.
-    fn values_start(
-        &self,
-        header: &PageHeader,
-        output: &mut [u8],
-        done: &mut [bool],
-    ) -> Result<Option<usize>, Changed> {
+    fn values_start(&self, output: &mut Output) -> Result<Option<usize>, Fault> {
         let level = self.chunk.column_descr().max_def_level();
         if level == 0 {
             return Ok(Some(0));
         }
-        if !self.decompress(0, header, output, done)? {
+        if !self.decompress(0, output)? {
             return Ok(None);
         }
-        let made = &output[..output.len().min(PIECE_BYTES)];
-        Ok(all_defined(made, level, header.values.unwrap_or(0)))
+        let made = &output.bytes[..output.bytes.len().min(PIECE_BYTES)];
+        Ok(all_defined(made, level, output.header.values.unwrap_or(0)))
     }
 
     /// The pieces that hold the wanted values; `None` if the page has not the length that its values should have.
