@@ -125,16 +125,40 @@ audit: ## Licences, duplicate and foreign dependencies (advisories need a networ
 	cargo fetch --locked
 	"$$deny" --locked --offline check licenses bans sources
 
-sanitize: ## The library's unsafe code under AddressSanitizer (nightly toolchain) and valgrind
+# The index and the guard have no unsafe code and forbid it. ThreadSanitizer does not see the locks of the standard library as it
+# is shipped and would report every one of them: it runs a program without any.
+sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (nightly), kernels and the module under valgrind
 	@command -v valgrind > /dev/null || { echo "error: please install valgrind" >&2; exit 1; }
+	command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	step() { printf '\n== %s\n' "$$*"; "$$@"; }
 	target=$$(rustc --version --verbose | awk '/^host:/ { print $$2 }')
 	# Tests ask for absurd amounts of memory to see them refused: the sanitizer must not abort there.
-	ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize \
-		cargo +nightly test --package ironbloom --target "$$target" --lib --test batches --test threads --test saving
+	export ASAN_OPTIONS=allocator_may_return_null=1
+	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" \
+		--package ironbloom --lib --test batches --test golden_files --test hostile_bytes --test no_false_negatives \
+		--test round_trip --test saving --test threads
+	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" \
+		--package ironbloom-redis --lib --test golden_filters --test hostile_dumps --test model --test native --test survival
+	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
+		step cargo +nightly run --target "$$target" --package ironbloom --example shared
+	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
+		step cargo +nightly run --target "$$target" --package ironbloom --no-default-features --example shared
 	# valgrind also sees what assembly reads and writes.
 	binary=$$(cargo test --package ironbloom --lib --no-run --message-format=json 2> /dev/null |
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
-	valgrind --quiet --error-exitcode=1 "$$binary" kernel:: atomic:: blocked:: steps:: packed::
+	step valgrind --quiet --error-exitcode=1 "$$binary" kernel:: atomic:: blocked:: steps:: packed::
+	# The module inside a server: tests end servers by force, so what valgrind found is in its logs.
+	wrapped=$(TOOLS)/valgrind
+	rm -rf "$$wrapped"
+	mkdir -p "$$wrapped/logs"
+	printf '#!/bin/sh\nexec valgrind --quiet --log-file=%s/logs/%%p %s "$$@"\n' "$$wrapped" "$$(command -v redis-server)" > "$$wrapped/redis-server"
+	chmod +x "$$wrapped/redis-server"
+	PATH="$$wrapped:$$PATH" IRONBLOOM_REQUIRE_SERVER=1 step cargo test --package ironbloom-redis --test plumbing --test survival_server
+	if grep -rl . "$$wrapped/logs"; then
+		head -n 50 "$$wrapped"/logs/* >&2
+		echo "error: valgrind found errors in the server with the module" >&2; exit 1
+	fi
+	echo "nothing found"
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 	@export PATH="$(TOOLS)/bin:$$PATH"
