@@ -122,7 +122,7 @@ impl NativeCuckoo {
         let mut here = vec![false; hashes.len()];
         found.fill(true);
         for part in self.parts.iter().rev() {
-            part.contains_hashes(&asked, &mut here);
+            part.contains_hashes(&asked, &mut here[..asked.len()]);
             let absent = |i: &usize| !here[*i];
             let left: Vec<usize> = (0..asked.len()).filter(absent).collect();
             asked = left.iter().map(|&i| asked[i]).collect();
