@@ -14,7 +14,7 @@ use ironbloom::{
 use ironbloom_redis::native::bloom::NativeBloom;
 use ironbloom_redis::native::cuckoo::{MAX_PARTS, NativeCuckoo};
 use ironbloom_redis::native::error::NativeError;
-use ironbloom_redis::native::pieces::Pieces;
+use ironbloom_redis::native::images::{Images, Origin};
 use ironbloom_redis::native::wire::{self, Arrival, NotTaken};
 use ironbloom_redis::native::{Imaged, Native, file};
 use ironbloom_redis::redisbloom::batch::BATCH;
@@ -331,10 +331,14 @@ fn a_growing_cuckoo_filter_keeps_its_rate() {
     assert!(found > 100, "{found}: the parts are not that empty");
 }
 
-fn image(filter: &impl Persist) -> Pieces {
-    let mut pieces = Pieces::default();
-    pieces.push_owned(filter.to_bytes());
-    pieces
+fn image(filter: &impl Persist) -> Images {
+    images(&filter.to_bytes())
+}
+
+fn images(bytes: &[u8]) -> Images {
+    let mut images = Images::new(bytes.len() as u64, Origin::Unknown);
+    images.push(bytes).unwrap();
+    images
 }
 
 #[test]
@@ -359,14 +363,14 @@ fn files_of_the_library_are_taken_and_answer_the_same() {
         (image(&growing), growing.len()),
         (image(&window), window.len()),
     ] {
-        let filter = NativeBloom::from_image(image, &[]).unwrap();
+        let filter = NativeBloom::from_images(image, &[]).unwrap();
         assert_eq!(filter.len(), len);
         assert!(keys[1500..].iter().all(|&hash| filter.contains(hash)));
         assert_eq!(through_dump(&filter), filter);
     }
     let mut cuckoo = Cuckoo::with_rate(2000, 0.001).unwrap();
     cuckoo.insert_hashes(&keys).unwrap();
-    let filter = NativeCuckoo::from_image(image(&cuckoo), &[]).unwrap();
+    let filter = NativeCuckoo::from_images(image(&cuckoo), &[]).unwrap();
     assert!(!filter.is_growing() && keys.iter().all(|&hash| filter.contains(hash)));
 }
 
@@ -374,27 +378,26 @@ fn files_of_the_library_are_taken_and_answer_the_same() {
 fn what_keys_cannot_ask_is_refused() {
     let params = BloomParams::for_rate(100, 0.01).unwrap();
     let external = Bloom::new(params, HashFn::External { id: 9 }).unwrap();
-    let refused = NativeBloom::from_image(image(&external), &[]);
+    let refused = NativeBloom::from_images(image(&external), &[]);
     assert_eq!(refused, Err(NativeError::External { id: 9 }));
     let timed = Windowed::for_time(Duration::from_secs(9), 100, 0.01).unwrap();
-    assert_eq!(NativeBloom::from_image(image(&timed), &[]), Err(NativeError::Clock));
+    assert_eq!(NativeBloom::from_images(image(&timed), &[]), Err(NativeError::Clock));
     let cuckoo = Cuckoo::with_rate(100, 0.01).unwrap();
-    let refused = NativeBloom::from_image(image(&cuckoo), &[]).unwrap_err();
+    let refused = NativeBloom::from_images(image(&cuckoo), &[]).unwrap_err();
     assert!(refused.to_string().contains("CF.LOADCHUNK"), "{refused}");
     let fuse = BinaryFuse::from_keys(["a", "b", "c"], 0.01).unwrap();
-    assert!(matches!(NativeBloom::from_image(image(&fuse), &[]), Err(NativeError::Kind { .. })));
+    assert!(matches!(NativeBloom::from_images(image(&fuse), &[]), Err(NativeError::Kind { .. })));
     let flat = Bloom::new(params, HashFn::default()).unwrap();
-    assert!(matches!(NativeCuckoo::from_image(image(&flat), &[]), Err(NativeError::Kind { .. })));
+    assert!(matches!(NativeCuckoo::from_images(image(&flat), &[]), Err(NativeError::Kind { .. })));
     // Two filters one behind the other: of one shape a chain, else nothing.
-    let mut two = image(&cuckoo);
-    two.push(&cuckoo.to_bytes());
-    assert_eq!(NativeCuckoo::from_image(two.clone(), &[1, 0]).unwrap().parts(), 2);
-    assert!(NativeCuckoo::from_image(two, &[0, 0]).is_err(), "it does not grow, and has two");
-    let mut differ = image(&cuckoo);
-    differ.push(&Cuckoo::with_rate(101 * 3, 0.01).unwrap().to_bytes());
-    assert_eq!(NativeCuckoo::from_image(differ, &[1, 0]), Err(NativeError::Shapes));
+    let two = images(&[cuckoo.to_bytes(), cuckoo.to_bytes()].concat());
+    assert_eq!(NativeCuckoo::from_images(two.clone(), &[1, 0]).unwrap().parts(), 2);
+    assert!(NativeCuckoo::from_images(two, &[0, 0]).is_err(), "it does not grow, and has two");
+    let other = Cuckoo::with_rate(101 * 3, 0.01).unwrap();
+    let differ = images(&[cuckoo.to_bytes(), other.to_bytes()].concat());
+    assert_eq!(NativeCuckoo::from_images(differ, &[1, 0]), Err(NativeError::Shapes));
     for numbers in [&[2, 0][..], &[1], &[1, 0, 0]] {
-        assert!(NativeCuckoo::from_image(image(&cuckoo), numbers).is_err(), "{numbers:?}");
+        assert!(NativeCuckoo::from_images(image(&cuckoo), numbers).is_err(), "{numbers:?}");
     }
 }
 
@@ -419,23 +422,18 @@ fn every_flipped_byte_of_an_image_is_refused() {
         }
         for at in 0..bytes.len() {
             bytes[at] ^= 1 << (at % 8);
-            let mut pieces = Pieces::default();
-            pieces.push(&bytes);
-            assert!(T::from_image(pieces.clone(), &filter.numbers()).is_err(), "byte {at}");
+            assert!(T::from_images(images(&bytes), &filter.numbers()).is_err(), "byte {at}");
             let mut arrival = Arrival::begin::<T>(&header, NONE).unwrap().unwrap();
             assert_eq!(arrival.take(1 + bytes.len() as i64, &bytes), Ok(true));
             assert_eq!(arrival.finish::<T>().err(), Some(NativeError::Checksum), "byte {at}");
             bytes[at] ^= 1 << (at % 8);
         }
         for len in [0, 1, 100, 255, 256, 300, bytes.len() - 1] {
-            let mut pieces = Pieces::default();
-            pieces.push(&bytes[..len]);
-            assert!(T::from_image(pieces, &filter.numbers()).is_err(), "{len} bytes");
+            let cut = images(&bytes[..len]);
+            assert!(T::from_images(cut, &filter.numbers()).is_err(), "{len} bytes");
         }
         bytes.push(0);
-        let mut pieces = Pieces::default();
-        pieces.push(&bytes);
-        assert!(T::from_image(pieces, &filter.numbers()).is_err(), "a byte too many");
+        assert!(T::from_images(images(&bytes), &filter.numbers()).is_err(), "a byte too many");
     }
     let (growing, window, cuckoo) = small_filters();
     check(&growing);
@@ -496,6 +494,55 @@ fn chunks_out_of_order_change_nothing() {
     assert_eq!(arrival, before);
     assert_eq!(arrival.take(last, &bytes[100..]), Ok(true));
     assert_eq!(arrival.finish::<NativeBloom>().unwrap(), growing);
+}
+
+/// Header, arrays and checksums of each image are cut somewhere.
+#[test]
+fn a_load_goes_on_after_a_restart_at_any_byte() {
+    fn check<T: Imaged + PartialEq + std::fmt::Debug>(filter: &T) {
+        let header = wire::header(filter);
+        let mut image = Vec::new();
+        filter.visit_image(&mut |part| image.extend_from_slice(part));
+        let last = 1 + image.len() as i64;
+        for cut in (1..image.len()).step_by(37).chain([255, 256, 257, image.len() - 1]) {
+            let mut arrival = Arrival::begin::<T>(&header, NONE).unwrap().unwrap();
+            assert_eq!(arrival.take(1 + cut as i64, &image[..cut]), Ok(false));
+            let Native::Arriving(mut read) = through_file(&Native::<T>::Arriving(arrival.clone()))
+            else {
+                panic!("it is not whole")
+            };
+            assert_eq!(read, arrival);
+            for mut arrival in [arrival, read.clone()] {
+                assert_eq!(arrival.take(last, &image[cut..]), Ok(true), "{cut}");
+                assert_eq!(arrival.finish::<T>().unwrap(), *filter, "{cut}");
+            }
+            // Another byte instead of the next one.
+            let mut other = image[cut..].to_vec();
+            other[0] ^= 1;
+            assert_eq!(read.take(last, &other), Ok(true));
+            assert_eq!(read.finish::<T>().err(), Some(NativeError::Checksum));
+        }
+    }
+    let (growing, window, cuckoo) = small_filters();
+    assert!(cuckoo.parts() > 1);
+    check(&growing);
+    check(&window);
+    check(&cuckoo);
+}
+
+#[test]
+fn a_file_that_announces_a_huge_filter_takes_little_memory() {
+    let mut image = Bloom::with_rate(1 << 20, 0.001).unwrap().to_bytes();
+    let all = image.len() as u64;
+    image.truncate(3000);
+    let mut fields = Fields::default();
+    for number in [1, all, 7, 0, 1] {
+        fields.0.push(Field::Unsigned(number));
+    }
+    fields.0.push(Field::String(image));
+    let value = file::load::<NativeBloom>(&mut fields, file::VERSION).unwrap().unwrap();
+    assert!(matches!(value, Native::Arriving(_)));
+    assert!(value.size_in_bytes() < 10 * 3000, "{} of {all}", value.size_in_bytes());
 }
 
 #[test]

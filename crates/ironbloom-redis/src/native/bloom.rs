@@ -9,25 +9,20 @@
 //!
 //! The library does the work, in batches; here is what a server adds: the limit of memory is asked before a filter grows.
 
-use std::io;
-
-use ironbloom::format::native::{header_of, image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{image_bytes, image_piece, visit_image};
 use ironbloom::{
-    BlockedBloom, BlockedBloomParams, Bloom, HashFn, Kind, Mismatch, ParamError, Persist, Scalable,
-    ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
+    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Kind, Mismatch, ParamError,
+    Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
 };
 
 use super::Imaged;
 use super::error::NativeError;
-use super::pieces::Pieces;
+use super::images::Images;
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
 
 /// Each stage has half the rate of the one before, as in RedisBloom's chains.
 const TIGHTENING: f64 = 0.5;
-
-/// Bytes of the header of an image.
-const IMAGE_HEADER: usize = 256;
 
 /// A filter of crate `ironbloom`.
 #[derive(Clone, Debug, PartialEq)]
@@ -397,18 +392,6 @@ pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
     }
 }
 
-/// The kind, hash function and length of the image at the front, before any of it is believed further.
-pub(super) fn front(image: &Pieces) -> Result<(Kind, u64), NativeError> {
-    let header = header_of(&image.front(IMAGE_HEADER))?;
-    check_hash(header.hash_fn)?;
-    Ok((header.kind, header.file_bytes()))
-}
-
-/// A filter from an image of so many bytes.
-pub(super) fn read<T: Persist>(image: impl io::Read, len: u64) -> Result<T, NativeError> {
-    T::read_sized(image, len).map_err(|error| NativeError::Damaged { why: error.to_string() })
-}
-
 impl Imaged for NativeBloom {
     const NUMBERS: usize = 0;
 
@@ -443,20 +426,27 @@ impl Imaged for NativeBloom {
         }
     }
 
-    fn from_image(image: Pieces, _numbers: &[u64]) -> Result<Self, NativeError> {
-        let (kind, _) = front(&image)?;
-        // The length is compared with that of the header when the image is read.
-        let len = image.len();
-        Ok(match kind {
-            Kind::Blocked => Self::Blocked(read(image, len)?),
-            Kind::Bloom => Self::Flat(read(image, len)?),
-            Kind::Scalable => Self::Growing(read(image, len)?),
-            Kind::Windowed => match read::<Windowed>(image, len)? {
+    fn from_images(images: Images, _numbers: &[u64]) -> Result<Self, NativeError> {
+        let found = images.len();
+        let mut images = images.finish()?;
+        let count = images.len();
+        let image = images.swap_remove(0);
+        let (kind, expected) = (image.header().kind, image.header().file_bytes());
+        check_hash(image.header().hash_fn)?;
+        let filter = match kind {
+            Kind::Blocked => Self::Blocked(image.finish()?),
+            Kind::Bloom => Self::Flat(image.finish()?),
+            Kind::Scalable => Self::Growing(image.finish()?),
+            Kind::Windowed => match image.finish::<Windowed>()? {
                 filter if filter.params().span().is_some() => return Err(NativeError::Clock),
                 filter => Self::Window(filter),
             },
             found => return Err(NativeError::Kind { found }),
-        })
+        };
+        match count {
+            1 => Ok(filter),
+            _ => Err(DecodeError::Length { expected, found }.into()),
+        }
     }
 
     fn array_bytes(&self) -> u64 {

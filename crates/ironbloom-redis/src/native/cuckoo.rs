@@ -15,16 +15,15 @@
 //!
 //! A key is wrongly found if any part finds it. P/16 each keeps P with all 16, for four bits a key.
 
-use std::io::Read;
 use std::ops::Range;
 
 use ironbloom::format::native::{image_bytes, image_piece, visit_image};
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
 use super::Imaged;
-use super::bloom::{PlanError, front, read};
+use super::bloom::{PlanError, check_hash};
 use super::error::NativeError;
-use super::pieces::Pieces;
+use super::images::Images;
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
 
@@ -240,25 +239,20 @@ impl Imaged for NativeCuckoo {
         self.parts.iter().for_each(|part| visit_image(part, &mut *visit));
     }
 
-    fn from_image(mut image: Pieces, numbers: &[u64]) -> Result<Self, NativeError> {
+    fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError> {
         let (is_growing, removed) = match *numbers {
             [] => (false, 0),
             [expansion @ 0..=1, removed] => (expansion == 1, removed),
             _ => return Err(NativeError::Number { what: "expansion" }),
         };
         let mut parts: Vec<Cuckoo> = Vec::new();
-        while !image.is_empty() {
-            let (kind, len) = front(&image)?;
-            if kind != Kind::Cuckoo {
-                return Err(NativeError::Kind { found: kind });
+        for image in images.finish()? {
+            let header = image.header();
+            check_hash(header.hash_fn)?;
+            if header.kind != Kind::Cuckoo {
+                return Err(NativeError::Kind { found: header.kind });
             }
-            // What is behind the last image is no image: the header says how long one is, and there must be as much.
-            if len > image.len() {
-                return Err(
-                    ironbloom::DecodeError::Length { expected: len, found: image.len() }.into()
-                );
-            }
-            let part: Cuckoo = read((&mut image).take(len), len)?;
+            let part: Cuckoo = image.finish()?;
             if let Some(first) = parts.first()
                 && (first.params() != part.params() || first.hash_fn() != part.hash_fn())
             {

@@ -9,11 +9,6 @@ use ironbloom::{DecodeError, Kind};
 pub enum NativeError {
     /// Not an image, or a damaged one.
     Image(DecodeError),
-    /// The same, as reading in pieces says it.
-    Damaged {
-        /// Why.
-        why: String,
-    },
     /// The header is not one.
     Header,
     /// The bytes are not those that the header announced.
@@ -43,7 +38,6 @@ impl fmt::Display for NativeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Image(error) => write!(f, "{error}"),
-            Self::Damaged { why } => f.write_str(why),
             Self::Header => write!(f, "no header of a filter"),
             Self::Checksum => {
                 write!(

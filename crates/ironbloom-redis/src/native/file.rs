@@ -12,7 +12,7 @@
 //! file decides how much memory is taken, and what is in them is checked as any image is.
 
 use super::error::NativeError;
-use super::pieces::Pieces;
+use super::images::{Images, Origin};
 use super::wire::Arrival;
 use super::{Imaged, Native};
 use crate::redisbloom::error::DecodeError;
@@ -79,14 +79,17 @@ pub fn load<T: Imaged>(
     let numbers = (0..count).map(|_| from.unsigned()).collect::<Result<Vec<u64>, _>>()?;
     let strings = from.unsigned()?;
     DecodeError::unless(strings <= MAX_STRINGS, "count of strings")?;
-    let mut pieces = Pieces::default();
+    let mut images = Images::new(len, Origin::Unknown);
     for _ in 0..strings {
-        pieces.push_owned(from.string()?);
-        DecodeError::unless(pieces.len() <= len, "number of bytes")?;
+        let string = from.string()?;
+        DecodeError::unless(images.len() + string.len() as u64 <= len, "number of bytes")?;
+        if let Err(error) = images.push(&string) {
+            return Ok(Err(error));
+        }
     }
     if is_arriving == 1 {
-        return Ok(Arrival::from_parts(len, sum, numbers, pieces).map(Native::Arriving));
+        return Ok(Arrival::from_parts(len, sum, numbers, images).map(Native::Arriving));
     }
-    DecodeError::unless(pieces.len() == len && sum == 0, "number of bytes")?;
-    Ok(T::from_image(pieces, &numbers).map(Native::Whole))
+    DecodeError::unless(images.len() == len && sum == 0, "number of bytes")?;
+    Ok(T::from_images(images, &numbers).map(Native::Whole))
 }

@@ -4,8 +4,9 @@
 //! ```text
 //! bloom     blocked, flat, growing and forgetting filters behind BF.*
 //! cuckoo    equal cuckoo filters that are added one by one, behind CF.*
-//! pieces    bytes that came in pieces                  wire    SCANDUMP and LOADCHUNK
-//! file      the fields of a saved filter               error   why bytes are no filter here
+//! images    filters that arrive in pieces              pieces  bytes that came in pieces
+//! wire      SCANDUMP and LOADCHUNK                     file    the fields of a saved filter
+//! error     why bytes are no filter here
 //! ```
 //!
 //! Inside and outside such a filter is what a file of crate `ironbloom` holds: an `.ibf` image (or several, one behind the
@@ -15,11 +16,12 @@ pub mod bloom;
 pub mod cuckoo;
 pub mod error;
 pub mod file;
+pub mod images;
 pub mod pieces;
 pub mod wire;
 
 use error::NativeError;
-use pieces::Pieces;
+use images::Images;
 use wire::Arrival;
 
 /// A filter that is an image, and numbers beside it.
@@ -35,8 +37,9 @@ pub trait Imaged: Sized {
     fn image_piece(&self, offset: u64, most: usize) -> Vec<u8>;
     /// Hands out the whole image, in order and in parts.
     fn visit_image(&self, visit: &mut dyn FnMut(&[u8]));
-    /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file.
-    fn from_image(image: Pieces, numbers: &[u64]) -> Result<Self, NativeError>;
+    /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file. The
+    /// arrays become those of the filter as they are.
+    fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError>;
     /// Bytes of its arrays.
     fn array_bytes(&self) -> u64;
 }
@@ -55,7 +58,7 @@ impl<T: Imaged> Native<T> {
     pub fn size_in_bytes(&self) -> u64 {
         let bytes = match self {
             Self::Whole(filter) => filter.array_bytes(),
-            Self::Arriving(arrival) => arrival.arrived(),
+            Self::Arriving(arrival) => arrival.size_in_bytes(),
         };
         bytes + size_of::<Self>() as u64
     }

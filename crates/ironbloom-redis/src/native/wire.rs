@@ -13,11 +13,11 @@
 //!      a plain file has neither, and makes a filter that does not grow
 //! ```
 //!
-//! LOADCHUNK takes the pairs (next iterator, bytes) as they came, and in order. With the last one the checksum is compared
-//! and the image decoded; before it, there is an [`Arrival`] and no filter.
+//! LOADCHUNK takes the pairs (next iterator, bytes) as they came, and in order. Their bytes are put where the filter will have
+//! them at once; with the last one only checksums are compared. Before it, there is an [`Arrival`] and no filter.
 
 use super::error::NativeError;
-use super::pieces::Pieces;
+use super::images::{Images, Origin};
 use super::{Imaged, Native};
 use crate::redisbloom::error::CreateError;
 use crate::redisbloom::memory::{self, MemoryLimit};
@@ -64,7 +64,7 @@ pub struct Arrival {
     len: u64,
     sum: u64,
     numbers: Vec<u64>,
-    pieces: Pieces,
+    images: Images,
 }
 
 /// A chunk that was not taken. Nothing was changed.
@@ -101,7 +101,8 @@ impl Arrival {
         if len == 0 || len > i64::MAX as u64 - 1 {
             return Err(NativeError::Header);
         }
-        let arrival = Self { len, sum, numbers: words.collect(), pieces: Pieces::default() };
+        let images = Images::new(len, Origin::Announced);
+        let arrival = Self { len, sum, numbers: words.collect(), images };
         Ok(limit.check(0, len).map(|()| arrival))
     }
 
@@ -110,17 +111,22 @@ impl Arrival {
         len: u64,
         sum: u64,
         numbers: Vec<u64>,
-        pieces: Pieces,
+        images: Images,
     ) -> Result<Self, NativeError> {
-        if pieces.len() >= len {
+        if images.len() >= len {
             return Err(NativeError::Number { what: "number of bytes" });
         }
-        Ok(Self { len, sum, numbers, pieces })
+        Ok(Self { len, sum, numbers, images })
     }
 
     /// Bytes that came.
     pub fn arrived(&self) -> u64 {
-        self.pieces.len()
+        self.images.len()
+    }
+
+    /// Bytes of memory: that of the whole filter is taken as soon as it is known how long it is.
+    pub fn size_in_bytes(&self) -> u64 {
+        self.images.size_in_bytes()
     }
 
     /// Bytes that were announced.
@@ -149,17 +155,17 @@ impl Arrival {
             return Err(NotTaken::Length);
         }
         memory::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
-        self.pieces.push(chunk);
+        self.images.push(chunk).map_err(|_| NotTaken::Memory)?;
         Ok(end == self.len)
     }
 
     /// The filter, when all bytes have come. They are gone then, whatever it says.
     pub fn finish<T: Imaged>(&mut self) -> Result<T, NativeError> {
-        let image = std::mem::take(&mut self.pieces);
-        if image.len() != self.len || image.hash() != self.sum {
+        let images = std::mem::replace(&mut self.images, Images::new(self.len, Origin::Announced));
+        if images.len() != self.len || images.hash() != self.sum {
             return Err(NativeError::Checksum);
         }
-        T::from_image(image, &self.numbers)
+        T::from_images(images, &self.numbers)
     }
 
     /// The header it began with.
@@ -168,9 +174,9 @@ impl Arrival {
     }
 
     /// The piece at this iterator of what has come, and the next iterator.
-    pub fn piece(&self, iterator: i64) -> Option<(i64, &[u8])> {
+    pub fn piece(&self, iterator: i64) -> Option<(i64, Vec<u8>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
-        let piece = self.pieces.piece(offset, MAX_PIECE);
+        let piece = self.images.piece(offset, MAX_PIECE);
         (!piece.is_empty()).then(|| (iterator + piece.len() as i64, piece))
     }
 }
@@ -186,13 +192,10 @@ impl<T: Imaged> Native<T> {
 
     /// The piece at this iterator of what is there, and the next iterator.
     pub fn piece(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
-        match self {
-            Self::Whole(filter) => {
-                piece(filter, iterator).map(|(next, piece)| (next, Cow::Owned(piece)))
-            }
-            Self::Arriving(arrival) => {
-                arrival.piece(iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
-            }
-        }
+        let piece = match self {
+            Self::Whole(filter) => piece(filter, iterator),
+            Self::Arriving(arrival) => arrival.piece(iterator),
+        };
+        piece.map(|(next, piece)| (next, Cow::Owned(piece)))
     }
 }

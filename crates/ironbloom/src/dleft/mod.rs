@@ -480,12 +480,12 @@ impl Persist for DLeft {
         let cell_lines = Packed::bits_for(params.cells(), params.width())
             .expect("the most buckets and the widest cells fit")
             .div_ceil(LINE_BITS);
-        let words = parts.words_of((cell_lines + stash_lines) * LINE_BITS)?;
+        let mut words = parts.words_of((cell_lines + stash_lines) * LINE_BITS)?;
         let cell_lines = cell_lines as usize; // so many lines are there
         let stash = Stash::decode(&words[cell_lines * LINE_WORDS..], &params)?;
         let words = match stash_lines {
             0 => words,
-            _ => words.section(0, cell_lines).expect("the length was checked"),
+            _ => words.split_lines(cell_lines).expect("the length was checked"),
         };
         Ok(Self { params, hash_fn, cells: Packed::from_words(words, params.width()), stash, len })
     }

@@ -101,6 +101,8 @@ enum Owner {
     Nobody,
     #[expect(dead_code, reason = "held for its Drop")]
     Pages(MmapMut),
+    /// A part of an array that was split, which no other part overlaps and nobody looks into any more.
+    Part(Arc<Words>),
     Mapped(Mapping),
 }
 
@@ -194,18 +196,27 @@ impl Words {
         Ok(Some(Self { start: first, len: len / size_of::<u64>(), owner }))
     }
 
-    /// Some of the lines as an array of their own: shared if mapped, copied if owned.
-    pub(crate) fn section(&self, first_line: usize, lines: usize) -> Option<Self> {
-        let first = first_line.checked_mul(LINE_WORDS)?;
-        let end = first.checked_add(lines.checked_mul(LINE_WORDS)?)?;
-        let words = self.get(first..end)?;
-        Some(match &self.owner {
-            Owner::Mapped(map) => {
-                let start = NonNull::from(words).cast();
-                Self { start, len: words.len(), owner: Owner::Mapped(map.clone()) }
-            }
-            _ => Self::copied(words),
-        })
+    /// Takes the first lines away as an array of their own. Nothing is copied: the memory is freed with the last part.
+    /// `None` if there are not as many.
+    pub(crate) fn split_lines(&mut self, lines: usize) -> Option<Self> {
+        let len = lines.checked_mul(LINE_WORDS).filter(|&len| len <= self.len)?;
+        if let Owner::Heap(_) | Owner::Pages(_) = self.owner {
+            let (start, len) = (self.start, self.len);
+            let nothing = Self { start: NonNull::dangling(), len: 0, owner: Owner::Nobody };
+            let whole = Arc::new(std::mem::replace(self, nothing));
+            *self = Self { start, len, owner: Owner::Part(whole) };
+        }
+        let owner = match &self.owner {
+            Owner::Part(whole) => Owner::Part(whole.clone()),
+            Owner::Mapped(map) => Owner::Mapped(map.clone()),
+            Owner::Nobody => Owner::Nobody,
+            Owner::Heap(_) | Owner::Pages(_) => unreachable!("made a part above"),
+        };
+        let front = Self { start: self.start, len, owner };
+        // SAFETY: `len` words from the start are within the same memory, or its end. From here on they are the front's only.
+        self.start = unsafe { self.start.add(len) };
+        self.len -= len;
+        Some(front)
     }
 
     /// The words for writing. A mapped array is copied into memory first.
@@ -310,8 +321,11 @@ impl std::fmt::Debug for Words {
 }
 
 /// Collects little-endian bytes as they are read.
+#[derive(Clone)]
 pub(crate) struct WordsBuilder {
+    /// Zeros behind what is filled.
     words: Words,
+    /// Bytes that came.
     filled: usize,
 }
 
@@ -321,31 +335,65 @@ impl WordsBuilder {
         Ok(Self { words: Words::zeroed(bytes.saturating_mul(8))?, filled: 0 })
     }
 
-    /// Appends whole lines; a last part of a line is dropped.
+    /// Appends bytes. At least doubles the room if it is not enough; of a large array, what is not filled yet takes no
+    /// memory.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ParamError> {
-        let words = bytes.len() / LINE_BYTES * LINE_WORDS;
-        self.reserve(words)?;
-        let room = &mut self.words.to_mut()[self.filled..][..words];
-        for (word, eight) in room.iter_mut().zip(bytes.chunks_exact(size_of::<u64>())) {
-            *word = u64::from_le_bytes(eight.try_into().expect("chunks of eight"));
-        }
-        self.filled += words;
+        self.make_room(bytes.len(), 2 * self.filled as u64)?;
+        self.push_bytes(bytes);
         Ok(())
     }
 
-    /// At least doubles the room if it is not enough. Of a large array, what is not filled yet takes no memory.
-    fn reserve(&mut self, more: usize) -> Result<(), ParamError> {
-        let wanted = self.filled + more;
-        if wanted > self.words.len() {
-            let mut larger = Words::zeroed(64 * wanted.max(2 * self.filled) as u64)?;
-            larger.to_mut()[..self.filled].copy_from_slice(&self.words[..self.filled]);
+    /// Sees that `more` bytes fit. If they do not, there is room for `room` bytes in all afterwards, or for these.
+    pub(crate) fn make_room(&mut self, more: usize, room: u64) -> Result<(), ParamError> {
+        let wanted = (self.filled as u64).saturating_add(more as u64);
+        if wanted > self.room_bytes() {
+            let mut larger = Words::zeroed(wanted.max(room).saturating_mul(8))?;
+            let filled = self.filled_words();
+            larger.to_mut()[..filled.len()].copy_from_slice(filled);
             self.words = larger;
         }
         Ok(())
     }
 
+    /// Appends bytes, for which there is room.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        let (first, in_word) = (self.filled / 8, self.filled % 8);
+        self.filled += bytes.len();
+        let words = &mut self.words.to_mut()[first..];
+        // The rest of a word that was begun, whole words, and the beginning of another.
+        let begun = if in_word == 0 { 0 } else { (8 - in_word).min(bytes.len()) };
+        let (head, bytes) = bytes.split_at(begun);
+        for (i, &byte) in head.iter().enumerate() {
+            words[0] |= u64::from(byte) << (8 * (in_word + i));
+        }
+        let words = if in_word == 0 { words } else { &mut words[1..] };
+        let (eights, tail) = bytes.as_chunks::<8>();
+        for (word, eight) in words.iter_mut().zip(eights) {
+            *word = u64::from_le_bytes(*eight);
+        }
+        for (i, &byte) in tail.iter().enumerate() {
+            words[eights.len()] |= u64::from(byte) << (8 * i);
+        }
+    }
+
+    /// Bytes that came.
+    pub(crate) fn filled_bytes(&self) -> u64 {
+        self.filled as u64
+    }
+
+    /// Bytes there is room for.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        self.words.size_in_bytes() as u64
+    }
+
+    /// What came, with zeros in the rest of the last word.
+    pub(crate) fn filled_words(&self) -> &[u64] {
+        &self.words[..self.filled.div_ceil(8)]
+    }
+
+    /// The whole lines that came.
     pub(crate) fn finish(mut self) -> Words {
-        self.words.truncate(self.filled);
+        self.words.truncate(self.filled / LINE_BYTES * LINE_WORDS);
         self.words
     }
 }
@@ -379,24 +427,47 @@ mod tests {
             let copy = words.clone();
             words.to_mut()[last] = 8;
             assert_eq!((copy[last], words[last]), (7, 8));
-            assert_eq!(copy.section(1, 1).unwrap().len(), LINE_WORDS);
         }
     }
 
     #[test]
-    fn a_section_outside_the_array_is_refused() {
-        let words = Words::zeroed(1024).unwrap();
-        assert!(words.section(1, 1).is_some());
-        assert!(words.section(1, 2).is_none());
-        assert!(words.section(usize::MAX, 2).is_none());
+    fn parts_of_a_split_array_are_written_and_dropped_one_by_one() {
+        for bits in [512 * 9, 16 * HUGE_PAGE as u64] {
+            let mut rest = Words::zeroed(bits).unwrap();
+            let len = rest.len();
+            rest.to_mut().iter_mut().zip(0..).for_each(|(word, i)| *word = i);
+            let mut first = rest.split_lines(2).unwrap();
+            let second = rest.split_lines(3).unwrap();
+            assert_eq!(first.len() + second.len() + rest.len(), len);
+            first.to_mut().fill(7);
+            drop(first);
+            rest.to_mut()[0] = 9;
+            let copy = second.clone();
+            drop(second);
+            assert_eq!((copy[0], copy[copy.len() - 1]), (16, 39));
+            assert_eq!((rest[0], rest[rest.len() - 1]), (9, len as u64 - 1));
+            let last = rest.split_lines(rest.len() / LINE_WORDS).unwrap();
+            assert!(rest.is_empty() && last[0] == 9);
+            assert!(rest.split_lines(0).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn more_lines_than_there_are_are_not_split_off() {
+        let mut words = Words::zeroed(1024).unwrap();
+        assert!(words.split_lines(3).is_none() && words.split_lines(usize::MAX).is_none());
+        assert_eq!(words.len(), 2 * LINE_WORDS);
+        assert!(words.split_lines(1).is_some());
+        assert!(words.split_lines(2).is_none());
     }
 
     #[test]
     fn bytes_become_the_same_words_however_much_room_there_was() {
         let bytes: Vec<u8> = (0..3 * HUGE_PAGE).map(|i| (i * 7 % 251) as u8).collect();
-        for room in [0, 64, bytes.len() as u64] {
+        let mut sums = None;
+        for (room, step) in [(0, 1 << 16), (64, 1013), (bytes.len() as u64, 3), (0, 1 << 30)] {
             let mut builder = WordsBuilder::new(room).unwrap();
-            for chunk in bytes.chunks(1 << 16) {
+            for chunk in bytes.chunks(step) {
                 builder.push(chunk).unwrap();
             }
             let words = builder.finish();
@@ -404,6 +475,8 @@ mod tests {
             let first = u64::from_le_bytes(bytes[..8].try_into().unwrap());
             let last = u64::from_le_bytes(bytes[bytes.len() - 8..].try_into().unwrap());
             assert_eq!((words[0], words[words.len() - 1]), (first, last));
+            let sum = words.iter().fold(0u64, |sum, word| sum.rotate_left(1) ^ word);
+            assert_eq!(*sums.get_or_insert(sum), sum, "{step}");
         }
     }
 }

@@ -26,6 +26,7 @@
 mod header;
 mod piece;
 mod read;
+mod receive;
 mod replace;
 mod write;
 
@@ -35,6 +36,7 @@ use std::path::Path;
 
 pub use header::Header;
 pub use piece::{image_bytes, image_piece, visit_image};
+pub use receive::Incoming;
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
@@ -44,7 +46,7 @@ use super::Kind;
 use crate::bloom::count_ones_in;
 use crate::error::{DecodeError, FileError};
 use crate::hash::HashFn;
-use crate::kernel::{LINE_BYTES, LINE_WORDS, Words};
+use crate::kernel::{LINE_BYTES, Words};
 use crate::packed::Packed;
 
 /// A filter taken apart for writing: its header and the arrays that follow each other in the payload.
@@ -114,25 +116,28 @@ impl Parts {
 
 /// The arrays of a payload one behind the other, as an [`Image`] put them there.
 pub(crate) struct Sections {
-    words: Words,
-    next_line: usize,
+    rest: Words,
+    /// Bytes of all arrays.
+    all: u64,
 }
 
 impl Sections {
     pub(crate) fn new(words: Words) -> Self {
-        Self { words, next_line: 0 }
+        Self { all: words.size_in_bytes() as u64, rest: words }
+    }
+
+    /// Bytes of the arrays that were taken.
+    fn taken(&self) -> u64 {
+        self.all - self.rest.size_in_bytes() as u64
     }
 
     /// The next array, of so many lines. `Err` if the payload has not as many.
     pub(crate) fn take_lines(&mut self, lines: u64) -> Result<Words, DecodeError> {
-        let section =
-            usize::try_from(lines).ok().and_then(|lines| self.words.section(self.next_line, lines));
-        let section = section.ok_or(DecodeError::Length {
-            expected: lines.saturating_add(self.next_line as u64).saturating_mul(LINE_BYTES as u64),
-            found: self.words.size_in_bytes() as u64,
-        })?;
-        self.next_line += section.len() / LINE_WORDS;
-        Ok(section)
+        let section = usize::try_from(lines).ok().and_then(|lines| self.rest.split_lines(lines));
+        section.ok_or_else(|| {
+            let more = lines.saturating_mul(LINE_BYTES as u64);
+            DecodeError::Length { expected: self.taken().saturating_add(more), found: self.all }
+        })
     }
 
     /// The next array, of so many numbers of so many bits, with zeros behind them.
@@ -145,8 +150,7 @@ impl Sections {
 
     /// `Err` if there are lines behind the last array.
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
-        let expected = (self.next_line * LINE_BYTES) as u64;
-        let found = self.words.size_in_bytes() as u64;
+        let (expected, found) = (self.taken(), self.all);
         if expected == found { Ok(()) } else { Err(DecodeError::Length { expected, found }) }
     }
 }

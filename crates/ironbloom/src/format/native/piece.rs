@@ -27,8 +27,7 @@ pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
     if offset >= end {
         return Vec::new();
     }
-    let mut piece = Piece { wanted: offset..end, at: 0, bytes: Vec::new() };
-    piece.bytes.reserve_exact((end - offset) as usize);
+    let mut piece = Piece::of(offset..end);
     let header = encode_header(&image.header);
     piece.pass(&header);
     for section in &image.sections {
@@ -40,7 +39,7 @@ pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
         piece.pass(&checksums);
         piece.pass(&seal.to_le_bytes());
     }
-    piece.bytes
+    piece.into_bytes()
 }
 
 /// Hands out all bytes of that file, in order and in parts. The filter is read once and not copied.
@@ -55,7 +54,7 @@ pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) {
 }
 
 /// What is wanted of bytes that pass by in order.
-struct Piece {
+pub(super) struct Piece {
     wanted: Range<u64>,
     /// Bytes that passed.
     at: u64,
@@ -63,6 +62,16 @@ struct Piece {
 }
 
 impl Piece {
+    pub(super) fn of(wanted: Range<u64>) -> Self {
+        let mut bytes = Vec::new();
+        bytes.reserve_exact((wanted.end - wanted.start) as usize);
+        Self { wanted, at: 0, bytes }
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The part of the next `len` bytes that is wanted.
     fn part_of(&mut self, len: usize) -> Range<usize> {
         let start = self.at;
@@ -71,12 +80,12 @@ impl Piece {
         clamped(self.wanted.start)..clamped(self.wanted.end)
     }
 
-    fn pass(&mut self, bytes: &[u8]) {
+    pub(super) fn pass(&mut self, bytes: &[u8]) {
         let part = self.part_of(bytes.len());
         self.bytes.extend_from_slice(&bytes[part]);
     }
 
-    fn pass_words(&mut self, words: &[u64]) {
+    pub(super) fn pass_words(&mut self, words: &[u64]) {
         let part = self.part_of(8 * words.len());
         if part.is_empty() {
             return;

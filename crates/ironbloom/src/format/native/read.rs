@@ -112,7 +112,7 @@ impl Start {
 }
 
 /// Compares the table as stored with the checksums of the chunks as they are.
-fn table_damage(
+pub(super) fn table_damage(
     header: &Header,
     header_checksum: u64,
     actual: &[u8],
