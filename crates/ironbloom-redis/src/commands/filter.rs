@@ -245,8 +245,9 @@ impl CuckooMut<'_> {
 
     /// Asks memory for where these would be inserted.
     pub(super) fn touch(&self, hashes: &[u64]) {
-        if let Either::One(filter) = self {
-            hashes.iter().for_each(|&hash| filter.touch(hash));
+        match self {
+            Either::One(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
+            Either::Other(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
         }
     }
 }

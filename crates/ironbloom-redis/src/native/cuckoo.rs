@@ -88,6 +88,14 @@ impl NativeCuckoo {
         Ok(())
     }
 
+    /// Asks memory for where a key would be inserted: in the newest part that has fewer keys than planned.
+    pub fn touch(&self, hash: u64) {
+        let capacity = self.params().capacity();
+        if let Some(part) = self.parts.iter().rev().find(|part| part.len() < capacity) {
+            part.prefetch_hash(hash);
+        }
+    }
+
     /// Inserts a key unless it might be here already. True if it was new.
     pub fn insert_new(
         &mut self,

@@ -231,6 +231,14 @@ impl Cuckoo {
         self.buckets.count(self.places.of(hash))
     }
 
+    /// Asks memory for both buckets of a hash, so that they are near when it is inserted or looked up soon. For those who
+    /// have many hashes and something else to do for each of them; otherwise there are
+    /// [`insert_hashes`](Self::insert_hashes) and [`contains_hashes`](Self::contains_hashes).
+    #[inline]
+    pub fn prefetch_hash(&self, hash: u64) {
+        self.touch(hash);
+    }
+
     /// The place of a hash, after asking for the lines of its buckets.
     #[inline]
     fn touch(&self, hash: u64) -> Place {
