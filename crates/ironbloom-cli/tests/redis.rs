@@ -438,6 +438,102 @@ fn keys_build_the_filter_that_their_number_or_the_capacity_asks_for() {
     }
 }
 
+/// The records of `redis info`, by key.
+fn info(scratch: &Scratch, server: &Server, args: &[&str]) -> Vec<serde_json::Value> {
+    let args: Vec<&str> = ["info", "--json"].iter().chain(args).copied().collect();
+    redis(scratch, server, &args).succeeds().json().as_array().unwrap().clone()
+}
+
+#[test]
+fn info_lists_the_filters_of_a_server_with_advice() {
+    for program in programs() {
+        let (server, scratch) = (Server::start(&program, &[]), Scratch::new());
+        let mut client = server.client();
+        assert_eq!(info(&scratch, &server, &[]), [] as [serde_json::Value; 0]);
+        for command in [
+            "SET other value",
+            "BF.RESERVE growing 0.01 1000",
+            "BF.RESERVE blocked 0.01 1000 LAYOUT BLOCKED NONSCALING",
+            "BF.RESERVE window 0.01 1000 WINDOW 500",
+            "CF.RESERVE cuckoo 1000",
+            "CF.RESERVE native 1000 ERROR 0.001",
+            "BF.RESERVE roomy 0.01 1000000",
+        ] {
+            assert_eq!(client.text(command), "+OK\r\n", "{command}");
+        }
+        madd(&mut client, "BF.MADD growing", 0..5000);
+        madd(&mut client, "BF.MADD blocked", 0..950);
+        madd(&mut client, "BF.MADD window", 0..5000);
+        madd(&mut client, "CF.INSERT cuckoo ITEMS", 0..100);
+        madd(&mut client, "CF.INSERT native ITEMS", 0..2500);
+        let records = info(&scratch, &server, &[]);
+        let column = |name: &str| -> Vec<String> {
+            let cells = records.iter().map(|record| &record[name]);
+            cells.map(|cell| cell.as_str().map_or(cell.to_string(), str::to_owned)).collect()
+        };
+        let keys = ["blocked", "cuckoo", "growing", "native", "roomy", "window"];
+        assert_eq!(column("key"), keys);
+        let layouts =
+            ["blocked", "redisbloom cuckoo", "redisbloom", "cuckoo", "redisbloom", "window"];
+        assert_eq!(column("layout"), layouts);
+        assert_eq!(column("stages"), ["1", "1", "3", "3", "1", "1"]);
+        for (record, advice) in records.iter().zip([
+            Some("% full, will soon refuse keys: rebuild for 2 k"),
+            None,
+            Some("3 stages, rate now "),
+            Some("3 stages, rate now "),
+            None,
+            None,
+        ]) {
+            match advice {
+                Some(words) => {
+                    assert!(record["advice"].as_str().unwrap().contains(words), "{record}")
+                }
+                None => assert!(record["advice"].is_null(), "{record}"),
+            }
+            let number = |name: &str| record[name].as_f64().unwrap();
+            assert!((0.0..0.6).contains(&number("fill")) || record["key"] == "native", "{record}");
+            assert!((0.0..0.05).contains(&number("rate_now")), "{record}");
+            assert!(number("memory") > 500.0 && number("capacity") >= 500.0, "{record}");
+        }
+        assert!(
+            records[2]["advice"].as_str().unwrap().ends_with("rebuild for 10 k"),
+            "{}",
+            records[2]
+        );
+        let table = redis(&scratch, &server, &["info"]).succeeds().text().to_owned();
+        assert!(table.lines().count() == 7 && table.contains("rate now"), "{table}");
+
+        assert_eq!(info(&scratch, &server, &["--match", "*o*"]).len(), 5);
+        let run = redis(&scratch, &server, &["info", "--most", "2"]).succeeds();
+        assert_eq!(run.text().lines().count(), 3);
+        assert!(run.stderr.contains("more than 2 filters"), "{}", run.stderr);
+
+        // A filter of which only the header has come.
+        let header: Vec<u8> = [&b"IBLOOM01"[..], &1000u64.to_le_bytes(), &[7; 8]].concat();
+        let reply = client.call_words(&[b"BF.LOADCHUNK", b"half", b"1", &header]);
+        assert!(reply.starts_with(b"+OK"));
+        let half = &info(&scratch, &server, &["--match", "half"])[0];
+        let advice = "is being loaded, 0 of 1000 bytes: finish the load, or delete the key";
+        assert_eq!(half["advice"], advice, "{half}");
+    }
+}
+
+#[test]
+fn info_asks_all_servers_of_a_cluster() {
+    for program in programs().into_iter().take(1) {
+        let (masters, scratch) = (cluster(&program), Scratch::new());
+        scratch.write("keys.txt", lines(0..1000));
+        let load = ["load", "--lines", "keys.txt", "--shards", "12", "--key", "seen"];
+        redis(&scratch, &masters[0], &load).succeeds();
+        for master in &masters {
+            let records = info(&scratch, master, &[]);
+            assert_eq!(records.len(), 12);
+            assert!(records.iter().all(|record| record["capacity"].as_u64() > Some(0)));
+        }
+    }
+}
+
 #[test]
 fn a_shard_that_is_missing_is_an_error_and_not_an_answer() {
     for program in programs().into_iter().take(1) {

@@ -3,16 +3,19 @@
 //! ```text
 //! load ──► upload.rs ──┐                        ┌── .ibf file, its bytes as they are
 //! dump ◄── chunks.rs ──┼── server.rs ── BF./CF. ┤
-//! check ───────────────┘   or cluster           └── dump_file.rs: chunks of RedisBloom's own layout, or several shards
+//! check ───────────────┤   or cluster           └── dump_file.rs: chunks of RedisBloom's own layout, or several shards
+//! info ◄── advice.rs ──┘
 //! ```
 //!
 //! A filter goes over the wire as the chunks of SCANDUMP and LOADCHUNK (`chunks.rs`). One logical filter may be spread over
 //! a cluster in shards (`names.rs`).
 
+mod advice;
 mod check;
 mod chunks;
 mod dump;
 mod dump_file;
+mod info;
 mod load;
 mod local;
 mod names;
@@ -41,6 +44,7 @@ Examples:
   ironbloom redis load seen.ibf --url redis://127.0.0.1:6379 --key seen
   ironbloom redis check new.txt --url redis://127.0.0.1:6379 --key seen
   ironbloom redis dump -o copy.ibf --url redis://127.0.0.1:6379 --key seen
+  ironbloom redis info --url redis://127.0.0.1:6379
 
 A filter in eight parts, spread over a cluster:
   ironbloom redis load --lines urls.txt --shards 8 --url redis://10.0.0.1:6379 --key seen"
@@ -55,6 +59,7 @@ enum Command {
     Load(load::LoadArgs),
     Dump(dump::DumpArgs),
     Check(check::CheckArgs),
+    Info(info::InfoArgs),
 }
 
 pub(crate) fn run(args: &RedisArgs) -> Result<Outcome> {
@@ -62,16 +67,24 @@ pub(crate) fn run(args: &RedisArgs) -> Result<Outcome> {
         Command::Load(args) => load::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Check(args) => check::run(args),
+        Command::Info(args) => info::run(args),
     }
+}
+
+/// Which server.
+#[derive(Args)]
+struct ServerArgs {
+    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path. If
+    /// not given, the variable IRONBLOOM_REDIS_URL, which other users of this machine cannot see
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
 }
 
 /// Which filter on which server.
 #[derive(Args)]
 struct TargetArgs {
-    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path. If
-    /// not given, the variable IRONBLOOM_REDIS_URL, which other users of this machine cannot see
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
 
     /// The key that the filter has there
     #[arg(long, value_name = "KEY")]
@@ -85,7 +98,7 @@ struct TargetArgs {
 /// Where the URL may be, too.
 const URL_VARIABLE: &str = "IRONBLOOM_REDIS_URL";
 
-impl TargetArgs {
+impl ServerArgs {
     fn connect(&self) -> Result<Server> {
         match (&self.url, std::env::var(URL_VARIABLE)) {
             (Some(url), _) => Server::connect(url),
@@ -95,6 +108,12 @@ impl TargetArgs {
                 format!("give --url redis://host:port, or set {URL_VARIABLE}"),
             )),
         }
+    }
+}
+
+impl TargetArgs {
+    fn connect(&self) -> Result<Server> {
+        self.server.connect()
     }
 
     fn name(&self) -> Result<Name> {

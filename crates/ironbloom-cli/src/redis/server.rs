@@ -1,9 +1,11 @@
 //! A server or a cluster, and what it says in words that a person understands.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use redis::cluster::{ClusterClient, ClusterConnection, cluster_pipe};
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, Connection, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 
 use super::names::{Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
@@ -150,6 +152,93 @@ impl Server {
         }
     }
 
+    /// Where keys are looked for: at the one server, or at each primary of a cluster.
+    fn primaries(&mut self) -> Result<Vec<Option<RoutingInfo>>> {
+        if let Link::One(_) = self.link {
+            return Ok(vec![None]);
+        }
+        let mut nodes: Vec<Node> = self.ask(redis::cmd("CLUSTER").arg("SLOTS"))?;
+        nodes.sort();
+        nodes.dedup();
+        let by_address = |Node { host, port }| SingleNodeRoutingInfo::ByAddress { host, port };
+        Ok(nodes.into_iter().map(|node| Some(RoutingInfo::SingleNode(by_address(node)))).collect())
+    }
+
+    /// Keys of this type, each once: `most` of them or a few more.
+    pub(super) fn scan(
+        &mut self,
+        kind: &str,
+        pattern: &str,
+        most: usize,
+    ) -> Result<BTreeSet<Vec<u8>>> {
+        let mut found = BTreeSet::new();
+        for primary in self.primaries()? {
+            let mut cursor: Vec<u8> = b"0".to_vec();
+            while found.len() < most {
+                let mut command = redis::cmd("SCAN");
+                command
+                    .arg(cursor)
+                    .arg("MATCH")
+                    .arg(pattern)
+                    .arg("COUNT")
+                    .arg(SCANNED)
+                    .arg("TYPE")
+                    .arg(kind);
+                let (next, keys): (Vec<u8>, Vec<Vec<u8>>) =
+                    self.ask_at(&command, primary.clone())?;
+                found.extend(keys);
+                if next == b"0" {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The reply to a command that goes to this server of a cluster.
+    fn ask_at<T: FromRedisValue>(&mut self, command: &Cmd, to: Option<RoutingInfo>) -> Result<T> {
+        match (&mut self.link, to) {
+            (Link::Cluster(link), Some(to)) => {
+                let reply = link
+                    .route_command(command, to)
+                    .and_then(|reply| Ok(redis::from_redis_value(reply)?));
+                reply.map_err(|error| explain(&self.address, error))
+            }
+            _ => self.ask(command),
+        }
+    }
+
+    /// What BF.INFO or CF.INFO says, with this word; or the words about a load that is not finished. Nothing if there is no
+    /// such filter.
+    pub(super) fn info(
+        &mut self,
+        family: Family,
+        key: &[u8],
+        word: Option<&str>,
+    ) -> Result<Option<Result<Fields, String>>> {
+        let mut command = redis::cmd(&format!("{}.INFO", family.prefix()));
+        command.arg(key).arg(word);
+        let reply = match &mut self.link {
+            Link::One(link) => command.query(link),
+            Link::Cluster(link) => command.query(link),
+        };
+        match reply {
+            Ok(reply) => Ok(Some(Ok(Fields(reply)))),
+            Err(error) => {
+                let said = error.to_string();
+                if let Some((_, bytes)) = said.split_once("still being loaded: ") {
+                    return Ok(Some(Err(format!("is being loaded, {bytes}"))));
+                }
+                // RedisBloom's words, with and without a code, and those for a key that has another type by now.
+                let is_gone = ["not found", "WRONGTYPE", "does not exist"]
+                    .iter()
+                    .any(|words| said.contains(words));
+                if is_gone { Ok(None) } else { Err(explain(&self.address, error)) }
+            }
+        }
+    }
+
     /// The parts of a filter that is there, with the family of their commands. `wanted` is what the person believes.
     pub(super) fn parts(&mut self, name: &Name, wanted: Option<u32>) -> Result<Parts> {
         let key = name.key();
@@ -205,6 +294,49 @@ impl Server {
             format!("{key}: is a {found}, not a filter"),
             "look at --key and at the number of the database at the end of --url",
         )
+    }
+}
+
+/// Keys that a server looks at in one step of a scan: well below a millisecond.
+const SCANNED: u32 = 1000;
+
+/// The address of a primary, from a line of CLUSTER SLOTS: first slot, last slot, primary, replicas.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Node {
+    host: String,
+    port: u16,
+}
+
+impl FromRedisValue for Node {
+    fn from_redis_value(value: Value) -> Result<Self, redis::ParsingError> {
+        let line: Vec<Value> = redis::from_redis_value(value)?;
+        let primary = line.into_iter().nth(2).unwrap_or(Value::Nil);
+        let fields: Vec<Value> = redis::from_redis_value(primary)?;
+        let mut fields = fields.into_iter();
+        let mut next = || fields.next().unwrap_or(Value::Nil);
+        Ok(Self { host: redis::from_redis_value(next())?, port: redis::from_redis_value(next())? })
+    }
+}
+
+/// Names and values, as BF.INFO says them.
+pub(super) struct Fields(Vec<(String, Value)>);
+
+impl Fields {
+    fn get<T: FromRedisValue>(&self, name: &str) -> Option<T> {
+        let (_, value) = self.0.iter().find(|(field, _)| field == name)?;
+        redis::from_redis_value(value.clone()).ok()
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)
+    }
+
+    pub(super) fn double(&self, name: &str) -> Option<f64> {
+        self.get(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name)
     }
 }
 
