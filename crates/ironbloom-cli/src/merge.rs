@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use ironbloom::Scalable;
 use ironbloom::any::AnyFilter;
 
 use crate::{Outcome, dash, file, info, number, output, report};
@@ -56,8 +57,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Outcome> {
         })?;
     }
     file::save(&merged, &args.output)?;
-    file::warn_if_over_capacity(&args.output, &merged);
-    warn_if_rate_is_lost(&args.output, &merged);
+    match merged {
+        AnyFilter::Scalable(ref scalable) => warn_if_rate_is_lost(&args.output, scalable),
+        _ => file::warn_if_over_capacity(&args.output, &merged),
+    }
     if args.json {
         output::print(&report::show_record(&info::record(&args.output, &merged), true))?;
     } else {
@@ -66,11 +69,10 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A scalable filter holds its rate by growing. Merged stages hold the keys of both and cannot grow any more.
-fn warn_if_rate_is_lost(path: &Path, filter: &AnyFilter) {
-    if let AnyFilter::Scalable(scalable) = filter
-        && scalable.estimate_rate() > scalable.params().rate()
-    {
+/// A scalable filter holds its rate by growing. Merged stages hold the keys of both and cannot grow any more: what that costs
+/// is the rate, and its capacity is no plan that was broken.
+fn warn_if_rate_is_lost(path: &Path, scalable: &Scalable) {
+    if scalable.estimate_rate() > scalable.params().rate() {
         output::note(&format!(
             "warning: {}: the rate is now about {}, above the {} that its parts hold",
             dash::output_name(path),

@@ -377,3 +377,4 @@ fn a_merge_beyond_the_capacity_warns() {
     let run = scratch.run(["merge", "-o", "c", "a", "b"]).succeeds();
     assert!(run.stderr.starts_with("warning: c: "), "{}", run.stderr);
 }
+    assert_eq!(run.stderr.matches("warning").count(), 1, "{}", run.stderr);
