@@ -47,6 +47,11 @@ pub(crate) fn refuse_terminal() -> Result<()> {
     Ok(())
 }
 
+/// Refuses `-`, for this reason, where only a file will do.
+pub(crate) fn require_file(path: &Path, why: &str) -> Result<()> {
+    if is(path) { Err(Advice::error(why, "a file of the name - is given as ./-")) } else { Ok(()) }
+}
+
 /// Standard output can be a filter or a report.
 pub(crate) fn refuse_report(output: &Path, json: bool) -> Result<()> {
     if is(output) && json {

@@ -11,16 +11,18 @@ use ironbloom::{Persist as _, RemovalCheck};
 use crate::failure::Advice;
 use crate::input::{self, InputArgs};
 use crate::report::{self, Cell};
-use crate::{Outcome, file, number, output, rows};
+use crate::{Outcome, dash, file, number, output, rows};
 
 /// Remove keys from a filter (counting, d-left, cuckoo, bitmap, joint)
 ///
 /// Remove only keys that were inserted, each as often as it was. A key that was not is mostly known to be absent and
 /// counted as such; but at the filter's rate it looks present, and then another key disappears instead of it. No filter of
-/// these kinds can notice that (a bitmap can). So the whole list is looked at first, and refused if it cannot be right: if it removes more
-/// keys than there are, or if so many of its keys are absent that others must only look present. The filter is
-/// then unchanged, unless --force is given. A list that holds just keys that look present, such as `ironbloom check` prints them, is not
-/// noticed.
+/// these kinds can notice that (a bitmap can). So the whole list is judged, and refused if it cannot be right: if it removes more
+/// keys than there are, or if so many of its keys are absent, or in it too often, that others must only look present. The
+/// file is then unchanged, unless --force is given. A list that holds just keys that look present, such as `ironbloom check`
+/// prints them, is not noticed.
+///
+/// `ironbloom build` inserts a key once however often it came; `ironbloom add` inserts it once more.
 ///
 /// Rows of a joint filter come from CSV, as in `ironbloom add`. The status is 0 if any key was removed, 1 if none was.
 #[derive(Args)]
@@ -46,13 +48,19 @@ pub(crate) struct RemoveArgs {
 }
 
 pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
+    dash::require_file(
+        &args.filter,
+        "the filter to remove from must be a file: it is read and then replaced",
+    )?;
     let mut filter = AnyFilter::load(&args.filter)?;
     refuse_unless_removable(&filter).with_context(|| args.filter.display().to_string())?;
     let hashes = read(args, &filter)?;
-    if !args.force {
-        judge(args, &check(&filter, &hashes)?)?;
-    }
+    let mut check = check(&filter, &hashes)?;
     let removed = remove(&mut filter, &hashes).map_err(|error| file::named(&args.filter, error))?;
+    if !args.force {
+        check.removed(removed); // from memory: the file is still what it was
+        judge(args, &check)?;
+    }
     let absent = (hashes.len() / width(&filter)) as u64 - removed;
     if removed > 0 {
         file::save(&filter, &args.filter)?;
@@ -117,22 +125,34 @@ fn judge(args: &RemoveArgs, check: &RemovalCheck) -> Result<()> {
     let why = match check.verdict() {
         Verdict::Plausible => return Ok(()),
         Verdict::Doubtful => {
-            output::note(&format!(
-                "warning: {}: {absent} of {asked} keys are certainly not there; the chance is about {} that one of \
-                 the {present} that look present is not either, and takes another key with it",
-                args.filter.display(),
-                number::rate(check.expected_wrong()),
-            ));
+            let chance = number::rate(check.expected_wrong());
+            let what = if check.gone() > check.absent() {
+                format!(
+                    "{}; the chance is about {chance} that another key went with them",
+                    too_often(check)
+                )
+            } else {
+                format!(
+                    "{absent} of {asked} keys are certainly not there; the chance is about {chance} that one of the \
+                     {present} that look present is not either, and takes another key with it"
+                )
+            };
+            output::note(&format!("warning: {}: {what}", args.filter.display()));
             return Ok(());
         }
         Verdict::TooMany => format!(
-            "{} removals of keys that look present, from a filter of {} keys",
-            count(check.copies()),
-            count(check.keys()),
+            "{} of keys that look present, from a filter of {}",
+            number::plural(check.copies(), "removal"),
+            number::plural(check.keys(), "key"),
         ),
         Verdict::Chance => format!(
             "{present} of {asked} keys look present, no more than false positives explain: perhaps none of them was \
              ever inserted"
+        ),
+        _ if check.gone() > check.absent() => format!(
+            "{}, and about {} would disappear with them",
+            too_often(check),
+            number::plural(check.expected_wrong().round() as u64, "other key"),
         ),
         _ => format!(
             "{absent} of {asked} keys are certainly not there, so about {} of the {present} that look present are \
@@ -144,6 +164,15 @@ fn judge(args: &RemoveArgs, check: &RemovalCheck) -> Result<()> {
         format!("{}: {why}", args.filter.display()),
         "nothing was changed; remove only keys that were inserted, each as often as it was, or say --force",
     ))
+}
+
+/// Of a list with repeated keys, mostly.
+fn too_often(check: &RemovalCheck) -> String {
+    format!(
+        "{} of {} removals found nothing: keys are in the list more often than they were inserted",
+        number::count(check.gone()),
+        number::count(check.copies()),
+    )
 }
 
 /// How many were there. What a bitmap cannot hold is not.

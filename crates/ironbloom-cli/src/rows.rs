@@ -30,8 +30,8 @@ fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>
     if columns.len() != attributes.len() {
         return Err(Advice::error(
             format!(
-                "--csv names {} columns, where the filter has {}",
-                columns.len(),
+                "--csv names {}, where the filter has {}",
+                number::plural(columns.len() as u64, "column"),
                 attributes.len()
             ),
             format!("the attributes are, in this order: {}", attributes.names().join(", ")),

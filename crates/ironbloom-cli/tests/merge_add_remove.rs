@@ -239,6 +239,34 @@ fn more_removals_than_keys_are_refused_also_as_copies() {
     }
 }
 
+/// `build` inserts a key once. Removed twice it takes other keys with it, and every key of the list looked present at first.
+#[test]
+fn a_list_in_which_keys_come_too_often_is_refused_and_nothing_is_lost() {
+    let scratch = Scratch::new();
+    for kind in ["counting", "d-left", "cuckoo", "cuckoo-packed"] {
+        scratch.build("x.ibf", ["--kind", kind, "--rate", "2%"], &lines(0..10_000));
+        let twice = lines(0..4500).repeat(2);
+        let run = scratch.refuses(["remove", "x.ibf"], &twice, "x.ibf: 4,");
+        let why = "of 9,000 removals found nothing: keys are in the list more often than they were";
+        assert!(run.stderr.contains(why), "{kind}: {}", run.stderr);
+        assert_eq!(scratch.present("x.ibf", &lines(0..10_000)), lines(0..10_000), "{kind}");
+        // What was inserted twice is removed twice.
+        scratch.run_with(["add", "x.ibf"], lines(0..500)).succeeds();
+        let run = scratch.run_with(["remove", "x.ibf"], lines(0..500).repeat(2)).succeeds();
+        assert_eq!(run.text(), "removed  1,000\nabsent   0\n", "{kind}");
+        assert_eq!(scratch.present("x.ibf", &lines(500..10_000)), lines(500..10_000), "{kind}");
+    }
+}
+
+#[test]
+fn a_key_removed_twice_by_mistake_is_a_warning() {
+    let scratch = Scratch::new();
+    scratch.build("x.ibf", ["--kind", "cuckoo", "--rate", "5%"], &lines(0..1000));
+    let run = scratch.run_with(["remove", "x.ibf"], "1\n2\n1\n").succeeds();
+    assert_eq!(run.text(), "removed  2\nabsent   1\n");
+    assert!(run.stderr.starts_with("warning: x.ibf: 1 of 3 removals found nothing: keys are in"));
+}
+
 #[test]
 fn a_few_absent_keys_among_many_are_a_warning() {
     let scratch = Scratch::new();
@@ -350,6 +378,7 @@ fn scalable_filters_merge_and_say_when_that_costs_the_rate() {
     scratch.build("full", options, &lines(800..1800));
     let run = scratch.run(["merge", "-o", "d", "c", "full"]).succeeds();
     assert!(run.stderr.starts_with("warning: d: the rate is now about "), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("warning").count(), 1, "{}", run.stderr);
     assert_eq!(scratch.present("d", &lines(0..1800)), lines(0..1800));
     scratch.build("grown", options, &lines(0..5000));
     let run = scratch.refuses(["merge", "-o", "e", "a", "grown"], "", "cannot merge a and grown: ");
@@ -377,4 +406,3 @@ fn a_merge_beyond_the_capacity_warns() {
     let run = scratch.run(["merge", "-o", "c", "a", "b"]).succeeds();
     assert!(run.stderr.starts_with("warning: c: "), "{}", run.stderr);
 }
-    assert_eq!(run.stderr.matches("warning").count(), 1, "{}", run.stderr);

@@ -110,7 +110,7 @@ fn rows_of_a_file_are_checked_by_the_names_of_their_columns() {
     let few = scratch.refuses(
         ["check", "t.ibf", "--csv", "size", "more.csv"],
         "",
-        "--csv names 1 columns, where the filter has 2",
+        "--csv names 1 column, where the filter has 2",
     );
     assert!(few.hint().ends_with("size, color\n"));
 }
@@ -135,7 +135,7 @@ fn what_is_not_a_row_is_refused() {
     refuses(&vec!["size"; 33].join(","), "attributes must be between 1 and 32, got 33");
     scratch.write("short.csv", "size,color\nlarge,red\nsmall\n");
     let args = ["build", "--kind", "joint", "-o", "n.ibf", "--csv", "size,color", "short.csv"];
-    scratch.refuses(args, "", "short.csv: line 3: 1 fields, column \"color\" is number 2");
+    scratch.refuses(args, "", "short.csv: line 3: 1 field, column \"color\" is number 2");
     let partial = ["build", "--partial", "-o", "n.ibf", "things.csv"];
     scratch.refuses(partial, "", "--partial is for --kind joint");
 }
@@ -231,6 +231,20 @@ fn rows_are_added_and_removed() {
             "removed  0\nabsent   2\n"
         );
     }
+}
+
+#[test]
+fn rows_that_come_too_often_in_a_list_of_removals_are_refused() {
+    let scratch = Scratch::new();
+    let rows: String = (0..10_000).map(|i| format!("{i},{}\n", i * 7)).collect();
+    scratch.write("all.csv", format!("a,b\n{rows}"));
+    scratch.run(["build", "-o", "j.ibf", "--kind", "joint", "--csv", "a,b", "all.csv"]).succeeds();
+    let some: String = rows.split_inclusive('\n').take(4500).collect();
+    scratch.write("twice.csv", format!("a,b\n{some}{some}"));
+    let run = scratch.refuses(["remove", "j.ibf", "twice.csv"], "", "j.ibf: 4,");
+    assert!(run.stderr.contains("more often than they were inserted"), "{}", run.stderr);
+    let count = scratch.run(["check", "--json", "j.ibf", "all.csv"]).succeeds().json();
+    assert_eq!((&count["present"], &count["absent"]), (&10_000.into(), &0.into()));
 }
 
 #[test]

@@ -19,10 +19,13 @@
 //! 2. **Chance**: P is not more than the mean of F and five deviations. No key of the list need ever have been inserted.
 //! 3. **Mixed**: many keys are right, but at least one other key would be lost, by expectation.
 //!
+//! A key that is in the list more often than it was inserted looks present when asked for, and is absent only once it has been
+//! removed. Remove the list from a copy (or from a filter in memory whose file is unchanged) and tell the check how many keys
+//! were found: [`removed`](RemovalCheck::removed) counts the others as absent.
+//!
 //! **What it cannot see.** Wrong keys that look present and come without absent ones: one or a few of them, or a list that was
-//! made by asking this filter (`ironbloom check` prints just the false positives of what it is given). A key that is in the list more
-//! often than it was inserted, as long as the filter holds more keys than that. Keep the list of what was inserted elsewhere,
-//! and remove from that list only.
+//! made by asking this filter (`ironbloom check` prints just the false positives of what it is given). Keep the list of what was
+//! inserted elsewhere, and remove from that list only.
 //!
 //! ```
 //! use ironbloom::removal::Verdict;
@@ -60,6 +63,7 @@ pub struct RemovalCheck {
     present: u64,
     copies: u64,
     absent: u64,
+    gone: u64,
 }
 
 /// Whether a list of keys to be removed can be right: see the [module](self).
@@ -98,7 +102,7 @@ impl RemovalCheck {
 
     /// A list of nothing. For filters of rows, whose every distinct row is then [counted](Self::count).
     pub fn nothing(keys: u64, rate: f64) -> Self {
-        Self { keys, rate, present: 0, copies: 0, absent: 0 }
+        Self { keys, rate, present: 0, copies: 0, absent: 0, gone: 0 }
     }
 
     /// Counts a key that is so often in the list, and what the filter said of it. Every distinct key once.
@@ -106,6 +110,12 @@ impl RemovalCheck {
         self.present += u64::from(found);
         self.copies += if found { copies } else { 0 };
         self.absent += u64::from(!found);
+    }
+
+    /// Counts what removing the list showed: how many of the [copies](Self::copies) were found. A list in which each key is as
+    /// often as it was inserted leaves none over.
+    pub fn removed(&mut self, found: u64) {
+        self.gone = self.copies.saturating_sub(found);
     }
 
     /// Keys that the filter holds.
@@ -128,21 +138,27 @@ impl RemovalCheck {
         self.absent
     }
 
-    /// How many of the keys that look present were probably never inserted, and would each take another key with them. At
-    /// most as many as look present.
-    pub fn expected_wrong(&self) -> f64 {
-        self.false_positives(0.0)
+    /// Removals that found nothing although their key looked present before: it had been removed, or another key had taken its
+    /// place. Known once [`removed`](Self::removed) was told.
+    pub fn gone(&self) -> u64 {
+        self.gone
     }
 
-    /// The number of false positives that belongs to the keys seen absent, and so many standard deviations, but no more
+    /// How many of the keys that look present were probably never inserted, or not that often, and would each take another key
+    /// with them. At most as many as look present, with their copies.
+    pub fn expected_wrong(&self) -> f64 {
+        self.false_positives(self.absent + self.gone, 0.0)
+    }
+
+    /// The number of false positives that belongs to so many keys seen absent, and so many standard deviations, but no more
     /// than look present.
-    fn false_positives(&self, sigmas: f64) -> f64 {
-        if self.absent == 0 {
+    fn false_positives(&self, absent: u64, sigmas: f64) -> f64 {
+        if absent == 0 {
             return 0.0;
         }
-        let (absent, rate) = (self.absent as f64, self.rate.clamp(0.0, 1.0));
+        let (absent, rate) = (absent as f64, self.rate.clamp(0.0, 1.0));
         let number = (absent * rate + sigmas * (absent * rate).sqrt()) / (1.0 - rate); // or infinite
-        number.min(self.present as f64)
+        number.min(self.copies as f64)
     }
 
     /// Whether the list can be right.
@@ -152,7 +168,9 @@ impl RemovalCheck {
         }
         match self.expected_wrong() {
             _ if self.copies > self.keys => Verdict::TooMany,
-            _ if self.absent > 0 && self.false_positives(SIGMAS) >= self.present as f64 => {
+            _ if self.absent > 0
+                && self.false_positives(self.absent, SIGMAS) >= self.present as f64 =>
+            {
                 Verdict::Chance
             }
             wrong if wrong >= MOST_WRONG => Verdict::Mixed,
@@ -174,7 +192,7 @@ mod tests {
     use super::*;
 
     fn check(keys: u64, rate: f64, present: u64, absent: u64) -> RemovalCheck {
-        RemovalCheck { keys, rate, present, copies: present, absent }
+        RemovalCheck { keys, rate, present, copies: present, absent, gone: 0 }
     }
 
     #[test]
@@ -203,6 +221,21 @@ mod tests {
         assert_eq!(check(1000, 0.01, 500, 200).verdict(), Verdict::Mixed);
         assert_eq!(check(1000, 0.01, 0, 500).verdict(), Verdict::Plausible);
         assert_eq!(check(5, 0.0, 5, 500).verdict(), Verdict::Plausible);
+    }
+
+    #[test]
+    fn removals_that_found_nothing_count_as_absent() {
+        let mut twice = check(100_000, 0.01, 45_000, 0);
+        twice.copies = 90_000;
+        assert_eq!(twice.verdict(), Verdict::Plausible);
+        twice.removed(45_300);
+        assert_eq!((twice.verdict(), twice.gone()), (Verdict::Mixed, 44_700));
+        assert_eq!(twice.expected_wrong().round(), 452.0);
+        let mut one_slip = check(1000, 0.011, 500, 0);
+        one_slip.removed(499);
+        assert_eq!(one_slip.verdict(), Verdict::Doubtful);
+        one_slip.removed(500);
+        assert_eq!(one_slip.verdict(), Verdict::Plausible);
     }
 
     #[test]

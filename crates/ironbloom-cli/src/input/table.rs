@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::keys::Keys;
 use crate::failure::Advice;
+use crate::number;
 
 /// Which column of a table holds the keys, and how the table is written.
 #[derive(Args, Clone, Debug, Default)]
@@ -129,8 +130,8 @@ impl Tables<'_> {
             let line = record.position().map_or(0, csv::Position::line);
             if let Some(missing) = indices.iter().position(|&index| index >= record.len()) {
                 return Err(anyhow!(
-                    "line {line}: {} fields, column {:?} is number {}",
-                    record.len(),
+                    "line {line}: {}, column {:?} is number {}",
+                    number::plural(record.len() as u64, "field"),
                     names[missing],
                     indices[missing] + 1
                 ));
@@ -211,6 +212,10 @@ fn column_index(column: &str, header: Option<&csv::ByteRecord>) -> Result<usize>
         _ => {}
     }
     Err(match header {
+        Some(header) if header.is_empty() => Advice::error(
+            format!("no column {column:?}: the table is empty"),
+            "a table begins with a header line, unless --no-header says that it has none",
+        ),
         Some(header) => {
             let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
             Advice::error(
