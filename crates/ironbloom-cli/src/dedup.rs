@@ -27,7 +27,7 @@ Examples:
   cut -f1 access.log | ironbloom dedup --count        distinct users of the day
   ironbloom dedup --csv email --rows users.csv        the first row with each address
 
-The state is saved when the input has ended. Interrupted before that, or with its output closed (| head), the
+The state is saved when the input has ended. Interrupted before that, or with its output closed (| head), the \
 next run prints those keys again.")]
 pub(crate) struct DedupArgs {
     #[command(flatten)]
@@ -63,9 +63,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         return Err(anyhow!("--window must be at least 1, got 0"));
     }
     if let Some(path) = &args.state {
-        if dash::is(path) {
-            return Err(anyhow!("--state must be a file: it is read and then replaced"));
-        }
+        dash::require_file(path, "--state must be a file: it is read and then replaced")?;
         file::refuse_unwritable(path)?;
         file::refuse_same(path, &input.inputs)?;
     }

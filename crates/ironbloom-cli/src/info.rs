@@ -20,7 +20,7 @@ Examples:
   ironbloom info --json seen.ibf | jq .estimated_rate
   ironbloom info --json *.ibf | jq '.[].estimated_keys'     several: a list
 
-Keys are counted when they are inserted, and one that looks present already is not counted. Over capacity most look
+Keys are counted when they are inserted, and one that looks present already is not counted. Over capacity most look \
 present: then the number is only a lower bound, and the estimate, from the bits that are set, is nearer.")]
 pub(crate) struct InfoArgs {
     /// The filters; `-` reads one from standard input

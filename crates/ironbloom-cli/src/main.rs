@@ -56,7 +56,7 @@ Examples:
   ironbloom index find t.ibx 'id = 7'             the rows with that value
   ironbloom demo                                  the classic experiments, on this machine
 
-Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error.
+Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error. \
 `ironbloom help COMMAND` explains a command with examples.";
 
 #[derive(Subcommand)]
@@ -129,5 +129,32 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// The width to which help is wrapped, on wide terminals and in files.
+    const WIDTH: usize = 100;
+
+    fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+        let below = command.get_subcommands().flat_map(commands);
+        std::iter::once(command).chain(below).collect()
+    }
+
+    /// A line that is broken by hand and wrapped as well ends in the middle of the screen.
+    #[test]
+    fn no_line_below_the_help_of_a_command_is_broken_twice() {
+        let program = super::Program::command();
+        for command in commands(&program) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for paragraph in text.split("\n\n").filter(|paragraph| paragraph.contains('\n')) {
+                for line in paragraph.lines() {
+                    assert!(line.chars().count() <= WIDTH, "{}: {line}", command.get_name());
+                }
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::kinds::{KindArg, Shape};
 use crate::plot::{self, Curve};
 use crate::recommend::{self, Offer, Sought};
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, number, output};
+use crate::{Outcome, dash, number, output};
 
 /// Compare the kinds of filter for a number of keys, a rate, or a memory limit
 ///
@@ -27,10 +27,10 @@ Examples:
   ironbloom plan --memory 64MiB --rate 0.1%          how many keys?
   ironbloom plan --capacity 10M --rate 1% --plot rates.svg
 
-Columns: probes and cache lines/lookup are the places and the cache lines looked at for a key that is present, at most;
+Columns: probes and cache lines/lookup are the places and the cache lines looked at for a key that is present, at most; \
 scalable is planned for its first stage; windowed counts the keys of its window; the keys of joint are rows.
 
-The recommendation is for a filter of keys that are looked up much and not removed. It prefers blocked, the fastest kind,
+The recommendation is for a filter of keys that are looked up much and not removed. It prefers blocked, the fastest kind, \
 unless that takes a quarter more memory than bloom or has twice its rate. docs/choosing.md has the other needs."
 )]
 pub(crate) struct PlanArgs {
@@ -59,6 +59,9 @@ pub(crate) struct PlanArgs {
 const PLOT_CAPACITY: u64 = 1_000_000;
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
+    if let Some(path) = &args.plot {
+        dash::require_file(path, "--plot must be a file: standard output has the table")?;
+    }
     let (sought, plan) = plan(args)?;
     let offer = |kind: KindArg| {
         let (keys, shape) = plan(kind)?;

@@ -52,6 +52,13 @@ fn standard_input_and_output_are_used_once() {
         scratch.refuses(args, "", "--json and -o - both write to standard output");
     }
     scratch.refuses(["dedup", "--state", "-"], "", "--state must be a file");
+    scratch.refuses(["remove", "-", "keys.txt"], "", "the filter to remove from must be a file");
+    scratch.refuses(
+        ["plan", "--capacity", "10", "--rate", "1%", "--plot", "-"],
+        "",
+        "--plot must be a file",
+    );
+    assert_eq!(scratch.files(), ["keys.txt", "x.ibf"], "and no file has the name -");
 }
 
 #[test]

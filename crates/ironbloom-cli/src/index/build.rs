@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ironbloom_index::{Index, Params, index_tables};
@@ -50,11 +50,10 @@ pub(crate) struct BuildArgs {
 }
 
 pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
-    if dash::is(&args.output) {
-        return Err(anyhow!(
-            "an index must be a file: it is read from its place, beside its tables"
-        ));
-    }
+    dash::require_file(
+        &args.output,
+        "an index must be a file: it is read from its place, beside its tables",
+    )?;
     file::refuse_same(&args.output, &args.tables)?;
     file::refuse_unwritable(&args.output)?;
     let params = Params::new(args.block_rows, args.selectivity)?;

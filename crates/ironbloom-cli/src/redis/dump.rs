@@ -61,11 +61,10 @@ impl fmt::Display for Changed {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
-    if dash::is(&args.output) {
-        return Err(anyhow!(
-            "a dump needs a file: it is begun again if the filter changes meanwhile"
-        ));
-    }
+    dash::require_file(
+        &args.output,
+        "a dump needs a file: it is begun again if the filter changes meanwhile",
+    )?;
     file::refuse_unwritable(&args.output)?;
     if std::fs::metadata(&args.output).is_ok_and(|found| !found.is_file()) {
         return Err(anyhow!("{}: is not a file", args.output.display()));

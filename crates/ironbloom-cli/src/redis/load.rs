@@ -41,7 +41,7 @@ Examples:
   ironbloom redis load seen.ibf --key seen --url redis://127.0.0.1:6379
   ironbloom redis load seen.ibf --key seen --replace --url redis://:password@db.example:6379/2
   ironbloom redis load --lines urls.txt.gz --rate 0.1% --key seen --url redis://127.0.0.1:6379
-  ironbloom redis load --lines urls.txt --shards 12 --capacity 100M --key seen --url redis://10.0.0.1:6379"
+  ironbloom redis load --lines urls.txt --shards 12 --key seen --url redis://10.0.0.1:6379"
 )]
 pub(crate) struct LoadArgs {
     #[command(flatten)]
