@@ -46,7 +46,7 @@ pub(crate) fn rates(curves: &[Curve], capacity: u64) -> String {
         30.0,
         "start",
         17,
-        &format!("Rate by bits per key, {} keys", number::count(capacity)),
+        &format!("Rate by bits per key, {}", number::plural(capacity, "key")),
     );
     grid(&mut svg);
     for (i, curve) in curves.iter().enumerate() {

@@ -119,7 +119,7 @@ fn check_mask(asked: usize, words: usize) {
 #[inline(never)]
 #[track_caller]
 fn wrong_length(asked: usize, what: &str, given: usize, expected: usize) -> ! {
-    panic!("a batch of {asked} keys needs a slice of {expected} {what}, not of {given}");
+    panic!("wrong number of {what} for a batch of {asked}: {given} instead of {expected}");
 }
 
 /// A bit for each byte.

@@ -121,12 +121,12 @@ fn explanation(did: &Explanation, opened: Duration, all: Duration) -> String {
     reads.add(tables.select_reads);
     let share = 100.0 * did.candidates as f64 / did.considered.max(1) as f64;
     format!(
-        "blocks   {} considered, {} candidates ({share:.3} %)\n\
+        "blocks   {} considered, {} ({share:.3} %)\n\
          pages    {} read, {} from the cache, {}\n\
          rows     {} compared, {} match\n\
          time     opening {}, index {}, reading {}, comparing {}, showing {}, all {}",
         number::count(did.considered),
-        number::count(did.candidates),
+        number::plural(did.candidates, "candidate"),
         number::count(reads.pages),
         number::count(reads.cached_pages),
         number::bytes(reads.bytes),
