@@ -69,7 +69,8 @@ pub(crate) fn among(offers: &[Offer], sought: Sought) -> Option<Recommendation> 
             (smallest.kind, "the smallest of the kinds that fit".to_owned())
         }
     };
-    Some(Recommendation { kind, reason, others: for_other_needs(offers, kind, sought) })
+    let others = for_other_needs(offers, of(kind)?, sought);
+    Some(Recommendation { kind, reason, others })
 }
 
 fn is_worth_it(blocked: &Offer, bloom: &Offer, sought: Sought) -> bool {
@@ -104,25 +105,38 @@ fn compared(one: &Offer, other: &Offer, sought: Sought) -> (String, String) {
     (of(one), of(other))
 }
 
+/// Whether a kind gives more of what was asked for.
+fn is_better(one: &Offer, other: &Offer, sought: Sought) -> bool {
+    match sought {
+        Sought::Size => one.bytes() < other.bytes(),
+        Sought::Rate => one.shape.rate < other.shape.rate,
+        Sought::Keys => one.keys > other.keys,
+    }
+}
+
 fn bits(value: f64) -> String {
     format!("{value:.2} bits")
 }
 
-/// What to take if there is more to it than keys and rate.
-fn for_other_needs(offers: &[Offer], taken: KindArg, sought: Sought) -> String {
-    let of = |kind: KindArg| {
-        let offer = offers.iter().find(|offer| offer.kind == kind && kind != taken)?;
-        let (text, _) = compared(offer, offer, sought);
-        Some(format!("{} ({text})", kind.name()))
-    };
+/// What to take if there is more to it than keys and rate: of each need the first kind that can do it.
+fn for_other_needs(offers: &[Offer], taken: &Offer, sought: Sought) -> String {
+    let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind && kind != taken.kind);
+    let remove = [KindArg::Cuckoo, KindArg::DLeft, KindArg::Counting];
     let needs = [
-        ("all keys are known before the first lookup", KindArg::Fuse),
-        ("keys will be removed", KindArg::Cuckoo),
-        ("nobody knows how many will come", KindArg::Scalable),
+        // Nothing else speaks for it, so it is named only if it gives more.
+        (
+            "all keys are known before the first lookup",
+            of(KindArg::Fuse).filter(|fuse| is_better(fuse, taken, sought)),
+        ),
+        ("keys will be removed", remove.into_iter().find_map(of)),
+        ("nobody knows how many will come", of(KindArg::Scalable)),
     ];
     let needs: Vec<String> = needs
         .into_iter()
-        .filter_map(|(need, kind)| Some(format!("{} if {need}", of(kind)?)))
+        .filter_map(|(need, offer)| {
+            let (text, _) = compared(offer?, offer?, sought);
+            Some(format!("{} ({text}) if {need}", offer?.kind.name()))
+        })
         .collect();
     if needs.is_empty() { String::new() } else { format!(" Or take {}.", needs.join(", ")) }
 }

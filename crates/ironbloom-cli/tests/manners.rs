@@ -314,6 +314,14 @@ fn commands_of_an_index_report_it_alike_in_json() {
     let run = scratch.run(["index", "verify", "t.ibx"]).succeeds();
     assert_eq!(run.text(), "t.ibx: whole, 1 row of 1 table\n");
     scratch.refuses(["index", "build", "a.csv", "-o", "-"], "", "an index must be a file");
+    // What cannot even be opened has a state as well, and its error on standard error.
+    scratch.write("cut.ibx", &scratch.read("t.ibx")[..300]);
+    for name in ["cut.ibx", "missing.ibx", "a.csv"] {
+        let run = scratch.run(["index", "verify", "--json", name]).ends_with(2);
+        let state = run.json()["state"].as_str().unwrap().to_owned();
+        assert_eq!((run.json()["file"].as_str(), state.is_empty()), (Some(name), false));
+        assert!(run.stderr.starts_with(&format!("error: {state}")), "{}", run.stderr);
+    }
 }
 
 #[test]

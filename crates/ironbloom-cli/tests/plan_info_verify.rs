@@ -177,6 +177,28 @@ fn plan_recommends_a_kind_for_what_was_asked_and_says_why() {
 }
 
 #[test]
+fn plan_names_for_other_needs_only_kinds_that_serve_them() {
+    let scratch = Scratch::new();
+    let plan = |asked: [&str; 4]| {
+        scratch.run(["plan", asked[0], asked[1], asked[2], asked[3]]).succeeds().text()
+    };
+    // Where cuckoo filters do not reach the rate, others that remove are left.
+    let rare = plan(["--capacity", "10M", "--rate", "1e-9"]);
+    assert!(rare.contains("d-left (58.81 MiB) if keys will be removed"), "{rare}");
+    // A fuse filter that is larger, or holds fewer keys, has nothing to offer.
+    for asked in [
+        ["--capacity", "10", "--rate", "1%"],
+        ["--capacity", "10M", "--rate", "99%"],
+        ["--memory", "64", "--rate", "1%"],
+    ] {
+        let text = plan(asked);
+        let advice = text.split("\nTake ").nth(1).unwrap();
+        assert!(!advice.contains("fuse") && advice.contains("cuckoo ("), "{asked:?}: {advice}");
+    }
+    assert!(plan(["--capacity", "10M", "--rate", "1%"]).contains("take fuse (9.41 MiB) if all"));
+}
+
+#[test]
 fn plan_wants_exactly_two_of_three() {
     let scratch = Scratch::new();
     let all = ["--capacity", "10M", "--rate", "1%", "--memory", "1GB"];

@@ -8,7 +8,7 @@ use ironbloom_index::{Index, Indexed};
 
 use crate::number::plural;
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, output};
+use crate::{Outcome, failure, output};
 
 /// Show what an index holds: tables, columns, bits a cell
 #[derive(Args)]
@@ -93,11 +93,11 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
-    let index = Index::open(&args.index)?;
-    let mut wrong: Vec<String> = index.verify().iter().map(ToString::to_string).collect();
-    if wrong.is_empty() {
-        wrong.extend(Indexed::open(&args.index).err().map(|error| error.to_string()));
-    }
+    let index = Index::open(&args.index).map_err(anyhow::Error::from);
+    let wrong = match &index {
+        Ok(index) => faults(index, &args.index),
+        Err(error) => vec![failure::message(error)],
+    };
     if args.json {
         let state = if wrong.is_empty() { "whole".to_owned() } else { wrong.join("; ") };
         let record = vec![
@@ -105,7 +105,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
             ("state", Cell::text(state)),
         ];
         output::print(&report::show_record(&record, true))?;
-    } else if wrong.is_empty() {
+    }
+    let index = index?;
+    if wrong.is_empty() && !args.json {
         let info = index.info();
         output::print(&format!(
             "{}: whole, {} of {}\n",
@@ -118,4 +120,13 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
         return Ok(Outcome::Found);
     }
     bail!("{}", wrong.join("\nerror: "))
+}
+
+/// What is wrong with an index that could be opened, or with its tables.
+fn faults(index: &Index, path: &Path) -> Vec<String> {
+    let mut wrong: Vec<String> = index.verify().iter().map(ToString::to_string).collect();
+    if wrong.is_empty() {
+        wrong.extend(Indexed::open(path).err().map(|error| error.to_string()));
+    }
+    wrong
 }
