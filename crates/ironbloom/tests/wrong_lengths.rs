@@ -16,7 +16,7 @@ fn panic_of(what: &str, work: impl FnOnce()) -> String {
 }
 
 fn assert_names(message: &str, lengths: [usize; 2], what: &str) {
-    let words: Vec<&str> = message.split([' ', ',']).collect();
+    let words: Vec<&str> = message.split([' ', ',', ':']).collect();
     let named = |length: usize| words.contains(&length.to_string().as_str());
     assert!(lengths.into_iter().all(named), "{what}: {message}");
 }
