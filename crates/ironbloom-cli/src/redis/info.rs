@@ -68,15 +68,14 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// The keys of filters in order, with their types; and whether there are more.
-fn find(
-    server: &mut Server,
-    pattern: &str,
-    most: usize,
-) -> Result<(Vec<(Vec<u8>, &'static str)>, bool)> {
+/// A key and the type of its filter.
+type Typed = (Vec<u8>, &'static str);
+
+/// The keys of filters in order; and whether there are more.
+fn find(server: &mut Server, pattern: &str, most: usize) -> Result<(Vec<Typed>, bool)> {
     let mut found = Vec::new();
     for kind in TYPES {
-        // One more than asked for, to know whether there are more. A scan may show a key twice.
+        // One more than asked for, to know whether there are more.
         let wanted = most + 1;
         let keys = server.scan(kind, pattern, wanted)?;
         found.extend(keys.into_iter().map(|key| (key, kind)));
