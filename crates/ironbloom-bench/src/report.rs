@@ -22,27 +22,27 @@ pub(crate) struct Report<'a> {
 }
 
 const HOW: &str = "\
-All filters are asked for 1 %. Times are nanoseconds per key, medians over rounds. In each round all contenders take their
-turns at the same keys, and ratios are medians of the ratios within rounds.
+The requested rate is 1 % for all filters. Times are nanoseconds per key, medians over rounds. In each round all contenders
+take their turns at the same keys, and ratios are medians of the ratios within rounds.
 
-- **Hashing** is inside the time. Integers are hashed with `mix64`, strings (28 to 31 bytes) with XXH3, alike for all that take
-  a ready hash: ours, fastbloom, sbbf-rs, qfilter, and for strings xorf and our fuse filters (which mix integers themselves). cuckoofilter,
-  scalable_cuckoo_filter, bloomfilter, growable-bloom-filter, datasketches and \"fastbloom (its hasher)\" get the keys and
-  hash them as they do by default.
-- **Lookups** ask for keys in random order, of which all (hit), half, or none (miss) are present. **Batches** are hashed in
+- **Hashing** is included in the time. Integers are hashed with `mix64`, strings (28 to 31 bytes) with XXH3, in the same way
+  for all that accept a precomputed hash: ours, fastbloom, sbbf-rs, qfilter, and for strings xorf and our fuse filters
+  (which mix integers themselves). cuckoofilter, scalable_cuckoo_filter, bloomfilter, growable-bloom-filter, datasketches
+  and \"fastbloom (its hasher)\" get the keys and use their default hashing.
+- **Lookups** query keys in random order, of which all (hit), half, or none (miss) are present. **Batches** are hashed in
   groups of 1,024.
-- **Static kinds** are built from an array of 64-bit hashes; the build stands in the column of inserts. Scalable and
-  growable-bloom-filter begin with a 31st of the keys and grow four times.
-- **Sizes** are what each library makes of the rate. cuckoofilter, qfilter and scalable_cuckoo_filter have powers of two of
-  slots, so their load and their bits per key differ from size to size. sbbf-rs leaves its size, and its memory, to the
-  caller: once 10 bits per key, once what 1 % takes, both on ordinary pages.
-- **Rates** come from the absent keys of all rounds, other ones each time.
+- **Static kinds** are built from an array of 64-bit hashes; the build time is in the insert column. Scalable and
+  growable-bloom-filter start with a 31st of the keys and grow four times.
+- **Sizes** are what each library chooses for the rate. In cuckoofilter, qfilter and scalable_cuckoo_filter the number of
+  slots is a power of two, so their load and their bits per key differ from size to size. sbbf-rs leaves its size, and its
+  memory, to the caller: one version has 10 bits per key, the other what 1 % requires, both on ordinary pages.
+- **Rates** come from the absent keys of all rounds, different ones each time.
 - **Every answer is checked.** A peer that misses 1 % (\"over\") still counts as a peer; one that loses keys does not.
 
 **Bold** is ours; `×` is how many times as fast as the best peer at the same work (batches: against its single operations,
-since no peer has batches), below 1 where we lose; `*` marks that peer. \"Excess\" is bits per key beyond log2(1/rate), the least
-that any filter needs. \"Line reads\" is no filter but the memory: one random line of 64 bytes per key, out of an array
-as large as BlockedBloom, hashing included; in the columns of batches prefetched, in the others one after the other.
+since no peer has batches), below 1 where we lose; `*` marks that peer. \"Excess\" is bits per key beyond log2(1/rate), the
+least that any filter needs. \"Line reads\" is not a filter but the memory itself: one random line of 64 bytes per key, from
+an array as large as BlockedBloom, hashing included; prefetched in the batch columns, one after the other in the others.
 ";
 
 /// Columns of operations.
@@ -61,7 +61,7 @@ const COLUMNS: [(&str, Op); 8] = [
 pub(crate) fn markdown(report: &Report<'_>, plots: &[Plot]) -> String {
     let Machine { date, commit, hardware } = report.machine;
     let mut page = format!(
-        "# Beside other libraries\n\n{date}, commit {commit}; {hardware}.\n\n```\n{}\n```\n\n{HOW}",
+        "# Compared with other libraries\n\n{date}, commit {commit}; {hardware}.\n\n```\n{}\n```\n\n{HOW}",
         report.command
     );
     for plot in plots.iter().filter(|plot| plot.name == plots::VERSUS_N) {
@@ -87,8 +87,8 @@ fn bars(page: &mut String, bars: &[Bar]) {
     let met = bars.iter().filter(|bar| bar.met).count();
     let _ = write!(
         page,
-        "\n## Bars\n\nSet beforehand. {met} of {} met; a bar on lookups asks for all three columns.\n\n\
-         | keys | case | bar | measured | |\n|---|---|---|---|---|\n",
+        "\n## Targets\n\nSet in advance. {met} of {} met; a target for lookups must be met in all three columns.\n\n\
+         | keys | case | target | measured | |\n|---|---|---|---|---|\n",
         bars.len()
     );
     for Bar { n, key_type, case, wanted, measured, met } in bars {
