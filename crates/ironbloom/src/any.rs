@@ -188,7 +188,7 @@ impl AnyFilter {
         Refused::Unsupported { kind: self.kind(), operation }
     }
 
-    /// Inserts a key, once more if it is already there and the kind counts. An error means that nothing was changed.
+    /// Inserts a key, again if it is already there and the kind counts. On error nothing has changed.
     ///
     /// ```
     /// use ironbloom::{AnyFilter, Bitmap, Bloom};
@@ -205,7 +205,8 @@ impl AnyFilter {
         self.insert_hashes(&[hash])
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Those before a refused one stay inserted.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
+    /// inserted.
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Refused> {
         let key_hash = self.key_hash();
         let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
@@ -219,7 +220,7 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
         Ok(self.contains_hash(self.key_hash().of(key)?))
     }
@@ -233,8 +234,8 @@ impl AnyFilter {
         self.remove_hash(hash)
     }
 
-    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes (in a bitmap: integers). Those before a refused
-    /// one stay inserted.
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes (in a bitmap: integers). Keys before a
+    /// refused one stay inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         match self {
             Self::Bitmap(f) => f.insert_all(hashes)?,
@@ -252,8 +253,9 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes, of which the caller knows that they are all
-    /// distinct and not here yet: kinds that cannot tell count each as a key, too. Those before a refused one stay inserted.
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes, which the caller knows to be distinct
+    /// and not yet in the filter: kinds that cannot tell also count each as a key. Keys before a refused one stay
+    /// inserted.
     pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         match self {
             Self::Bloom(f) => f.insert_distinct_hashes(hashes),
@@ -392,7 +394,7 @@ impl AnyFilter {
         self.len() == 0
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub fn capacity(&self) -> u64 {
         match self {
             Self::Bitmap(f) => f.bound(),
@@ -428,7 +430,7 @@ impl AnyFilter {
         }
     }
 
-    /// The rate right now, estimated from the bits.
+    /// The current rate, estimated from the bits.
     pub fn estimate_rate(&self) -> f64 {
         match self {
             Self::Bitmap(_) => 0.0,
@@ -446,7 +448,7 @@ impl AnyFilter {
         }
     }
 
-    /// True if the rate asked for is no longer held, because more keys came than planned for.
+    /// True if the requested rate is no longer met because there are more keys than planned.
     pub fn is_over_capacity(&self) -> bool {
         match self {
             Self::Bitmap(_) | Self::Fuse(_) => false,

@@ -40,7 +40,7 @@ pub trait Layout: Copy {
     #[doc(hidden)]
     fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool;
 
-    /// Asks for the lines of the hash.
+    /// Prefetches the cache lines of the hash.
     #[doc(hidden)]
     fn touch_in(&self, words: &AtomicWords, hash: u64);
 
@@ -178,7 +178,7 @@ impl<P: Layout> Atomic<P> {
         new
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses.
     pub fn insert_hashes(&self, hashes: &[u64]) {
         expect_uniform(hashes);
         let (params, words) = (self.params, &self.words);
@@ -192,7 +192,7 @@ impl<P: Layout> Atomic<P> {
         self.len.add(added);
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch.
     ///
     /// # Panics
     ///
@@ -205,7 +205,7 @@ impl<P: Layout> Atomic<P> {
         }
     }
 
-    /// Might the key be here? False is certain for keys whose insert happened before.
+    /// Whether the key might be in the filter. `false` is certain for keys whose insert happened before.
     ///
     /// # Panics
     ///
@@ -214,15 +214,15 @@ impl<P: Layout> Atomic<P> {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain for keys whose insert
-    /// happened before.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain
+    /// for keys whose insert happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains_in(&self.words, hash)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -249,8 +249,8 @@ impl<P: Layout> Atomic<P> {
         self.len() == 0
     }
 
-    /// True once there are more keys than planned for, so that the rate asked for is no longer held: see
-    /// [`Bloom::is_over_capacity`]. Looks at all bits if the count is near the capacity, else at none.
+    /// True once the filter holds more keys than planned, so that the requested rate is no longer met: see
+    /// [`Bloom::is_over_capacity`]. Scans all bits if the count is near the capacity, otherwise none.
     pub fn is_over_capacity(&self) -> bool {
         let ones = |cell: &AtomicU64| u64::from(cell.load(Ordering::Relaxed).count_ones());
         self.planned.is_exceeded(self.len(), || self.words.cells().iter().map(ones).sum())
@@ -273,14 +273,14 @@ impl<P: Layout> Atomic<P> {
         self.hash_fn
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
     }
 }
 
 impl AtomicBloom {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Bloom::new(params, hash_fn)?.into())
     }
@@ -297,7 +297,7 @@ impl AtomicBloom {
 }
 
 impl AtomicBlockedBloom {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BlockedBloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(BlockedBloom::new(params, hash_fn)?.into())
     }

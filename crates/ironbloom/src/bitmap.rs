@@ -51,7 +51,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// The empty set over `0..bound`. Fails if the memory is not to be had, or the bound is 0.
+    /// The empty set over `0..bound`. Fails if allocation fails or the bound is 0.
     pub fn new(bound: u64) -> Result<Self, ParamError> {
         check_range("bound", bound, 1, u64::MAX >> 4)?;
         Ok(Self { bound, len: 0, words: Words::zeroed(bound)? })
@@ -130,7 +130,7 @@ impl Bitmap {
         self.len = 0;
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
     }
@@ -172,7 +172,7 @@ impl Bitmap {
         self.combine(other, |a, b| a ^ b)
     }
 
-    /// Refused, and nothing changed, if the bounds differ.
+    /// Fails, changing nothing, if the bounds differ.
     fn combine(&mut self, other: &Self, op: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
         Mismatch::unless_equal("bound", self.bound, other.bound)?;
         self.words.combine(&other.words, op);

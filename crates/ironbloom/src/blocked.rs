@@ -8,13 +8,13 @@
 //!        ──low 32 bits─► × salt_i ──►  [·1····] [····1·] … [1·····]      one bit in each lane
 //! ```
 //!
-//! Keys fall into blocks at random, and the crowded blocks answer "yes" too often. That is why the rate of such
-//! a filter is a Poisson mixture over its blocks ([`sizing::split_block_rate`]) and why the classic formula makes
-//! it too small (9.68 bits/key where 1 % takes 10.53 in lanes of 32). At equal rate it is larger than a classic
-//! filter: 10.1 bits/key instead of 9.6 at 1 %, 15.7 instead of 14.4 at 0.1 %. Below 10^-5 use [`crate::Bloom`].
+//! Keys fall into blocks at random, and crowded blocks answer "yes" too often. The rate of such a filter is therefore a
+//! Poisson mixture over its blocks ([`sizing::split_block_rate`]), and the classic formula undersizes it (9.68 bits/key
+//! where 1 % takes 10.53 in lanes of 32). At equal rate it is larger than a classic filter: 10.1 bits/key instead of
+//! 9.6 at 1 %, 15.7 instead of 14.4 at 0.1 %. Below 10^-5 use [`crate::Bloom`].
 //!
 //! The 64-bit product that picks the block uses all of the hash, so block numbers do not stop at 2^32. Parquet
-//! prescribes 32 bits for its own; nobody needs more than 2^31 of those.
+//! specifies 32 bits for its filter; nobody needs more than 2^31 of its blocks.
 
 use std::num::NonZeroUsize;
 
@@ -32,8 +32,8 @@ use crate::{shards, sizing};
 /// Lanes of a block, and bits set for a key.
 const LANES: u32 = kernel::LANES as u32;
 
-/// The in-block bits come from 32 bits of hash, so two keys of one block agree in all of them once in 2^32. A
-/// rate is refused when that floor would be more than a twentieth of it.
+/// The in-block bits come from 32 bits of hash, so two keys of one block agree in all of them once in 2^32. A rate is
+/// rejected when that floor would make up more than a twentieth of it.
 const FLOOR_SHARE: f64 = 20.0;
 
 /// The validated shape of a [`Blocked`] filter of blocks of `WORDS` words, 8 or 4: plain data.
@@ -49,7 +49,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
     const BLOCK_BITS: u64 = 64 * WORDS as u64;
     const MAX_BLOCKS: u64 = if WORDS == 4 { 1 << 31 } else { 1 << 48 };
 
-    /// The least filter that holds `capacity` keys at `rate`.
+    /// The smallest filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         let below = match check_rate(capacity, rate) {
             Err(ParamError::RateBelowHash { .. }) => true,
@@ -62,13 +62,13 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         Self::checked(sizing::split_blocks(capacity, rate, LANES, Self::LANE), capacity)
     }
 
-    /// Whether keys that agree in all their bits would be a part of this rate that matters.
+    /// Whether keys that agree in all their bits would be a significant part of this rate.
     fn is_below_hash(capacity: u64, rate: f64) -> bool {
         let blocks = sizing::split_blocks(capacity, rate, LANES, Self::LANE);
         rate < FLOOR_SHARE * capacity as f64 / blocks as f64 / 2f64.powi(32)
     }
 
-    /// The least rate that is not refused, for a message: above `refused`, found by bisecting its logarithm.
+    /// The lowest rate accepted, for the error message: above `refused`, found by bisecting its logarithm.
     fn least_rate(capacity: u64, refused: f64) -> f64 {
         let (mut below, mut above) = (refused.ln(), 0.5f64.ln());
         for _ in 0..30 {
@@ -82,7 +82,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         above.exp()
     }
 
-    /// A filter of so many bits, rounded up to whole blocks, that is half full when its capacity is reached.
+    /// A filter of `bits` bits, rounded up to whole blocks, that is half full when its capacity is reached.
     pub fn for_bits(bits: u64) -> Result<Self, ParamError> {
         let blocks = bits.div_ceil(Self::BLOCK_BITS);
         let capacity = blocks as f64 * f64::from(Self::LANE) * std::f64::consts::LN_2;
@@ -96,7 +96,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         Ok(Self { blocks, capacity })
     }
 
-    /// Another number of keys planned for.
+    /// Sets the capacity: the number of keys planned for.
     pub fn with_capacity(self, capacity: u64) -> Result<Self, ParamError> {
         Self::checked(self.blocks, capacity)
     }
@@ -111,18 +111,18 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         self.blocks * Self::BLOCK_BITS
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The rate expected with `len` keys in it.
+    /// The expected rate with `len` keys in the filter.
     pub fn rate_at(&self, len: u64) -> f64 {
         sizing::split_block_rate(self.blocks, LANES, Self::LANE, len)
     }
 
-    /// What stands for `capacity` keys. The law of the rate without the mixture is exact enough for that, and opening
-    /// a file must take no time.
+    /// The thresholds for `capacity` keys. The rate formula without the mixture is accurate enough here, and opening a
+    /// file must take no time.
     fn planned(&self) -> Planned {
         let (bits, capacity) = (self.bits(), self.capacity);
         let occupancy = sizing::split_block_occupancy(self.blocks, LANES, Self::LANE, capacity);
@@ -144,7 +144,7 @@ pub struct Blocked<const WORDS: usize> {
     planned: Planned,
 }
 
-/// One cache line a key: the fastest filter here, 5 % larger than [`Bloom`](crate::Bloom) at 1 %.
+/// One cache line per key: the fastest filter here, 5 % larger than [`Bloom`](crate::Bloom) at 1 %.
 ///
 /// ```
 /// let mut seen = ironbloom::BlockedBloom::with_rate(1_000_000, 0.01)?;
@@ -157,7 +157,7 @@ pub type BlockedBloom = Blocked<8>;
 /// Shape of a [`BlockedBloom`].
 pub type BlockedBloomParams = BlockedParams<8>;
 
-/// Parquet's split block filter, bit for bit: XXH64 with seed 0 unless told otherwise.
+/// Parquet's split block filter, bit for bit: XXH64 with seed 0 by default.
 pub type SplitBlock = Blocked<4>;
 
 /// Shape of a [`SplitBlock`].
@@ -170,7 +170,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     pub const DEFAULT_HASH: HashFn =
         if WORDS == 4 { HashFn::Xxh64 { seed: 0 } } else { HashFn::Xxh3 { seed: 0 } };
 
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BlockedParams<WORDS>, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits())?, 0))
     }
@@ -216,21 +216,21 @@ impl<const WORDS: usize> Blocked<WORDS> {
         new
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         expect_uniform(hashes);
         self.len += self.blocks.insert_all(hashes);
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes of which the caller knows that they are all distinct and
-    /// not here yet: each is counted as a key, also one whose bits were all set.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes that the caller knows to be distinct and not yet in
+    /// the filter: each counts as a key, even if its bits were all set.
     pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) {
         let len = self.len.saturating_add(hashes.len() as u64);
         self.insert_hashes(hashes);
         self.len = len;
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch.
     ///
     /// # Panics
     ///
@@ -243,10 +243,11 @@ impl<const WORDS: usize> Blocked<WORDS> {
         }
     }
 
-    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards by this and `threads - 1` other threads, each of
-    /// which takes the next shard when it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
+    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards on this and `threads - 1` other threads,
+    /// each taking the next shard when it finishes one. The count becomes an estimate, the same for any number of
+    /// threads above one.
     ///
-    /// Takes the memory of `threads` filters while it lasts; fails, and nothing is changed, if that is not to be had.
+    /// Temporarily needs the memory of `threads` filters; fails, changing nothing, if it cannot be allocated.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -277,7 +278,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         Ok(())
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -286,14 +287,14 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.blocks.contains(hash)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -304,14 +305,14 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.contains_all(hashes, found);
     }
 
-    /// Asks for the line of a hash.
+    /// Prefetches the cache line of a hash.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
         self.blocks.touch(hash);
     }
 
-    /// Adds every key of `other`. Refused, and nothing changed, if the two do not set the same bits for the same
-    /// key. The count becomes an estimate.
+    /// Adds every key of `other`. Fails, changing nothing, if the two do not set the same bits for the same key. The
+    /// count becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.blocks.words_mut().combine(other.blocks.words(), |a, b| a | b);
@@ -320,7 +321,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         Ok(())
     }
 
-    /// Keeps the bits that both filters have: every key that was in both is still found.
+    /// Keeps the bits set in both filters: every key that was in both is still found.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.blocks.words_mut().combine(other.blocks.words(), |a, b| a & b);
@@ -343,7 +344,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.len = 0;
     }
 
-    /// Keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
+    /// Number of keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -353,15 +354,15 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.len == 0
     }
 
-    /// Number of distinct keys estimated from the bits set. Infinite when all are.
+    /// Number of distinct keys, estimated from the set bits. Infinite when all bits are set.
     ///
-    /// A key sets one bit in each lane, so lane i of all blocks together is a Bloom filter with one probe, and
-    /// the unevenness of the blocks, which spoils the rate, cancels out of the expected fill.
+    /// A key sets one bit in each lane, so lane i of all blocks together is a Bloom filter with one probe, and the
+    /// uneven load of the blocks, which affects the rate, cancels out of the expected fill.
     pub fn estimate_len(&self) -> f64 {
         sizing::estimate_len(self.params.bits(), LANES, self.blocks.words().count_ones())
     }
 
-    /// The rate right now, from the bits set: the mean over the blocks of the product over their lanes.
+    /// The current rate, from the bits set: the mean over the blocks of the product over their lanes.
     pub fn estimate_rate(&self) -> f64 {
         self.blocks.all().iter().map(block_rate).sum::<f64>() / self.params.blocks as f64
     }
@@ -371,14 +372,14 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.words().count_ones() as f64 / self.params.bits() as f64
     }
 
-    /// True once there are more keys than planned for, so that the rate asked for is no longer held: see
-    /// [`Bloom::is_over_capacity`](crate::Bloom::is_over_capacity). Looks at all bits if the count is near the capacity,
-    /// else at none.
+    /// True once the filter holds more keys than planned, so that the requested rate is no longer met: see
+    /// [`Bloom::is_over_capacity`](crate::Bloom::is_over_capacity). Scans all bits if the count is near the capacity,
+    /// otherwise none.
     pub fn is_over_capacity(&self) -> bool {
         self.planned.is_exceeded(self.len, || self.blocks.words().count_ones())
     }
 
-    /// New keys that may still come before it has as many as planned for, by its count: see
+    /// Number of new keys that can still be inserted before the count reaches the capacity: see
     /// [`Bloom::room`](crate::Bloom::room).
     pub fn room(&self) -> u64 {
         self.planned.room(self.len)
@@ -398,13 +399,13 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.hash_fn
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.blocks.words().size_in_bytes()
     }
 }
 
-/// Chance that a random mask is covered by this block.
+/// Probability that a random mask is covered by this block.
 fn block_rate<const WORDS: usize>(block: &[u64; WORDS]) -> f64 {
     let lane = BlockedParams::<WORDS>::LANE;
     let lane_mask = u64::MAX >> (64 - lane);
@@ -452,7 +453,7 @@ impl<const WORDS: usize> Persist for Blocked<WORDS> {
 mod tests {
     use super::*;
 
-    /// The rule of the Parquet specification, written out once more and naively.
+    /// A naive reimplementation of the rule in the Parquet specification.
     #[test]
     fn a_split_block_sets_the_bits_that_parquet_prescribes() {
         let params = SplitBlockParams::for_rate(1000, 0.01).unwrap();

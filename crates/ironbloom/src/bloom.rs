@@ -1,12 +1,12 @@
-//! The Bloom filter. The file to read first.
+//! The Bloom filter. Start reading here.
 //!
 //! ```text
 //! insert(key):   h = hash(key);  for i in 0..k  set bit p_i(h)
 //! contains(key): h = hash(key);  are all k bits set?
 //! ```
 //!
-//! A key that was inserted has all its bits set, so "no" is certain. A key that was not finds all k bits set by
-//! others with a probability, the *rate*, that follows from the number of bits m, of probes k and of keys n
+//! A key that was inserted has all its bits set, so "no" is certain. A key that was not inserted finds all k bits set
+//! by others with a probability, the *rate*, that follows from the numbers of bits m, probes k and keys n
 //! ([`crate::sizing`]). Two forms share the code:
 //!
 //! ```text
@@ -14,8 +14,8 @@
 //! segmented   [··m/k··|··m/k··|··m/k··| … |··m/k··]        probe i falls in slice i
 //! ```
 //!
-//! The flat form is the smaller by up to 2 % (and for a handful of keys by more); slices can be ANDed, sharded
-//! and aged one by one, which is why the growing, forgetting and multi-attribute kinds use them.
+//! The flat form is up to 2 % smaller (more for a handful of keys); slices can be ANDed, sharded and aged individually,
+//! which is why the scalable, windowed and multi-attribute kinds use them.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -35,7 +35,7 @@ use crate::sizing::Occupancy;
 use crate::uniform::expect_uniform;
 use crate::{shards, sizing};
 
-/// Most probes a filter may have. At 64 the rate is 2^-64, the floor of the hash itself.
+/// Maximum number of probes. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
 
 /// Where the probes of a key may fall.
@@ -56,29 +56,30 @@ pub struct BloomParams {
     capacity: u64,
     form: Form,
     scheme: Scheme,
-    /// What one probe ranges over: all bits, or a slice.
+    /// The range of one probe: all bits, or a slice.
     range: u64,
-    /// Flat, by the default scheme, and with as many probes as a lookup makes first: what [`Flat`] does.
+    /// Whether it is flat, uses the default scheme and has at least as many probes as a lookup makes first: what
+    /// [`Flat`] handles.
     is_plain: bool,
 }
 
 impl BloomParams {
-    /// The least flat filter that holds `capacity` keys at `rate`.
+    /// The smallest flat filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::bloom_shape(capacity, rate);
         Self::checked(shape.bits, shape.probes, capacity, Form::Flat)
     }
 
-    /// The least segmented filter that holds `capacity` keys at `rate`.
+    /// The smallest segmented filter that holds `capacity` keys at `rate`.
     pub fn segmented_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::segmented_shape(capacity, rate);
         Self::checked(shape.bits, shape.probes, capacity, Form::Segmented)
     }
 
-    /// A filter of just so many bits and probes. Its capacity is the number of keys that fill half the bits,
-    /// where `probes` is the best choice; [`with_capacity`](Self::with_capacity) says otherwise.
+    /// A filter with exactly `bits` bits and `probes` probes. Its capacity is the number of keys that set half of the
+    /// bits, for which `probes` is the best choice; change it with [`with_capacity`](Self::with_capacity).
     pub fn for_bits(bits: u64, probes: u32) -> Result<Self, ParamError> {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         let capacity = (bits as f64 * std::f64::consts::LN_2 / f64::from(probes)).max(1.0);
@@ -94,14 +95,14 @@ impl BloomParams {
         Ok(if form == Form::Segmented { params.segmented() } else { params.settled() })
     }
 
-    /// The same, with what follows from the rest.
+    /// The same, with the derived fields filled in.
     fn settled(mut self) -> Self {
         self.is_plain =
             self.form == Form::Flat && self.scheme == Scheme::Remix && self.probes >= FIRST_PROBES;
         self
     }
 
-    /// The same number of bits (rounded up to a multiple of the probes) in slices.
+    /// Splits the same number of bits (rounded up to a multiple of the probes) into slices.
     pub fn segmented(mut self) -> Self {
         self.form = Form::Segmented;
         self.bits = self.bits.next_multiple_of(u64::from(self.probes));
@@ -109,21 +110,21 @@ impl BloomParams {
         self.settled()
     }
 
-    /// Another number of keys planned for.
+    /// Sets the capacity: the number of keys planned for.
     pub fn with_capacity(mut self, capacity: u64) -> Result<Self, ParamError> {
         check_range("capacity", capacity, 1, u64::MAX)?;
         self.capacity = capacity;
         Ok(self)
     }
 
-    /// Another probe sequence. Only for comparison: see [`Scheme`].
+    /// Sets another probe sequence. Only for comparison: see [`Scheme`].
     pub fn with_scheme(mut self, scheme: Scheme) -> Result<Self, ParamError> {
         self.scheme = scheme;
         check_range("bits", self.range, 1, scheme.max_range())?;
         Ok(self.settled())
     }
 
-    /// What the kernel knows to do, if that is all there is to do.
+    /// The parameters for the kernel, if the filter is one it can handle.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Option<Flat> {
         self.is_plain.then_some(Flat { bits: self.bits, probes: self.probes })
@@ -139,7 +140,7 @@ impl BloomParams {
         self.probes
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -154,7 +155,7 @@ impl BloomParams {
         self.scheme
     }
 
-    /// The rate expected with `len` keys in it, by the exact law of its form.
+    /// The expected rate with `len` keys in the filter, by the exact formula for its form.
     pub fn rate_at(&self, len: u64) -> f64 {
         match self.form {
             Form::Flat => sizing::bloom_rate_exact(self.bits, self.probes, len),
@@ -162,7 +163,7 @@ impl BloomParams {
         }
     }
 
-    /// What stands for `capacity` keys. The plain law of the rate is exact enough for that, and cheap.
+    /// The thresholds for `capacity` keys. The simple rate formula is accurate enough here, and cheap.
     fn planned(&self) -> Planned {
         let (bits, probes) = (self.bits, self.probes);
         let rate_at = |len| sizing::bloom_rate(bits, probes, len);
@@ -177,7 +178,7 @@ impl BloomParams {
         }
     }
 
-    /// More bits than this show more than `capacity` keys.
+    /// More set bits than this indicate more than `capacity` keys.
     pub(crate) fn most_bits(&self) -> u64 {
         self.occupancy().most(self.bits)
     }
@@ -204,7 +205,7 @@ impl BloomParams {
         }
     }
 
-    /// Calls `visit` with the positions of these probes of a hash.
+    /// Calls `visit` with the positions of these probes for a hash.
     #[inline(always)]
     pub(crate) fn positions(&self, hash: u64, probes: Range<u32>, mut visit: impl FnMut(u64)) {
         self.fold(hash, probes, (), |(), position| visit(position));
@@ -215,8 +216,8 @@ impl BloomParams {
         0..self.probes
     }
 
-    /// The probes that a lookup makes first, together, and the others: see [`Self::contains`]. In all filters but the
-    /// smallest the border is a constant, so that the compiler knows how many come first.
+    /// The probes that a lookup makes first, all together, and the remaining ones: see [`Self::contains`]. Except in
+    /// the smallest filters the split point is a constant, so the compiler knows how many come first.
     #[inline(always)]
     pub(crate) fn steps(&self) -> [Range<u32>; 2] {
         if self.probes >= FIRST_PROBES {
@@ -235,14 +236,14 @@ impl BloomParams {
     /// Is the lowest bit of `bit(position)` set for all probes?
     ///
     /// In two steps. A branch after every probe is mispredicted once for most keys, which costs more than three probes
-    /// do; and of the keys that are not there, seven in eight need no more than three.
+    /// do; and seven in eight absent keys need no more than three.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
         let [first, rest] = self.steps();
         self.are_set(hash, first, &bit) && self.are_set(hash, rest, &bit)
     }
 
-    /// An error unless two filters with these parameters set the same bits for the same hash.
+    /// Returns an error unless two filters with these parameters set the same bits for the same hash.
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("number of bits", self.bits, other.bits)?;
         Mismatch::unless_equal("number of probes", self.probes, other.probes)?;
@@ -251,14 +252,14 @@ impl BloomParams {
         Mismatch::unless_equal("probe scheme", self.scheme.name(), other.scheme.name())
     }
 
-    /// The parameters as they stand in a file.
+    /// The parameters as stored in a file.
     pub(crate) fn encode(&self) -> [u64; 4] {
         let form = u64::from(self.form == Form::Segmented);
         let scheme = Scheme::ALL.iter().position(|&s| s == self.scheme).unwrap_or_default();
         [self.bits, u64::from(self.probes), form, scheme as u64]
     }
 
-    /// The parameters from a file, none of them believed before it is checked.
+    /// The parameters read from a file, each validated before use.
     pub(crate) fn decode(fields: [u64; 4], capacity: u64) -> Result<Self, DecodeError> {
         let [bits, probes, form, scheme] = fields;
         let probes = u32::try_from(probes)
@@ -280,7 +281,7 @@ impl BloomParams {
     }
 }
 
-/// A Bloom filter: the smallest that takes inserts one by one, at any rate.
+/// A Bloom filter: the smallest filter that supports incremental inserts, at any rate.
 ///
 /// ```
 /// use ironbloom::Bloom;
@@ -300,7 +301,7 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits)?, 0))
     }
@@ -355,23 +356,23 @@ impl Bloom {
         missing != 0
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch, |bloom, _, hash, ()| {
             bloom.insert_hash(hash);
         });
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes of which the caller knows that they are all distinct and
-    /// not here yet: each is counted as a key. [`insert_hashes`](Self::insert_hashes) cannot know it and leaves out those
-    /// whose bits were all set, which are about as many as the mean rate while the filter fills.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes that the caller knows to be distinct and not yet in
+    /// the filter: each counts as a key. [`insert_hashes`](Self::insert_hashes) cannot know that and does not count
+    /// those whose bits were all set already; their share is about the mean rate while the filter fills.
     pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) {
         let len = self.len.saturating_add(hashes.len() as u64);
         self.insert_hashes(hashes);
         self.len = len;
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch.
     ///
     /// # Panics
     ///
@@ -384,10 +385,11 @@ impl Bloom {
         }
     }
 
-    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards by this and `threads - 1` other threads, each of
-    /// which takes the next shard when it is done with one. The count becomes an estimate, the same whatever the number of threads beyond one.
+    /// Inserts the [uniform](crate::hash#uniform-hashes) hashes of all shards on this and `threads - 1` other threads,
+    /// each taking the next shard when it finishes one. The count becomes an estimate, the same for any number of
+    /// threads above one.
     ///
-    /// Takes the memory of `threads` filters while it lasts; fails, and nothing is changed, if that is not to be had.
+    /// Temporarily needs the memory of `threads` filters; fails, changing nothing, if it cannot be allocated.
     ///
     /// ```
     /// use std::num::NonZeroUsize;
@@ -418,7 +420,7 @@ impl Bloom {
         Ok(())
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -427,7 +429,7 @@ impl Bloom {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.params.plain() {
@@ -447,8 +449,8 @@ impl Bloom {
         self.words[(position / 64) as usize] >> (position % 64)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -463,7 +465,7 @@ impl Bloom {
         self.params.contains_all(hashes, found, touch, |position| self.bit(position));
     }
 
-    /// Asks for the lines that the probes of a hash will need.
+    /// Prefetches the cache lines that the probes of a hash will need.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
         let words: &[u64] = &self.words;
@@ -472,9 +474,9 @@ impl Bloom {
         });
     }
 
-    /// Adds every key of `other`: afterwards this filter has just the bits it would have had if both sets of
-    /// keys had been inserted here. Refused, and nothing changed, if the two do not set the same bits for the
-    /// same key. The count becomes an estimate.
+    /// Adds every key of `other`: the bits are then exactly those of a filter into which both sets of keys were
+    /// inserted. Fails, changing nothing, if the two filters do not set the same bits for the same key. The count
+    /// becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a | b);
@@ -483,8 +485,8 @@ impl Bloom {
         Ok(())
     }
 
-    /// Keeps the bits that both filters have. Every key that was in both is still found; the rate is at most
-    /// that of either side, but more than that of a filter made from the common keys alone.
+    /// Keeps the bits set in both filters. Every key that was in both is still found; the rate is at most that of
+    /// either side, but higher than that of a filter built from the common keys alone.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a & b);
@@ -502,8 +504,8 @@ impl Bloom {
 
     /// Estimated number of keys that are in both sets: |A| + |B| − |A ∪ B|.
     ///
-    /// The error is that of three estimates, so for sets that hardly overlap it can be larger than the answer.
-    /// Infinite if all bits of the union are set.
+    /// The error is that of three estimates, so for sets that barely overlap it can exceed the result itself. Infinite
+    /// if all bits of the union are set.
     pub fn estimate_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
         let union = self.estimate_union_len(other)?;
         if union.is_infinite() {
@@ -512,8 +514,8 @@ impl Bloom {
         Ok((self.estimate_len() + other.estimate_len() - union).max(0.0))
     }
 
-    /// Estimated Jaccard similarity |A ∩ B| / |A ∪ B|, between 0 and 1. Two empty sets are equal: 1.
-    /// Not a number if all bits of the union are set: nothing can be told from them.
+    /// Estimated Jaccard similarity |A ∩ B| / |A ∪ B|, between 0 and 1. Two empty sets are equal: 1. NaN if all bits of
+    /// the union are set, since nothing can be inferred from them.
     pub fn estimate_jaccard(&self, other: &Self) -> Result<f64, Mismatch> {
         let union = self.estimate_union_len(other)?;
         if union.is_infinite() {
@@ -534,7 +536,7 @@ impl Bloom {
         sizing::estimate_len(self.params.bits, self.params.probes, ones)
     }
 
-    /// The estimate as a count, for when counting has become impossible.
+    /// The estimate as a count, for when exact counting is no longer possible.
     fn recount(&self) -> u64 {
         self.estimate_len().round() as u64
     }
@@ -545,7 +547,7 @@ impl Bloom {
         self.len = 0;
     }
 
-    /// Keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
+    /// Number of keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -555,12 +557,12 @@ impl Bloom {
         self.len == 0
     }
 
-    /// Number of distinct keys estimated from the bits set \[SB07\]. Infinite when all are.
+    /// Number of distinct keys, estimated from the set bits \[SB07\]. Infinite when all bits are set.
     pub fn estimate_len(&self) -> f64 {
         self.estimate_from(self.words.count_ones())
     }
 
-    /// The rate right now, from the bits set: the chance that k random probes find a one each.
+    /// The current rate, from the bits set: the chance that k random probes find a one each.
     pub fn estimate_rate(&self) -> f64 {
         match self.params.form {
             Form::Flat => self.fill().powi(self.params.probes as i32),
@@ -568,7 +570,7 @@ impl Bloom {
         }
     }
 
-    /// Fraction of the bits that are set. A full filter of the planned size has about a half.
+    /// Fraction of the bits that are set: about one half in a filter at capacity.
     pub fn fill(&self) -> f64 {
         self.words.count_ones() as f64 / self.params.bits as f64
     }
@@ -579,17 +581,18 @@ impl Bloom {
         count_ones_in(&self.words, start, start + range) as f64 / range as f64
     }
 
-    /// True once there are more keys than planned for, so that the rate asked for is no longer held: more bits are set than
-    /// as many keys as planned set, beyond 5 standard deviations. A filter with just its capacity says so less than once
-    /// in a million, in whatever order its keys came; one with a tenth more keys does from some 10,000 keys on.
+    /// True once the filter holds more keys than planned, so that the requested rate is no longer met: the number of
+    /// set bits exceeds what the planned number of keys sets by more than 5 standard deviations. A filter exactly at
+    /// capacity reports this less than once in a million, whatever the order of its keys; one with a tenth more keys
+    /// does from about 10,000 keys on.
     ///
-    /// Looks at all bits if the count is near the capacity, else at none.
+    /// Scans all bits if the count is near the capacity, otherwise none.
     pub fn is_over_capacity(&self) -> bool {
         self.planned.is_exceeded(self.len, || self.words.count_ones())
     }
 
-    /// New keys that may still come before it has as many as planned for, by its count. That is what keys in random order
-    /// count; where the count is an estimate of all keys (after a union) or the true number
+    /// Number of new keys that can still be inserted before the count reaches the capacity. This is right for keys in
+    /// random order; where the count estimates all keys (after a union) or is the true number
     /// ([`insert_distinct_hashes`](Self::insert_distinct_hashes)), it is too low by the mean rate of the filter so far.
     pub fn room(&self) -> u64 {
         self.planned.room(self.len)
@@ -609,7 +612,7 @@ impl Bloom {
         self.hash_fn
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
     }

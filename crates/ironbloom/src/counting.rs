@@ -66,7 +66,7 @@ pub struct CountingBloom {
 }
 
 impl CountingBloom {
-    /// An empty filter with a counter for each bit of this shape. Fails only if the memory is not to be had.
+    /// An empty filter with a counter for each bit of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self { params, hash_fn, words: Words::zeroed(counter_bits(&params))?, len: 0 })
     }
@@ -76,8 +76,8 @@ impl CountingBloom {
         Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key. True if it was new, that is, certainly not in the filter before; if not, it is counted once
-    /// more. The fifteenth insert of one key makes its counters stuck: it can then no longer be removed.
+    /// Inserts a key. True if it was new, that is, certainly not in the filter before; otherwise its count goes up by
+    /// one. The fifteenth insert of one key makes its counters stuck: it can then no longer be removed.
     ///
     /// # Panics
     ///
@@ -102,14 +102,14 @@ impl CountingBloom {
         new
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash);
         });
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch.
     ///
     /// # Panics
     ///
@@ -122,7 +122,7 @@ impl CountingBloom {
         }
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -131,7 +131,7 @@ impl CountingBloom {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains(hash, |position| self.is_counted(position))
@@ -144,8 +144,8 @@ impl CountingBloom {
         u64::from(self.words[word] >> shift & STUCK != 0)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -194,7 +194,7 @@ impl CountingBloom {
         true
     }
 
-    /// Asks for the lines that the probes of a hash will need.
+    /// Prefetches the cache lines that the probes of a hash will need.
     #[inline]
     fn touch(&self, hash: u64) {
         let words: &[u64] = &self.words;
@@ -203,9 +203,9 @@ impl CountingBloom {
         });
     }
 
-    /// Adds every key of `other` as often as it is there: counters are added, up to 15, and are just what they
-    /// would have been if both sets of keys had been inserted here. Refused, and nothing changed, if the two do
-    /// not use the same counters for the same key.
+    /// Adds every key of `other` as often as it is there: counters are added, up to 15, and are just what they would
+    /// have been if both sets of keys had been inserted here. Fails, changing nothing, if the two do not use the same
+    /// counters for the same key.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -230,17 +230,17 @@ impl CountingBloom {
         self.len == 0
     }
 
-    /// Number of distinct keys estimated from the counters above 0 \[SB07\]. Infinite when all are.
+    /// Number of distinct keys, estimated from the counters above 0 \[SB07\]. Infinite when all are.
     pub fn estimate_len(&self) -> f64 {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.occupied())
     }
 
-    /// The rate right now, from the counters above 0: the chance that k random probes find one each.
+    /// The current rate, from the counters above 0: the chance that k random probes find one each.
     pub fn estimate_rate(&self) -> f64 {
         self.fill().powi(self.params.probes() as i32)
     }
 
-    /// Fraction of the counters that are above 0. A full filter of the planned size has about a half.
+    /// Fraction of the counters above 0: about one half in a filter at capacity.
     pub fn fill(&self) -> f64 {
         self.occupied() as f64 / self.params.bits() as f64
     }
@@ -256,7 +256,7 @@ impl CountingBloom {
         self.words.iter().map(|&word| u64::from(all_bits(word).count_ones())).sum()
     }
 
-    /// True once more keys were counted than planned for: the rate asked for may no longer be held.
+    /// True once more keys were counted than planned: the requested rate may no longer be met.
     pub fn is_over_capacity(&self) -> bool {
         self.len > self.params.capacity()
     }
@@ -271,7 +271,7 @@ impl CountingBloom {
         self.hash_fn
     }
 
-    /// Bytes of counters.
+    /// Size of the counters in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
     }

@@ -53,7 +53,7 @@ pub enum ParamError {
         /// Place of the second.
         second: usize,
     },
-    /// The system has not that much memory to give.
+    /// The system could not provide that much memory.
     Memory {
         /// Bytes asked for.
         bytes: u64,
@@ -129,7 +129,7 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// An error if the two values differ.
+    /// Returns an error if the two values differ.
     pub(crate) fn unless_equal<T: PartialEq + fmt::Display>(
         what: &'static str,
         left: T,
@@ -197,7 +197,7 @@ pub enum RowError {
     },
     /// No room left.
     Full(Full),
-    /// The memory to count one more row was not to be had.
+    /// Not enough memory to count one more row.
     Params(ParamError),
 }
 
@@ -309,7 +309,7 @@ pub enum DecodeError {
         /// Its value.
         value: u64,
     },
-    /// The parameters are whole, but the memory for the filter is not to be had.
+    /// The parameters are whole, but there is not enough memory for the filter.
     Params(ParamError),
 }
 

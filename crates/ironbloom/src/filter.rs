@@ -25,7 +25,7 @@ use crate::key::Key;
 /// Everything else is an inherent method of each kind; a filter read from a file of unknown kind is an
 /// [`AnyFilter`](crate::AnyFilter).
 pub trait Filter {
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. In filters
@@ -39,7 +39,7 @@ pub trait Filter {
     /// The hash function.
     fn hash_fn(&self) -> HashFn;
 
-    /// Bytes of memory, or of file if it is mapped.
+    /// Size in bytes: in memory, or in the file if it is mapped.
     fn size_in_bytes(&self) -> usize;
 
     /// Bit i % 64 of `mask[i / 64]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
@@ -58,7 +58,7 @@ pub trait Filter {
         }
     }
 
-    /// `found[i]` tells whether `keys[i]` might be here: hashes a group of keys, then looks it up as a batch.
+    /// `found[i]` tells whether `keys[i]` might be here: hashes the keys in groups and looks up each group as a batch.
     ///
     /// # Panics
     ///
@@ -96,7 +96,7 @@ pub trait Filter {
 }
 
 /// Every key of a batch has an answer, and every answer a key: anything else is a mistake of the caller, who would take
-/// what stood in the slice before for an answer. One comparison a batch.
+/// what stood in the slice before for an answer. One comparison per batch.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn check_lengths(asked: usize, answers: usize) {
@@ -105,7 +105,7 @@ pub(crate) fn check_lengths(asked: usize, answers: usize) {
     }
 }
 
-/// The same for answers of one bit: 64 of them a word.
+/// The same for answers of one bit: 64 of them per word.
 #[inline(always)]
 #[track_caller]
 fn check_mask(asked: usize, words: usize) {

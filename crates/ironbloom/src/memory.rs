@@ -10,8 +10,8 @@ pub fn take_all_from_allocator() {
     kernel::take_all_from_allocator();
 }
 
-/// Asks for the cache line that holds `bytes[index]`, so that it is near when it is read soon. An index outside is ignored:
-/// this is advice.
+/// Prefetches the cache line that holds `bytes[index]`, to be read shortly after. An out-of-range index is ignored:
+/// this is only a hint.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], index: usize) {
     kernel::prefetch_line(bytes.as_ptr().wrapping_add(index).cast());

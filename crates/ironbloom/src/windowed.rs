@@ -57,20 +57,20 @@ pub struct WindowedParams {
 }
 
 impl WindowedParams {
-    /// The least filter that remembers the last `window` inserts at `rate`.
+    /// The smallest filter that remembers the last `window` inserts at `rate`.
     pub fn for_keys(window: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(window, rate)?;
         Self::checked(sizing::window_shape(window, rate), window, None)
     }
 
-    /// The least filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys
-    /// come in each span, evenly. A span is at most 584 years, which is what 64 bits hold in nanoseconds.
+    /// The smallest filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys come
+    /// in each span, evenly. A span is at most 584 years, which is what 64 bits hold in nanoseconds.
     pub fn for_time(span: Duration, capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         Self::checked(sizing::window_shape(capacity, rate), capacity, Some(span))
     }
 
-    /// A filter of just this shape: k probes, l ages, g inserts a generation, and the bits of each of its k + l
+    /// A filter of just this shape: k probes, l ages, g inserts per generation, and the bits of each of its k + l
     /// slices. It remembers the last l·g inserts.
     pub fn for_shape(shape: WindowShape) -> Result<Self, ParamError> {
         let window = u64::from(shape.ages).saturating_mul(shape.generation);
@@ -208,7 +208,7 @@ pub struct Windowed {
 }
 
 impl Windowed {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: WindowedParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let words = Words::zeroed(params.stored_bits())?;
         Ok(Self { params, hash_fn, words, youngest: 0, began: None })
@@ -271,14 +271,14 @@ impl Windowed {
         words[self.params.counts_at() + self.youngest as usize] = 0;
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses.
     pub fn insert_hashes(&mut self, hashes: &[u64]) {
         for_each_ahead(self, hashes, Self::touch_young, |filter, _, hash, ()| {
             filter.remember(hash)
         });
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch.
     ///
     /// # Panics
     ///
@@ -291,8 +291,8 @@ impl Windowed {
         }
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a
-    /// hash that comes twice is new at most the first time. Overlaps the waits for memory.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
+    /// new, so a hash that comes twice is new at most the first time. Memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -354,8 +354,8 @@ impl Windowed {
         })
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted lately.
-    /// Overlaps the waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted
+    /// lately. Memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -366,13 +366,13 @@ impl Windowed {
         contains_ahead(hashes, found, |hash| self.touch(hash), |hash, ()| self.contains_hash(hash));
     }
 
-    /// Asks for the lines that a query is most likely to need: the first of each run it tries.
+    /// Prefetches the cache lines a query is most likely to need: the first of each run it tries.
     #[inline]
     fn touch(&self, hash: u64) {
         self.landmarks().for_each(|age| self.touch_age(hash, age));
     }
 
-    /// Asks for the lines that an insert writes.
+    /// Prefetches the cache lines that an insert writes.
     #[inline]
     fn touch_young(&self, hash: u64) {
         (0..self.params.shape.probes).for_each(|age| self.touch_age(hash, age));
@@ -423,7 +423,7 @@ impl Windowed {
         self.landmarks().map(|age| sizing::estimate_len(bits, 1, self.ones(age))).sum()
     }
 
-    /// The rate right now, from the bits set: the chance that a random key finds k neighbours set.
+    /// The current rate, from the bits set: the chance that a random key finds k neighbours set.
     pub fn estimate_rate(&self) -> f64 {
         let bits = self.params.shape.slice_bits as f64;
         let fills: Vec<f64> =
@@ -443,8 +443,8 @@ impl Windowed {
         count_ones_in(&self.words, start, end)
     }
 
-    /// True while some generation whose bits are still there had more inserts than planned for: the rate asked
-    /// for may not be held, but nothing is forgotten early. Never true if keys decide.
+    /// True while some generation whose bits are still there had more inserts than planned for: the requested rate may
+    /// not be met, but nothing is forgotten early. Never true if keys decide.
     pub fn is_over_capacity(&self) -> bool {
         (0..self.params.slices()).any(|age| self.inserts(age) > self.params.shape.generation)
     }
@@ -459,7 +459,7 @@ impl Windowed {
         self.hash_fn
     }
 
-    /// Bytes of bits and counts.
+    /// Size of bits and counts in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
     }

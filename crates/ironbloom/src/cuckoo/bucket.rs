@@ -34,7 +34,7 @@ pub enum CuckooLayout {
     /// Side by side: the faster.
     #[default]
     Plain,
-    /// Semi-sorted: one bit a slot smaller, at the price of decoding.
+    /// Semi-sorted: one bit per slot smaller, at the price of decoding.
     Packed,
 }
 
@@ -295,7 +295,7 @@ impl Buckets {
         self.halves.set(2 * bucket + 1, (bits >> half) as u64);
     }
 
-    /// Asks for the line of a bucket.
+    /// Prefetches the cache line of a bucket.
     #[inline]
     pub(super) fn touch(&self, bucket: u64) {
         self.halves.touch(2 * bucket);

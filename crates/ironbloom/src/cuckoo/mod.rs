@@ -11,8 +11,8 @@
 //! remove(key):    empty one slot of the two that holds F
 //! ```
 //!
-//! The other bucket follows from the fingerprint and the bucket it is in, so a fingerprint can be moved though its
-//! key is long forgotten. Four slots a bucket fill to 95 % before an insert fails. What is unlike the paper:
+//! The other bucket follows from the fingerprint and the bucket it is in, so a fingerprint can be moved though its key
+//! is long forgotten. Four slots per bucket fill to 95 % before an insert fails. What is unlike the paper:
 //!
 //! 1. Any even number of buckets, not only powers of two ([`CuckooParams`]).
 //! 2. An insert searches for a way before it moves anything (`room`). If there is none it says [`Full`], and nothing
@@ -45,7 +45,7 @@ use crate::key::Key;
 use crate::sizing;
 use crate::uniform::expect_uniform;
 
-/// A cuckoo filter: keys can be removed, at 10.5 bits a key for 1 % (9.5 packed).
+/// A cuckoo filter: keys can be removed, at 10.5 bits per key for 1 % (9.5 packed).
 ///
 /// ```
 /// use ironbloom::Cuckoo;
@@ -73,7 +73,7 @@ pub struct Cuckoo {
 }
 
 impl Cuckoo {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: CuckooParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let buckets = Buckets::empty(params.buckets(), params.fingerprint_bits(), params.layout())?;
         Ok(Self { params, places: Places::new(params), hash_fn, buckets, len: 0 })
@@ -84,8 +84,8 @@ impl Cuckoo {
         Self::new(CuckooParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key, once more if it is already there. Refused, and nothing changed, if there is no room: then the
-    /// filter is some 95 % full, or this key (or others with its fingerprint and buckets) was inserted eight times.
+    /// Inserts a key, again if it is already there. Fails, changing nothing, if there is no room: the filter is then
+    /// about 95 % full, or this key (or others with its fingerprint and buckets) was inserted eight times.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl Cuckoo {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), once more if it is already there.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already there.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
         expect_uniform(&[hash]);
@@ -107,14 +107,14 @@ impl Cuckoo {
         self.store(self.places.of(hash))
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. Stops at the first that is
-    /// refused; by how many [`len`](Self::len) has grown tells which that is.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses. Stops at the first one
+    /// refused; the growth of [`len`](Self::len) tells which one that was.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         expect_uniform(hashes);
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, _, place| filter.store(place))
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Stops at the first key refused.
     ///
     /// # Panics
     ///
@@ -187,7 +187,7 @@ impl Cuckoo {
         removed
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -196,14 +196,14 @@ impl Cuckoo {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.buckets.contains(self.places.of(hash))
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -231,15 +231,15 @@ impl Cuckoo {
         self.buckets.count(self.places.of(hash))
     }
 
-    /// Asks memory for both buckets of a hash, so that they are near when it is inserted or looked up soon. For those who
-    /// have many hashes and something else to do for each of them; otherwise there are
+    /// Prefetches both buckets of a hash, so that they are in the cache when it is inserted or looked up shortly after.
+    /// Useful if you have many hashes and other work to do for each; otherwise use
     /// [`insert_hashes`](Self::insert_hashes) and [`contains_hashes`](Self::contains_hashes).
     #[inline]
     pub fn prefetch_hash(&self, hash: u64) {
         self.touch(hash);
     }
 
-    /// The place of a hash, after asking for the lines of its buckets.
+    /// The place of a hash, after prefetching its buckets.
     #[inline]
     fn touch(&self, hash: u64) -> Place {
         let place = self.places.of(hash);
@@ -248,8 +248,8 @@ impl Cuckoo {
         place
     }
 
-    /// Adds every key of `other`, as often as it is there. Refused, and nothing changed, if the two do not keep the
-    /// same fingerprint of a key in the same buckets, or if there is no room.
+    /// Adds every key of `other`, as often as it is there. Fails, changing nothing, if the two do not keep the same
+    /// fingerprint of a key in the same buckets, or if there is no room.
     ///
     /// Works on a copy, so for a moment it takes the memory of two.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
@@ -263,11 +263,11 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Moves keys of some buckets into `other`, a filter of the same shape and hash, as long as that has fewer than it is
-    /// planned for; only where a slot is free, so that it takes no longer than looking at the buckets. What finds no room
-    /// stays. The number of keys that were moved; refused, and nothing changed, if the two do not fit together.
+    /// Moves keys of some buckets into `other`, a filter of the same shape and hash, as long as that one is below its
+    /// capacity, and only into free slots, so it takes no longer than scanning the buckets. Keys that do not fit stay.
+    /// Returns the number of keys moved; fails, changing nothing, if the two are not compatible.
     ///
-    /// Every key is found in one of the two before and after, and may be removed from the first of them that has it.
+    /// Every key is found in one of the two before and after, and may be removed from whichever has it.
     pub fn move_into(&mut self, other: &mut Self, buckets: Range<u64>) -> Result<u64, Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -322,7 +322,7 @@ impl Cuckoo {
         self.fingerprints().count() as f64
     }
 
-    /// The rate right now, from the slots in use.
+    /// The current rate, from the slots in use.
     pub fn estimate_rate(&self) -> f64 {
         sizing::cuckoo_rate(self.params.fingerprint_bits(), SLOTS as u32, self.fill())
     }
@@ -332,7 +332,7 @@ impl Cuckoo {
         self.estimate_len() / self.params.slots() as f64
     }
 
-    /// True once more keys were counted than planned for: the rate asked for is no longer held.
+    /// True once more keys were counted than planned: the requested rate is no longer met.
     pub fn is_over_capacity(&self) -> bool {
         self.len > self.params.capacity()
     }
@@ -347,7 +347,7 @@ impl Cuckoo {
         self.hash_fn
     }
 
-    /// Bytes of slots.
+    /// Size of the slots in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.buckets.words().size_in_bytes()
     }

@@ -64,12 +64,12 @@ pub struct CuckooParams {
 }
 
 impl CuckooParams {
-    /// The least plain filter that holds `capacity` keys at `rate`.
+    /// The smallest plain filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::planned(capacity, rate, CuckooLayout::Plain)
     }
 
-    /// The least packed filter that holds `capacity` keys at `rate`: one bit a key smaller, and slower.
+    /// The smallest packed filter that holds `capacity` keys at `rate`: one bit per key smaller, and slower.
     pub fn packed_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::planned(capacity, rate, CuckooLayout::Packed)
     }
@@ -127,7 +127,7 @@ impl CuckooParams {
         Ok(Self { buckets, fingerprint_bits, capacity, layout })
     }
 
-    /// Another number of keys planned for, at most the number of slots.
+    /// Sets the capacity (the number of keys planned for), at most the number of slots.
     pub fn with_capacity(self, capacity: u64) -> Result<Self, ParamError> {
         Self::checked(self.buckets, self.fingerprint_bits, capacity, self.layout)
     }
@@ -137,7 +137,7 @@ impl CuckooParams {
         self.buckets
     }
 
-    /// Number of slots, four a bucket: no more keys than this fit.
+    /// Number of slots, four per bucket: no more keys than this fit.
     pub fn slots(&self) -> u64 {
         self.buckets * SLOTS as u64
     }
@@ -157,12 +157,12 @@ impl CuckooParams {
         self.layout
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The rate expected with `len` keys in it. No more than the slots can be.
+    /// The expected rate with `len` keys in the filter. There cannot be more keys than slots.
     pub fn rate_at(&self, len: u64) -> f64 {
         let load = len.min(self.slots()) as f64 / self.slots() as f64;
         sizing::cuckoo_rate(self.fingerprint_bits, SLOTS as u32, load)
@@ -195,19 +195,20 @@ impl CuckooParams {
         2 * fastrange(mix64(u64::from(fingerprint)), self.buckets / 2) + 1
     }
 
-    /// An error unless two filters with these parameters keep the same fingerprint of a hash in the same buckets.
+    /// Returns an error unless two filters with these parameters keep the same fingerprint of a hash in the same
+    /// buckets.
     pub(super) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("number of buckets", self.buckets, other.buckets)?;
         Mismatch::unless_equal("fingerprint bits", self.fingerprint_bits, other.fingerprint_bits)?;
         Mismatch::unless_equal("layout", self.layout.name(), other.layout.name())
     }
 
-    /// The parameters as they stand in a file.
+    /// The parameters as stored in a file.
     pub(super) fn encode(&self) -> [u64; 3] {
         [self.buckets, u64::from(self.fingerprint_bits), self.layout as u64]
     }
 
-    /// The parameters from a file, none of them believed before it is checked.
+    /// The parameters read from a file, each validated before use.
     pub(super) fn decode(fields: [u64; 3], capacity: u64) -> Result<Self, DecodeError> {
         let [buckets, bits, layout] = fields;
         let fingerprint_bits = u32::try_from(bits)

@@ -53,7 +53,7 @@ pub(super) fn make_room(places: &Places, buckets: &mut Buckets, place: Place) ->
         || by_many_moves(places, buckets, [bucket, other], fingerprint)
 }
 
-/// Asks for the buckets that the fingerprints of a bucket could move to: they are needed soon, one after the other.
+/// Prefetches the buckets that the fingerprints of a bucket could move to: they are needed soon, one after the other.
 #[inline]
 fn touch_moves(places: &Places, buckets: &Buckets, bucket: u64) {
     for slot in buckets.get(bucket) {

@@ -49,7 +49,7 @@ pub struct DLeftParams {
 }
 
 impl DLeftParams {
-    /// The least filter that holds `capacity` keys at `rate`, with 12 bits of remainder at least: fewer would not
+    /// The smallest filter that holds `capacity` keys at `rate`, with 12 bits of remainder at least: fewer would not
     /// survive the removal and insertion of many keys.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
@@ -62,8 +62,8 @@ impl DLeftParams {
         Self::with_remainder_bits(capacity, bits)
     }
 
-    /// A filter of just so many buckets in each of its four subtables, with remainders of so many bits. Its capacity
-    /// is six keys a bucket.
+    /// A filter of just so many buckets in each of its four subtables, with remainders of so many bits. Its capacity is
+    /// six keys per bucket.
     pub fn for_buckets(buckets: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("buckets", buckets, 1, MAX_BUCKETS)?;
         Self::checked(buckets, remainder_bits, buckets * SUBTABLES * DESIGN_LOAD)
@@ -102,12 +102,12 @@ impl DLeftParams {
         self.cells() * u64::from(self.width())
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The rate expected with `len` distinct keys in it.
+    /// The expected rate with `len` distinct keys in the filter.
     pub fn rate_at(&self, len: u64) -> f64 {
         sizing::dleft_rate(self.buckets, self.remainder_bits, len)
     }

@@ -90,7 +90,7 @@ enum Place {
 }
 
 impl DLeft {
-    /// An empty filter of this shape. Fails only if the memory is not to be had.
+    /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: DLeftParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let cells = Packed::zeroed(params.cells(), params.width())?;
         Ok(Self { params, hash_fn, cells, stash: Stash::default(), len: 0 })
@@ -119,15 +119,16 @@ impl DLeft {
         Ok(())
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. Stops at the first that finds
-    /// no room: those before it are in, it and those behind it are not, and [`len`](Self::len) has grown by the number of the former.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses. Stops at the first one
+    /// that does not fit: those before it are in, the rest are not, and [`len`](Self::len) has grown by the number
+    /// inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash)
         })
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Stops at the first that is refused.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Stops at the first key refused.
     ///
     /// # Panics
     ///
@@ -257,7 +258,7 @@ impl DLeft {
         }
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -266,7 +267,7 @@ impl DLeft {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let fingerprint = self.params.fingerprint(hash);
@@ -278,8 +279,8 @@ impl DLeft {
         self.in_cells(probes) || self.stash.find(fingerprint).is_some()
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -330,7 +331,7 @@ impl DLeft {
         true
     }
 
-    /// Asks for the lines of the four buckets of a hash.
+    /// Prefetches the cache lines of the four buckets of a hash.
     #[inline]
     fn touch(&self, hash: u64) {
         self.touch_buckets(&self.probes(self.params.fingerprint(hash)));
@@ -343,8 +344,8 @@ impl DLeft {
         }
     }
 
-    /// Adds every key of `other` as often as it is there. Refused, and nothing changed, if the two do not keep the
-    /// same fingerprint for the same key, or if there is no room for the keys of both. Works on a copy.
+    /// Adds every key of `other` as often as it is there. Fails, changing nothing, if the two do not keep the same
+    /// fingerprint for the same key, or if there is no room for the keys of both. Works on a copy.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -401,7 +402,7 @@ impl DLeft {
         self.counts().sum::<u64>() as f64
     }
 
-    /// The rate right now: the share of all fingerprints that are kept.
+    /// The current rate: the share of all fingerprints that are kept.
     pub fn estimate_rate(&self) -> f64 {
         let kept = self.counts().count() as f64;
         // A forged file can keep one fingerprint in several places.
@@ -419,7 +420,7 @@ impl DLeft {
         self.stash.entries().count() as u64
     }
 
-    /// True once more keys were counted than planned for: the rate asked for may no longer be held.
+    /// True once more keys were counted than planned: the requested rate may no longer be met.
     pub fn is_over_capacity(&self) -> bool {
         self.len > self.params.capacity
     }
@@ -434,7 +435,7 @@ impl DLeft {
         self.hash_fn
     }
 
-    /// Bytes of cells and stash.
+    /// Size of cells and stash in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.cells.words().size_in_bytes() + size_of_val(self.stash.words())
     }
@@ -503,7 +504,7 @@ mod tests {
         DLeft::new(params, HashFn::External { id: 0 }).unwrap()
     }
 
-    /// With one bucket a subtable there is room for 32 fingerprints, and for 64 more in the stash.
+    /// With one bucket per subtable there is room for 32 fingerprints, and for 64 more in the stash.
     fn one_bucket() -> DLeft {
         external(1, 32)
     }

@@ -89,7 +89,7 @@ impl Cell for Wide {
     }
 }
 
-/// A filter of `N` cells a key, opened for lookups.
+/// A filter of `N` cells per key, opened for lookups.
 pub(super) struct Reader<'a, const N: usize, C> {
     pub(super) layout: &'a Layout,
     pub(super) words: &'a [u64],
@@ -119,7 +119,7 @@ impl<const N: usize, C: Cell> Reader<'_, N, C> {
         Question { cells: self.layout.cells_of(mixed), second: second(mixed) }
     }
 
-    /// A question whose lines are on their way.
+    /// A query whose cache lines are being fetched.
     #[inline]
     fn ask(&self, hash: u64) -> Question<N> {
         let question = self.question(hash);

@@ -46,7 +46,7 @@ pub(super) unsafe fn block_at_mut<const W: usize>(
     unsafe { &mut *blocks.as_mut_ptr().byte_add(offset::<W>(hash, blocks.len() as u64)) }
 }
 
-/// Asks for the line of a hash.
+/// Prefetches the cache line of a hash.
 #[inline(always)]
 pub(super) fn touch<T, const W: usize>(blocks: &[[T; W]], hash: u64) {
     let offset = offset::<W>(hash, blocks.len() as u64);

@@ -66,8 +66,8 @@ impl AtomicWords {
 /// Sets a bit. True if it was not set.
 ///
 /// Written so that the compiler sees one bit go in and come out, which is a single instruction on x86-64; a look before
-/// whether it is set already would be a branch that is mispredicted half the time, and cost more (54 ns an insert instead
-/// of 32 to 39, a million keys, AMD EPYC Zen 3, 2026-11-16).
+/// whether it is set already would be a branch that is mispredicted half the time, and cost more (54 ns per insert
+/// instead of 32 to 39, a million keys, AMD EPYC Zen 3, 2026-11-16).
 #[inline(always)]
 pub(crate) fn set(cell: &AtomicU64, bit: u64) -> bool {
     let mask = 1 << (bit % 64);

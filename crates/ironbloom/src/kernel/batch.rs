@@ -21,7 +21,7 @@ const AHEAD: usize = 16;
 pub(super) const AHEAD_BY_LINE: usize = 32;
 
 /// Arrays up to this size are in the second-level cache of nearly every processor when they are used much: asking for
-/// their lines early is work without gain (2.9 ns a lookup without, 3.6 with; docs/benchmarks/kernels.md).
+/// their lines early is work without gain (2.9 ns per lookup without, 3.6 with; docs/benchmarks/kernels.md).
 const NEAR_BYTES: usize = 512 << 10;
 
 /// Is an array of this size so small that asking for its lines early does not pay, if a hash has one of them?
@@ -128,7 +128,7 @@ pub(crate) fn contains_each(hashes: &[u64], found: &mut [bool], answer: impl Fn(
     }
 }
 
-/// Asks for the cache line that holds `words[index]`. An index outside is ignored: prefetching is advice.
+/// Prefetches the cache line that holds `words[index]`. An out-of-range index is ignored: a prefetch is only a hint.
 #[inline(always)]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
     prefetch_line(words.as_ptr().wrapping_add(index).cast());

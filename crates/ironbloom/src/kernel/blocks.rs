@@ -85,7 +85,7 @@ impl<const W: usize> Blocks<W> {
         unsafe { kernel.insert_all(self.all_mut(), hashes) }
     }
 
-    /// Asks for the line of a hash.
+    /// Prefetches the cache line of a hash.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
         touch(self.all(), hash);
@@ -132,7 +132,7 @@ pub(crate) fn contains_all_shared(words: &AtomicWords, hashes: &[u64], found: &m
     unsafe { words.kernel().contains_all_shared(shared(words), hashes, found) };
 }
 
-/// Asks for the line of a hash.
+/// Prefetches the cache line of a hash.
 #[inline]
 pub(crate) fn touch_shared(words: &AtomicWords, hash: u64) {
     touch(words.lines(), hash);
@@ -141,8 +141,9 @@ pub(crate) fn touch_shared(words: &AtomicWords, hash: u64) {
 /// Sets all bits of the hash in its block. True if some were not: two threads that insert the same new hash at the same
 /// time may both be told so.
 ///
-/// Setting only the bits that are missing saves a quarter of the atomic ORs and costs a mispredicted branch, which takes
-/// longer (42 ns an insert instead of 34, a million keys, AMD EPYC Zen 3, 2026-11-16; pairs of words by `cmpxchg16b`: 48).
+/// Setting only the bits that are missing saves a quarter of the atomic ORs and costs a mispredicted branch, which
+/// takes longer (42 ns per insert instead of 34, a million keys, AMD EPYC Zen 3, 2026-11-16; pairs of words by
+/// `cmpxchg16b`: 48).
 ///
 /// # Panics
 ///

@@ -7,9 +7,9 @@
 //! `probe` defines this (`Scheme::Remix`) among other sequences; here it is alone, so that nothing has to be chosen between
 //! two probes, and positions are inside the array by construction, so that it is checked once and not for every probe.
 //!
-//! In the cache a lookup makes all probes at once: a branch between two of them is mispredicted whenever nobody can know
-//! whether the key is there, which costs as much as all the probes. Beyond the cache it goes in two steps, since lines
-//! that are not needed cost time, too; of the keys that are not there, seven in eight need no more than three.
+//! In the cache a lookup makes all probes at once: a branch between two of them is mispredicted whenever nobody can
+//! know whether the key is there, which costs as much as all the probes. Beyond the cache it goes in two steps, since
+//! lines that are not needed cost time, too; seven in eight absent keys need no more than three.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use crate::hash::{fastrange, remix};
 /// Probes of the first step of a lookup: one absent key in eight survives them.
 pub(crate) const FIRST_PROBES: u32 = 3;
 
-/// Filters up to this size, 16 MiB, make all probes at once. Nanoseconds a lookup at 1 % of keys of which all, half or none
-/// are there (AMD EPYC Zen 3, 32 MiB of cache, 2026-11-16):
+/// Filters up to this size, 16 MiB, make all probes at once. Nanoseconds per lookup at 1 % of keys of which all, half
+/// or none are there (AMD EPYC Zen 3, 32 MiB of cache, 2026-11-16):
 ///
 /// ```text
 ///               10^6 keys, 1 MiB       10^7, 11 MiB           10^8, 114 MiB

@@ -18,7 +18,7 @@ use crate::hash::fastrange;
 /// Lanes of a block, and bits set for a key.
 pub(crate) const LANES: usize = 8;
 
-/// Odd multipliers, one a lane, as the Parquet specification gives them.
+/// Odd multipliers, one per lane, as the Parquet specification gives them.
 pub(crate) const SALTS: [u32; LANES] = [
     0x47b6_137b,
     0x4497_4d91,

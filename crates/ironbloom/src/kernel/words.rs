@@ -124,7 +124,7 @@ impl Words {
         }
     }
 
-    /// `bytes`, a number of whole lines, of zeros. `None` if the memory is not to be had.
+    /// `bytes`, a number of whole lines, of zeros. `None` if allocation fails.
     fn of_zeros(bytes: usize) -> Option<Self> {
         let len = bytes / size_of::<u64>();
         if bytes == 0 {
@@ -151,7 +151,7 @@ impl Words {
     ///
     /// # Panics
     ///
-    /// If the memory is not to be had, as every copy in Rust.
+    /// If allocation fails, like any other copy in Rust.
     fn copied(words: &[u64]) -> Self {
         let bytes = size_of_val(words);
         let mut copy = Self::of_zeros(bytes).unwrap_or_else(|| {

@@ -124,7 +124,7 @@ impl Attributes {
         bytes.chunks_exact(8).map(word).collect()
     }
 
-    /// Names from the lines of a file, none of them believed before it is checked.
+    /// Names from the lines of a file, each validated before use.
     pub(super) fn decode(count: u64, words: &[u64], hash_fn: HashFn) -> Result<Self, DecodeError> {
         check_range("attributes", count, 1, MAX_ATTRIBUTES as u64)?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

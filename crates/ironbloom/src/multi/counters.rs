@@ -47,7 +47,7 @@ impl Counters {
         self.params.contains(hash, |position| u64::from(self.counters.get(position) != 0))
     }
 
-    /// Counts a hash. An error means that the memory was not to be had, and that nothing is counted.
+    /// Counts a hash. On error (allocation failed) nothing was counted.
     pub(super) fn insert(&mut self, hash: u64) -> Result<(), ParamError> {
         let (params, counters) = (self.params, &mut self.counters);
         let mut full = Vec::new(); // takes no memory while nothing is popular

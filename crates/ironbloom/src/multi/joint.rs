@@ -45,7 +45,7 @@ fn joint(row: impl IntoIterator<Item = u64>) -> u64 {
     row.into_iter().fold(START, |s, hash| mix64(remix(s) ^ hash))
 }
 
-/// Is there a row with these values together? 13.8 bits a row for 0.1 %, whatever the number of attributes.
+/// Is there a row with these values together? 13.8 bits per row for 0.1 %, whatever the number of attributes.
 ///
 /// ```
 /// use ironbloom::multi::{Joint, MultiFilter};
@@ -109,7 +109,7 @@ impl Values {
 }
 
 impl Joint {
-    /// An empty filter that answers for all attributes together. Fails only if the memory is not to be had.
+    /// An empty filter that answers for all attributes together. Fails only if allocation fails.
     pub fn new(params: CuckooParams, attributes: Attributes) -> Result<Self, ParamError> {
         let rows = Cuckoo::new(params, attributes.hash_fn())?;
         Ok(Self { attributes, rows, copies: Tally::new(COPY_BITS)?, values: None, len: 0 })
@@ -154,7 +154,7 @@ impl Joint {
         self.rows.params()
     }
 
-    /// The rate right now for a query that names all attributes.
+    /// The current rate for a query that names all attributes.
     pub fn estimate_rate(&self) -> f64 {
         self.rows.estimate_rate()
     }
@@ -174,7 +174,7 @@ impl Joint {
         Some(self.values.as_ref()?.tables.get(i)?.distinct())
     }
 
-    /// True once more distinct rows were counted than planned for: the rate asked for is no longer held.
+    /// True once more distinct rows were counted than planned: the requested rate is no longer met.
     pub fn is_over_capacity(&self) -> bool {
         self.rows.is_over_capacity()
     }
@@ -269,8 +269,8 @@ impl MultiFilter for Joint {
 }
 
 /// The parameters are those of a cuckoo filter, the number of attributes and of lines of names, the lines of the cuckoo
-/// filter, the distinct rows it counted, and the bits kept of a value's hash (0: no partial queries). The payload is the
-/// head (`head`), the cuckoo filter, the table of copies, and then, for partial queries, one table an attribute.
+/// filter, the distinct rows it counted, and the bits kept of a value's hash (0: no partial queries). The payload is
+/// the head (`head`), the cuckoo filter, the table of copies, and then, for partial queries, one table per attribute.
 impl Persist for Joint {
     fn encode(&self) -> Image<'_> {
         let rows = self.rows.encode();

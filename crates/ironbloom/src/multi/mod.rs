@@ -62,8 +62,8 @@ pub trait MultiFilter {
     /// The attributes of a row.
     fn attributes(&self) -> &Attributes;
 
-    /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, once more if it is already there. Refused,
-    /// and nothing changed, if the number of values is wrong or there is no room.
+    /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, again if it is already there.
+    /// Fails, changing nothing, if the number of values is wrong or there is no room.
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
 
     /// Might there be a row with these [uniform](crate::hash#uniform-hashes) hashes? `None` stands for any value. False is certain.
@@ -83,10 +83,10 @@ pub trait MultiFilter {
         self.len() == 0
     }
 
-    /// Bytes of memory, or of file if it is mapped.
+    /// Size in bytes: in memory, or in the file if it is mapped.
     fn size_in_bytes(&self) -> usize;
 
-    /// Inserts a row, once more if it is already there.
+    /// Inserts a row, again if it is already there.
     fn insert<A: Key>(&mut self, row: &[A]) -> Result<(), RowError>
     where
         Self: Sized,

@@ -48,7 +48,7 @@ pub struct ParallelBloom {
 
 impl ParallelBloom {
     /// An empty filter with counters of this shape for each attribute, in slices (a flat shape is cut into slices).
-    /// Fails only if the memory is not to be had.
+    /// Fails only if allocation fails.
     pub fn new(params: BloomParams, attributes: Attributes) -> Result<Self, ParamError> {
         let params = params.segmented();
         let counters = (0..attributes.len()).map(|_| Counters::new(params));

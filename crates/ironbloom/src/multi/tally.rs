@@ -89,7 +89,7 @@ impl Tally {
         }
     }
 
-    /// Counts a number once more. An error means that the memory was not to be had, and that nothing changed.
+    /// Counts a number once more. On error (allocation failed) nothing has changed.
     pub(super) fn add(&mut self, key: u64) -> Result<(), ParamError> {
         self.add_many(key, 1)
     }

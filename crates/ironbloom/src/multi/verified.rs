@@ -1,4 +1,4 @@
-//! PBF-HT and PBF-BF (Xiao & Hua 2010; seed 004): a parallel Bloom filter, and one number a row to check it by.
+//! PBF-HT and PBF-BF (Xiao & Hua 2010; seed 004): a parallel Bloom filter, and one number per row to check it by.
 //!
 //! ```text
 //! v(row) = Σ_i F(H_i1 … H_iq)                        over the hash values that the PBF uses anyway

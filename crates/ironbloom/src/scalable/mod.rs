@@ -88,7 +88,7 @@ impl ScalableParams {
         self
     }
 
-    /// Keys planned for in the first stage.
+    /// Capacity of the first stage.
     pub fn initial_capacity(&self) -> u64 {
         self.initial_capacity
     }
@@ -118,7 +118,7 @@ impl ScalableParams {
         sizing::scalable_stage_rate(self.rate, self.tightening, i)
     }
 
-    /// Keys planned for in stage `i`, counted from 0.
+    /// Capacity of stage `i`, counted from 0.
     pub fn stage_capacity(&self, i: u32) -> u64 {
         self.growth.saturating_pow(i).saturating_mul(self.initial_capacity).min(MAX_CAPACITY)
     }
@@ -154,13 +154,13 @@ impl ScalableParams {
         })
     }
 
-    /// The parameters as they stand in a file; the initial capacity is the header's.
+    /// The parameters as stored in a file; the initial capacity is the header's.
     fn encode(&self) -> [u64; 4] {
         let kind = u64::from(self.stages_of == StageKind::Blocked);
         [self.rate.to_bits(), self.growth, self.tightening.to_bits(), kind]
     }
 
-    /// The parameters from a file, none of them believed before it is checked.
+    /// The parameters read from a file, each validated before use.
     fn decode(fields: [u64; 4], initial_capacity: u64) -> Result<Self, DecodeError> {
         let [rate, growth, tightening, kind] = fields;
         let kind = match kind {
@@ -205,7 +205,7 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// A chain of one empty stage. Fails only if the memory is not to be had.
+    /// A chain of one empty stage. Fails only if allocation fails.
     pub fn new(params: ScalableParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self { params, hash_fn, stages: vec![params.stage(0, hash_fn)?] })
     }
@@ -215,8 +215,8 @@ impl Scalable {
         Self::new(ScalableParams::new(initial_capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key unless some stage has it. `Ok(true)` if it was new, that is, certainly not in the filter
-    /// before. An error means that the memory for a further stage was not to be had, and that nothing changed.
+    /// Inserts a key unless some stage has it. `Ok(true)` if it was new, that is, certainly not in the filter before.
+    /// On error (no memory for another stage) nothing has changed.
     ///
     /// # Panics
     ///
@@ -248,16 +248,16 @@ impl Scalable {
         Ok(())
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping the waits for memory. After an error the hashes
-    /// before the one that found no room are in, and none behind it.
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses. After an error the
+    /// hashes before the one that did not fit are in, and none after it.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), ParamError> {
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
             filter.insert_hash(hash).map(drop)
         })
     }
 
-    /// Inserts many keys: hashes a group of them, then inserts it as a batch. Fails only if the memory for
-    /// growing is not to be had.
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Fails only if allocating the memory
+    /// to grow fails.
     ///
     /// # Panics
     ///
@@ -271,8 +271,8 @@ impl Scalable {
         Ok(())
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was new, so a
-    /// hash that comes twice is new at most the first time. Overlaps the waits for memory. After an error, as
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
+    /// new, so a hash that comes twice is new at most the first time. Memory accesses overlap. After an error, as
     /// [`insert_hashes`](Self::insert_hashes); the entries of what was not inserted are left alone.
     ///
     /// # Panics
@@ -287,7 +287,7 @@ impl Scalable {
         })
     }
 
-    /// Might the key be here? False is certain.
+    /// Whether the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -296,14 +296,14 @@ impl Scalable {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash be here? False is certain.
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Overlaps the
-    /// waits for memory.
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// accesses overlap.
     ///
     /// # Panics
     ///
@@ -337,7 +337,7 @@ impl Scalable {
         places[..len].iter().for_each(|&place| found[place] = false);
     }
 
-    /// Asks for the lines of a hash in all stages.
+    /// Prefetches the cache lines of a hash in all stages.
     #[inline]
     fn touch(&self, hash: u64) {
         for stage in &self.stages {
@@ -345,8 +345,8 @@ impl Scalable {
         }
     }
 
-    /// Adds every key of `other`, whose stages must be as many and of the same shapes. Refused, and nothing changed,
-    /// unless the two set the same bits for the same key. The counts become estimates.
+    /// Adds every key of `other`, whose stages must be as many and of the same shapes. Fails, changing nothing, unless
+    /// the two set the same bits for the same key. The counts become estimates.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
@@ -380,7 +380,7 @@ impl Scalable {
         self.stages.iter().map(Stage::estimate_len).sum()
     }
 
-    /// The rate right now, from the bits set: 1 − Π (1 − rate of stage i).
+    /// The current rate, from the bits set: 1 − Π (1 − rate of stage i).
     pub fn estimate_rate(&self) -> f64 {
         // The logarithm of the product: 1 − x would lose the digits of a small x.
         -self.stages.iter().map(|stage| (-stage.estimate_rate()).ln_1p()).sum::<f64>().exp_m1()
@@ -393,13 +393,14 @@ impl Scalable {
         ones / self.stages.iter().map(bits).sum::<f64>()
     }
 
-    /// New keys that may come before the next one begins another stage, which takes [`ScalableParams::stage_bytes`].
+    /// Number of new keys that can be inserted before the next one starts another stage, which takes
+    /// [`ScalableParams::stage_bytes`].
     pub fn room(&self) -> u64 {
         self.stages.last().expect("a chain has a stage").room()
     }
 
-    /// False while keys are inserted: the filter grows instead. True if a union put more keys into a stage than it was planned
-    /// for, so that the rate asked for is no longer held. Looks at the bits of stages that are full.
+    /// False while keys are inserted: the filter grows instead. True if a union put more keys into a stage than it was
+    /// planned for, so that the requested rate is no longer met. Scans the bits of full stages.
     pub fn is_over_capacity(&self) -> bool {
         self.stages.iter().any(Stage::is_over_capacity)
     }
@@ -424,7 +425,7 @@ impl Scalable {
         self.hash_fn
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.stages.iter().map(|stage| size_of_val(stage.words())).sum()
     }

@@ -14,7 +14,7 @@ pub enum StageKind {
     /// Segmented [`Bloom`] filters: the fewest bits.
     #[default]
     Bloom,
-    /// [`BlockedBloom`] filters: one line a stage.
+    /// [`BlockedBloom`] filters: one line per stage.
     Blocked,
 }
 
@@ -28,7 +28,7 @@ pub struct StageInfo {
     pub bits: u64,
     /// Bits set for a key.
     pub probes: u32,
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub capacity: u64,
     /// Keys counted: those that were new to it. After a union an estimate, which may exceed the capacity.
     pub len: u64,
@@ -115,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// An error unless the two set the same bits for the same key.
+    /// Returns an error unless the two set the same bits for the same key.
     pub(super) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         match (self, other) {
             (Self::Bloom(one), Self::Bloom(two)) => one.params().check_same(&two.params()),

@@ -23,8 +23,8 @@ use super::{clamp_rate, hit_share};
 /// b blocks, s words a block, w bits a word, n keys
 /// ```
 ///
-/// Exact for any number of blocks, so no switch to the Poisson limit is needed. No blocks or no
-/// words: p = 1. At ten bits a key: 1.265 % for 8 words of 32 bits, 1.049 % for 8 of 64.
+/// Exact for any number of blocks, so no switch to the Poisson limit is needed. No blocks or no words: p = 1. At ten
+/// bits per key: 1.265 % for 8 words of 32 bits, 1.049 % for 8 of 64.
 pub fn split_block_rate(blocks: u64, words: u32, word_bits: u32, n: u64) -> f64 {
     if blocks == 0 || words == 0 {
         return 1.0;
@@ -47,8 +47,7 @@ pub fn split_block_rate(blocks: u64, words: u32, word_bits: u32, n: u64) -> f64 
 /// min b  such that  split_block_rate(b, s, w, n) <= p
 /// ```
 ///
-/// At n = 10^7 with 8 words of 64 bits: 10.10 bits a key for 1 %, 15.72 for 0.1 %; of 32 bits:
-/// 10.53 and 16.89.
+/// At n = 10^7 with 8 words of 64 bits: 10.10 bits per key for 1 %, 15.72 for 0.1 %; of 32 bits: 10.53 and 16.89.
 pub fn split_blocks(n: u64, p: f64, words: u32, word_bits: u32) -> u64 {
     let p = clamp_rate(p);
     let block_bits = f64::from(words.max(1)) * f64::from(word_bits.max(1));
@@ -71,15 +70,15 @@ pub fn split_block_capacity(blocks: u64, p: f64, words: u32, word_bits: u32) -> 
     greatest(guess as u64, |n| split_block_rate(blocks, words, word_bits, n) <= p)
 }
 
-/// Rate of a filter of flat blocks at c bits a key, in the limit of many blocks.
+/// Rate of a filter of flat blocks at c bits per key, in the limit of many blocks.
 ///
 /// ```text
 /// p = sum_j e^-x x^j / j!  E[(X_j/B)^k],   x = B/c        [PSS09]
 /// c bits a key, B bits a block, k probes, X_j bits set by j keys
 /// ```
 ///
-/// Takes the exact law inside a block. Less than a hundredth of a bit a key: p = 1. At c = 10:
-/// 0.966 % for 512 bits and 6 probes, 1.784 % for a 64-bit register and 5 probes.
+/// Takes the exact law inside a block. Less than a hundredth of a bit per key: p = 1. At c = 10: 0.966 % for 512 bits
+/// and 6 probes, 1.784 % for a 64-bit register and 5 probes.
 pub fn flat_block_rate(c: f64, block_bits: u32, k: u32) -> f64 {
     if block_bits == 0 || k == 0 || c.is_nan() || c < 0.01 {
         return 1.0;

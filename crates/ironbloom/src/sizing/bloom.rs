@@ -1,9 +1,8 @@
 //! Flat, segmented and counting Bloom filters.
 //!
-//! A query for an absent key fails only if all k of its bits are set. The classic law takes the
-//! share of set bits as a constant; in truth it is random, and the mean of a power exceeds the
-//! power of the mean. At ten bits a key the excess is 24 % for 4 keys and 0.9 % for 100, so small
-//! filters sized by the classic law miss their rate.
+//! A query for an absent key fails only if all k of its bits are set. The classic law takes the share of set bits as a
+//! constant; in truth it is random, and the mean of a power exceeds the power of the mean. At ten bits per key the
+//! excess is 24 % for 4 keys and 0.9 % for 100, so small filters sized by the classic law miss their rate.
 //!
 //! ```text
 //! flat        [ . . x . . x . . . x . . ]      k probes anywhere in m bits
@@ -22,7 +21,7 @@ const MAX_PROBES: u32 = 64;
 /// Up to this many keys the exact law is a recurrence of k * k n steps; above, a formula.
 const RECURRENCE_KEYS: u64 = 64;
 
-/// At this many throws a bit the filter is full: 64 e^-45 < 2^-53.
+/// At this many throws per bit the filter is full: 64 e^-45 < 2^-53.
 const FULL: f64 = 45.0;
 
 /// Bits of a flat filter by the textbook.
@@ -88,7 +87,7 @@ pub fn bloom_rate(m: u64, k: u32, n: u64) -> f64 {
     (-(-k * n as f64 / m as f64).exp_m1()).powf(k)
 }
 
-/// Bits a key for a whole number of probes: [`bloom_rate`] inverted.
+/// Bits per key for a whole number of probes: [`bloom_rate`] inverted.
 ///
 /// ```text
 /// c(k) = -k / ln(1 - p^(1/k))        k probes, p rate
@@ -209,7 +208,7 @@ pub struct BloomShape {
     pub probes: u32,
 }
 
-/// The least flat filter that keeps a rate.
+/// The smallest flat filter that keeps a rate.
 ///
 /// ```text
 /// min m  such that  bloom_rate_exact(m, k, n) <= p  for a k in 1..=64; ties to the fewer probes
@@ -221,7 +220,7 @@ pub fn bloom_shape(n: u64, p: f64) -> BloomShape {
     least_shape(n, p, |_| 1, |m, k| bloom_rate_exact(m, k, n))
 }
 
-/// The least segmented filter that keeps a rate; its bits are a multiple of its probes.
+/// The smallest segmented filter that keeps a rate; its bits are a multiple of its probes.
 ///
 /// ```text
 /// min m = k s  such that  segmented_rate(m, k, n) <= p  for a k in 1..=64; ties to fewer probes

@@ -15,7 +15,7 @@ use super::{clamp_rate, hit_share};
 /// No fingerprint is wider: keys are known by 64-bit hashes.
 const WIDEST: u32 = 64;
 
-/// A cuckoo table is planned for this load with four slots a bucket.
+/// A cuckoo table is planned for this load with four slots per bucket.
 const CUCKOO_LOAD: f64 = 0.95;
 
 /// A table with this expected number of unplaceable groups of keys is taken as buildable.
@@ -92,9 +92,9 @@ pub fn cuckoo_fingerprint_bits(p: f64, slots_per_bucket: u32, load: f64) -> u32 
 /// C(n, 2b+1) (2 / (2^f m))^(2b) < 0.01        m = n / (0.95 b) buckets        [FAKM14]
 /// ```
 ///
-/// The left side is the expected number of groups of 2b + 1 keys that share both buckets, which no
-/// amount of moving can place. The paper asks for "much less than 1"; 0.01 is our choice. Slots a
-/// bucket are taken as 1 to 64. At b = 4: 4 for 10^6 keys, 5 for 10^8, 6 for 10^9 and 10^10.
+/// The left side is the expected number of groups of 2b + 1 keys that share both buckets, which no amount of moving can
+/// place. The paper asks for "much less than 1"; 0.01 is our choice. Slots per bucket are taken as 1 to 64. At b = 4: 4
+/// for 10^6 keys, 5 for 10^8, 6 for 10^9 and 10^10.
 pub fn cuckoo_minimum_fingerprint(n: u64, slots_per_bucket: u32) -> u32 {
     let b = f64::from(slots_per_bucket.clamp(1, 64));
     let group = 2 * u64::from(slots_per_bucket.clamp(1, 64)) + 1;

@@ -106,8 +106,8 @@ pub fn run_rate(k: u32, fills: &[f64]) -> f64 {
 /// p   = run_rate(k, f_0 ... f_(k+l-1))             [SBA20]
 /// ```
 ///
-/// k probes, l ages remembered, g keys a generation, w bits a slice. No probes or no bits: p = 1.
-/// Probes and ages are taken as at most 1024.
+/// k probes, l ages remembered, g keys per generation, w bits per slice. No probes or no bits: p = 1. Probes and ages
+/// are taken as at most 1024.
 ///
 /// At k = 3, l = 3, g = 100, w = 1000: 4.27 %.
 pub fn windowed_rate(k: u32, l: u32, generation: u64, slice_bits: u64) -> f64 {
@@ -137,14 +137,14 @@ pub struct WindowShape {
     pub slice_bits: u64,
 }
 
-/// The least age-partitioned filter that remembers a window of keys at a rate.
+/// The smallest age-partitioned filter that remembers a window of keys at a rate.
 ///
 /// ```text
 /// min (k + l) w  such that  l g >= window,  windowed_rate(k, l, g, w) <= p,  k + l <= 48
 /// ```
 ///
-/// Ties go to fewer probes, then to fewer ages. Saturates when the bits would not fit 64 bits. At a
-/// window of 10^6 keys and 1 %: 10 probes, 38 ages, 19.73 bits a key.
+/// Ties go to fewer probes, then to fewer ages. Saturates when the bits would not fit 64 bits. At a window of 10^6 keys
+/// and 1 %: 10 probes, 38 ages, 19.73 bits per key.
 pub fn window_shape(window: u64, p: f64) -> WindowShape {
     let p = clamp_rate(p);
     let mut best = WindowShape { probes: 1, ages: 1, generation: window, slice_bits: u64::MAX / 2 };

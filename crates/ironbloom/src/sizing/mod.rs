@@ -9,7 +9,7 @@
 //! 3. keep the textbook formula beside it (`classic_...`) as the first guess, and to show by how
 //!    much it is off.
 //!
-//! | structure | law | inverse | bits a key at 1 % and 0.1 % |
+//! | structure | law | inverse | bits per key at 1 % and 0.1 % |
 //! |---|---|---|---|
 //! | flat Bloom | [`bloom_rate_exact`] | [`bloom_shape`], [`bloom_capacity`] | 9.59, 14.38 |
 //! | segmented Bloom | [`segmented_rate`] | [`segmented_shape`] | 9.59, 14.38 |
@@ -21,9 +21,9 @@
 //! | windowed Bloom | [`windowed_rate`] | [`window_shape`] | 19.7, 27.2 |
 //! | any | | [`lower_bound`] | 6.64, 9.97 |
 //!
-//! Symbols: n keys, m bits, k probes, p the rate, c = m/n bits a key, lg the binary logarithm. Keys
-//! in brackets name papers. Rates outside (0, 1) are taken as the nearest representable rate inside
-//! it; no function panics on finite input. Refusing nonsense is the work of the parameter types.
+//! Symbols: n keys, m bits, k probes, p the rate, c = m/n bits per key, lg the binary logarithm. Keys in brackets name
+//! papers. Rates outside (0, 1) are taken as the nearest representable rate inside it; no function panics on finite
+//! input. Refusing nonsense is the work of the parameter types.
 
 mod attributes;
 mod blocked;
@@ -56,7 +56,7 @@ pub(crate) use occupancy::{
     Occupancy, bloom_occupancy, segmented_occupancy, split_block_occupancy,
 };
 
-/// The fewest bits a key any filter can spend.
+/// The fewest bits per key any filter can spend.
 ///
 /// ```text
 /// lg(1/p)        p rate        [BM03]

@@ -26,7 +26,7 @@ pub(crate) fn bloom_occupancy(m: u64, k: u32, n: u64) -> Occupancy {
     throws(m as f64, f64::from(k) * n as f64)
 }
 
-/// Bits of a segmented filter: k slices of m/k bits, each with one throw a key, independent of each other.
+/// Bits of a segmented filter: k slices of m/k bits, each with one throw per key, independent of each other.
 ///
 /// At m = 700, k = 7, n = 100: 443.8 ± 8.26.
 pub(crate) fn segmented_occupancy(m: u64, k: u32, n: u64) -> Occupancy {

@@ -43,7 +43,7 @@ pub struct Header {
     pub hash_fn: HashFn,
     /// Keys counted.
     pub len: u64,
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub capacity: u64,
     /// Bytes of the payload.
     pub payload_bytes: u64,
