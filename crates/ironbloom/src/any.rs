@@ -225,10 +225,10 @@ impl AnyFilter {
         Ok(self.contains_hash(self.key_hash().of(key)?))
     }
 
-    /// Removes a key that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A key that never was inserted makes others disappear** if it looks present (a bitmap has no such keys): see
-    /// [`remove_hash`](Self::remove_hash).
+    /// **Removing a key that was never inserted makes others disappear** if it looks present (this cannot happen in a
+    /// bitmap): see [`remove_hash`](Self::remove_hash).
     pub fn remove(&mut self, key: impl Key) -> Result<bool, Refused> {
         let hash = self.key_hash().of(key)?;
         self.remove_hash(hash)
@@ -266,12 +266,12 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an integer). False
-    /// if it is certainly not there, and then nothing was changed.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an
+    /// integer). Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A key that never was inserted makes others disappear** if it looks present, which it does at the filter's rate: the
-    /// trace of another key goes with it, and that key is then reported absent. No filter can notice that;
-    /// [`check_removal`](Self::check_removal) tells before a list is removed how much of it that would be.
+    /// **Removing a key that was never inserted makes others disappear** if it looks present, which happens at the
+    /// filter's rate: the trace of another key is removed, and that key is then reported absent. No filter can detect
+    /// this; [`check_removal`](Self::check_removal) tells how much of a list that would affect before you remove it.
     pub fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
         Ok(match self {
             Self::Bitmap(f) => f.remove(hash)?,

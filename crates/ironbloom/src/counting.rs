@@ -160,11 +160,11 @@ impl CountingBloom {
         self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
     }
 
-    /// Removes a key that was inserted, once. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A key that never was inserted makes others disappear** if it looks present, which it does at the filter's rate: the
-    /// counters of other keys are counted down, and those keys are then reported absent. No filter can notice that;
-    /// [`removal`](crate::removal) tells before a list is removed how much of it that would be.
+    /// **Removing a key that was never inserted makes others disappear** if it looks present, which happens at the
+    /// filter's rate: the counters of other keys are decremented, and those keys are then reported absent. No filter
+    /// can detect this; [`removal`](crate::removal) tells how much of a list that would affect before you remove it.
     ///
     /// A key with a stuck counter is counted out, but where all its counters are stuck it is still found.
     ///
@@ -175,10 +175,10 @@ impl CountingBloom {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
-    /// there; nothing is changed then.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
+    /// changing nothing, if it is certainly not there.
     ///
-    /// A key that never was inserted makes others disappear if it looks present: see [`remove`](Self::remove).
+    /// Removing a key that was never inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         if !self.contains_hash(hash) {
             return false;
@@ -203,9 +203,9 @@ impl CountingBloom {
         });
     }
 
-    /// Adds every key of `other` as often as it is there: counters are added, up to 15, and are just what they would
-    /// have been if both sets of keys had been inserted here. Fails, changing nothing, if the two do not use the same
-    /// counters for the same key.
+    /// Adds every key of `other` as many times as it occurs there: counters are added, up to 15, and end up exactly as
+    /// if both sets of keys had been inserted here. Fails, changing nothing, if the two do not use the same counters
+    /// for the same key.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -220,7 +220,7 @@ impl CountingBloom {
         self.len = 0;
     }
 
-    /// Keys counted, each as often as it is there: inserts less removals.
+    /// Number of keys, with repetitions: inserts minus removals.
     pub fn len(&self) -> u64 {
         self.len
     }

@@ -1,8 +1,4 @@
-//! Know what is not there: Bloom filters and their family.
-//!
-//! A filter answers "might this key be here?" from a few bits per key. *No* is certain; *yes* is wrong at a rate
-//! you choose. Keys are text, bytes or integers ([`Key`]). All kinds share one hash contract ([`HashFn`]), exact sizing
-//! ([`sizing`]) and one file format ([`Persist`]).
+//! Bloom filters and friends: fast set membership in a few bits per key.
 //!
 //! ```
 //! use ironbloom::{Bloom, Persist};
@@ -21,22 +17,28 @@
 //!
 //! # Which filter?
 //!
-//! | You need | Take | bits/key at 1 % | lines touched |
+//! | You need | Use | bits/key at 1 % | cache lines touched |
 //! |---|---|---|---|
 //! | the fastest lookups | [`BlockedBloom`] | 10.1 | 1 |
 //! | the fewest bits with inserts, or a rate below 10^-5 | [`Bloom`] | 9.6 | up to 7 |
 //! | the fewest bits, all keys known | [`BinaryFuse`] | 7.9 | 3 |
 //! | to remove keys | [`Cuckoo`] | 10.5 | 2 |
-//! | to remove keys, with inserts that never move others | [`DLeft`] | 18.7 | 4 |
+//! | to remove keys, with inserts that never move other keys | [`DLeft`] | 18.7 | 4 |
 //! | to remove keys and merge | [`CountingBloom`] | 38.4 | up to 7 |
-//! | no idea how many keys will come | [`Scalable`] | 13 to 16 | grows |
-//! | to forget old keys | [`Windowed`] | 19.7 | a few |
-//! | many threads inserting | [`AtomicBloom`], [`AtomicBlockedBloom`] | as the plain kind | |
-//! | Parquet's own | [`SplitBlock`] | 10.5 | 1 |
+//! | an unknown number of keys | [`Scalable`] | 13 to 16 | grows |
+//! | old keys to expire | [`Windowed`] | 19.7 | a few |
+//! | inserts from many threads | [`AtomicBloom`], [`AtomicBlockedBloom`] | same as the plain kind | |
+//! | Parquet's own filter | [`SplitBlock`] | 10.5 | 1 |
 //! | rows of several attributes | [`multi::Joint`] | 10.9 | 2 |
 //! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
 //!
-//! A file of unknown kind is read as an [`AnyFilter`].
+//! To read a file of unknown kind, use [`AnyFilter`].
+//!
+//! # What you can rely on
+//!
+//! - A filter answers "might this key be in the set?". *No* is certain; *yes* is wrong at a rate you choose.
+//! - Keys are text, bytes or integers ([`Key`]).
+//! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
 
 pub mod any;
 pub mod atomic;

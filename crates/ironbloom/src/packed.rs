@@ -108,7 +108,7 @@ impl Packed {
         Ok(Self::from_words(Words::zeroed(bits)?, width))
     }
 
-    /// Words that have the room of [`bits_for`](Self::bits_for).
+    /// Words with room for [`bits_for`](Self::bits_for) bits.
     pub(crate) fn from_words(words: Words, width: u32) -> Self {
         debug_assert!((1..=MAX_WIDTH).contains(&width));
         Self { words, width, mask: u64::MAX >> (64 - width) }

@@ -1,4 +1,4 @@
-//! Buckets of four fingerprints, in one of two layouts behind the same calls.
+//! Buckets of four fingerprints, in one of two layouts with the same interface.
 //!
 //! ```text
 //! Plain     | slot 0 | slot 1 | slot 2 | slot 3 |             f bits each: 4 f
@@ -10,7 +10,7 @@
 //! two numbers of half its width. An empty bucket is all zeros in both.
 //!
 //! A plain bucket of fingerprints of up to 16 bits (rates down to 10^-4) fits a word. These are the fast ones: one load
-//! shows the bucket, all four slots are compared at once ([`Lanes`]), and one word is written.
+//! reads the bucket, all four slots are compared at once ([`Lanes`]), and one word is written.
 
 use super::lanes::Lanes;
 use super::places::Place;
@@ -25,13 +25,13 @@ pub(super) const SLOTS: usize = 4;
 /// The mark of an empty slot. No key has this fingerprint.
 pub(super) const EMPTY: u32 = 0;
 
-/// The fingerprints of a bucket, in no order that means anything.
+/// The fingerprints of a bucket, in arbitrary order.
 pub(super) type Bucket = [u32; SLOTS];
 
 /// How the four fingerprints of a bucket are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CuckooLayout {
-    /// Side by side: the faster.
+    /// Side by side: faster.
     #[default]
     Plain,
     /// Semi-sorted: one bit per slot smaller, at the price of decoding.
@@ -49,7 +49,7 @@ impl CuckooLayout {
         }
     }
 
-    /// The narrowest fingerprint that can be stored so.
+    /// The narrowest fingerprint this layout can store.
     pub(super) fn least_fingerprint_bits(self) -> u32 {
         match self {
             Self::Plain => 4,
@@ -74,8 +74,8 @@ impl CuckooLayout {
 /// How buckets are read and written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
-    /// Plain, four lanes of one word. A bucket begins with the first or the fifth bit of a byte, so that a
-    /// [`window`] there shows the whole of it.
+    /// Plain, four lanes of one word. A bucket begins with the first or the fifth bit of a byte, so that a [`window`]
+    /// there covers all of it.
     Word(Lanes),
     /// Plain, two lanes in each of two words.
     TwoWords(Lanes),
@@ -102,7 +102,7 @@ impl Buckets {
         Ok(Self::new(halves, fingerprint_bits, layout))
     }
 
-    /// Words that have the room of [`bits_for`](Self::bits_for).
+    /// Words with room for [`bits_for`](Self::bits_for) bits.
     pub(super) fn from_words(words: Words, fingerprint_bits: u32, layout: CuckooLayout) -> Self {
         let halves = Packed::from_words(words, layout.half_bits(fingerprint_bits));
         Self::new(halves, fingerprint_bits, layout)
@@ -138,8 +138,8 @@ impl Buckets {
         [lanes.get(low, 0), lanes.get(low, 1), lanes.get(high, 0), lanes.get(high, 1)]
     }
 
-    /// Is the fingerprint in one of its two buckets? Both are looked at in any case: a branch after the first, which
-    /// goes either way by chance, costs more than the second.
+    /// Is the fingerprint in one of its two buckets? Both are always checked: an unpredictable branch after the first
+    /// costs more than checking the second.
     #[inline]
     pub(super) fn contains(&self, place: Place) -> bool {
         let Form::Word(lanes) = &self.form else { return self.count(place) > 0 };
@@ -147,8 +147,8 @@ impl Buckets {
         find(place.bucket) | find(place.other) != 0
     }
 
-    /// Slots of its two buckets that hold the fingerprint. All four of a bucket with a code that no filter writes: a
-    /// damaged filter says "maybe", not "no".
+    /// Number of slots in its two buckets that hold the fingerprint. A bucket with a code that no filter writes counts
+    /// as all four: a damaged filter says "maybe", not "no".
     #[inline]
     pub(super) fn count(&self, place: Place) -> u32 {
         let Place { fingerprint, bucket, other } = place;
@@ -175,8 +175,8 @@ impl Buckets {
         }
     }
 
-    /// The room in a bucket: 0 if it is full, else the greater the emptier it is. (Nearly: with gaps, where
-    /// fingerprints were removed, it may compare wrongly. It is 0 only for a full one.)
+    /// The room in a bucket: 0 if it is full, otherwise larger the emptier it is. (Approximately: gaps left by removed
+    /// fingerprints may make it compare wrongly, but it is 0 only for a full bucket.)
     #[inline]
     pub(super) fn room(&self, bucket: u64) -> u64 {
         match &self.form {
@@ -192,7 +192,7 @@ impl Buckets {
 
     /// Stores a fingerprint in the emptier of its two buckets. False if both are full.
     ///
-    /// Chosen without a branch, so that the next insert need not wait for this one's buckets.
+    /// Chosen without a branch, so that the next insert does not have to wait for this one's buckets.
     #[inline]
     pub(super) fn put_in_emptier(&mut self, place: Place) -> bool {
         let Place { fingerprint, bucket, other } = place;
@@ -327,7 +327,7 @@ mod tests {
         })
     }
 
-    /// Random replacements of fingerprints, of which a bucket holds few different ones, against plain arrays.
+    /// Random replacements of fingerprints, with few distinct ones per bucket, checked against plain arrays.
     #[test]
     fn a_bucket_holds_what_was_put_and_disturbs_no_neighbour() {
         const LEN: u64 = 50;

@@ -1,4 +1,4 @@
-//! The four slots of a plain bucket looked at all at once, as lanes of one word.
+//! The four slots of a plain bucket examined all at once, as lanes of one word.
 //!
 //! ```text
 //! bits      | slot 3 | slot 2 | slot 1 | slot 0 |     f bits each, from the lowest bit up; above them: whatever
@@ -9,7 +9,7 @@
 //! marks = !(x | ((x & lows) + lows)) & highs          the high bit of each lane that is zero; lows = highs - ones
 //! ```
 //!
-//! The sum of two numbers without their high bits stays within its lane, so no lane disturbs the next: each mark is
+//! The sum of two numbers without their high bits stays within its lane, so no lane affects the next: each mark is
 //! exact. (The shorter `x - ones & !x & highs` borrows from the lane above a zero and may mark that too.)
 
 /// Constants for lanes of one width.

@@ -1,4 +1,4 @@
-//! The cuckoo filter [FAKM14]: a table of fingerprints, from which keys can be removed.
+//! The cuckoo filter [FAKM14]: a table of fingerprints that supports removal.
 //!
 //! ```text
 //!                 ┌────────── i ──► [ · | F | · | · ]        bucket of four slots
@@ -11,12 +11,13 @@
 //! remove(key):    empty one slot of the two that holds F
 //! ```
 //!
-//! The other bucket follows from the fingerprint and the bucket it is in, so a fingerprint can be moved though its key
-//! is long forgotten. Four slots per bucket fill to 95 % before an insert fails. What is unlike the paper:
+//! The other bucket follows from the fingerprint and the bucket it is in, so a fingerprint can be moved even though its
+//! key is not stored. Four slots per bucket fill to 95 % before an insert fails. Differences from the paper:
 //!
 //! 1. Any even number of buckets, not only powers of two ([`CuckooParams`]).
-//! 2. An insert searches for a way before it moves anything (`room`). If there is none it says [`Full`], and nothing
-//!    has changed. Throwing away the last one moved, as many implementations do, makes some *other* key disappear.
+//! 2. An insert searches for a path before it moves anything (`room`). If there is none it returns [`Full`], and
+//!    nothing has changed. Dropping the last fingerprint moved, as many implementations do, makes some *other* key
+//!    disappear.
 //! 3. Fingerprints are 1 + a number in 0..2^f − 1, all equally likely, instead of mapping 0 to 1.
 
 mod bucket;
@@ -57,12 +58,11 @@ use crate::uniform::expect_uniform;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Every insert takes a slot, also that of a key which is already there. The two buckets of a key have eight slots, so
-/// the ninth insert of one key is refused however empty the filter is; [`insert_new`](Self::insert_new) stores a key
-/// once.
+/// Every insert takes a slot, even for a key that is already there. The two buckets of a key have eight slots, so the
+/// ninth insert of one key is refused however empty the filter is; [`insert_new`](Self::insert_new) stores a key once.
 ///
 /// A packed bucket with bits that no filter writes, as in a damaged file that was mapped unverified, answers "maybe"
-/// for every key; an insert that has to move its fingerprints writes it anew.
+/// for every key; an insert that has to move its fingerprints rewrites it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cuckoo {
     params: CuckooParams,
@@ -101,7 +101,7 @@ impl Cuckoo {
         self.insert_mixed(hash)
     }
 
-    /// The same for a hash that the library has mixed itself, and need not look at.
+    /// The same for a hash that the library mixed itself and does not need to check.
     #[inline]
     pub(crate) fn insert_mixed(&mut self, hash: u64) -> Result<(), Full> {
         self.store(self.places.of(hash))
@@ -131,8 +131,8 @@ impl Cuckoo {
     /// Inserts a key unless it might be here already. True if it was new, that is, certainly not in the filter
     /// before.
     ///
-    /// A key for which this said false because of a false positive must not be removed: what would go is the
-    /// other key's fingerprint.
+    /// A key for which this returned false because of a false positive must not be removed: that would remove the other
+    /// key's fingerprint.
     ///
     /// # Panics
     ///
@@ -161,12 +161,13 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Removes a key that was inserted, once. False if it is certainly not here: then nothing was changed.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A key that never was inserted makes another disappear** if it looks present, which it does at the filter's rate: what
-    /// is taken away is the fingerprint of another key, which is then reported absent. No filter can notice that;
-    /// [`removal`](crate::removal) tells before a list is removed how much of it that would be. (Two keys that *were*
-    /// inserted and have the same fingerprint and buckets are interchangeable: removing one never harms the other.)
+    /// **Removing a key that was never inserted makes another key disappear** if it looks present, which happens at the
+    /// filter's rate: what is removed is the fingerprint of the other key, which is then reported absent. No filter can
+    /// detect this; [`removal`](crate::removal) tells how much of a list that would affect before you remove it. (Two
+    /// keys that *were* inserted and have the same fingerprint and buckets are interchangeable: removing one never
+    /// harms the other.)
     ///
     /// # Panics
     ///
@@ -175,10 +176,11 @@ impl Cuckoo {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
-    /// here: then nothing was changed.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
+    /// changing nothing, if it is certainly not there.
     ///
-    /// A key that never was inserted makes another disappear if it looks present: see [`remove`](Self::remove).
+    /// Removing a key that was never inserted makes another disappear if it looks present: see
+    /// [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let Place { fingerprint, bucket, other } = self.places.of(hash);
         let removed =
@@ -215,7 +217,7 @@ impl Cuckoo {
         contains_ahead(hashes, found, |hash| self.touch(hash), answer);
     }
 
-    /// How often the key was inserted and not removed, 0 to 8: never too low, too high at the rate of the filter.
+    /// How often the key was inserted and not removed, 0 to 8: never too low, and too high only at the filter's rate.
     ///
     /// # Panics
     ///
@@ -248,10 +250,10 @@ impl Cuckoo {
         place
     }
 
-    /// Adds every key of `other`, as often as it is there. Fails, changing nothing, if the two do not keep the same
-    /// fingerprint of a key in the same buckets, or if there is no room.
+    /// Adds every key of `other` as many times as it occurs there. Fails, changing nothing, if the two do not keep the
+    /// same fingerprint of a key in the same buckets, or if there is no room.
     ///
-    /// Works on a copy, so for a moment it takes the memory of two.
+    /// Works on a copy, so it temporarily needs the memory of two filters.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -286,7 +288,7 @@ impl Cuckoo {
                     other.len = other.len.saturating_add(1);
                     moved += 1;
                 } else {
-                    // A packed bucket with bits that no filter writes: what was read from it is not in it.
+                    // A packed bucket with bits that no filter writes: what was read from it is not really in it.
                     let _ = other.buckets.take(place.bucket, fingerprint)
                         || other.buckets.take(place.other, fingerprint);
                 }
@@ -307,17 +309,17 @@ impl Cuckoo {
         self.len = 0;
     }
 
-    /// Keys counted: inserts less removals.
+    /// Number of keys: inserts minus removals.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True if nothing was inserted, or all of it removed.
+    /// True if nothing was inserted, or everything was removed.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Number of keys from the slots in use: exact, but looks at all of them.
+    /// Number of keys, counted from the slots in use: exact, but scans all of them.
     pub fn estimate_len(&self) -> f64 {
         self.fingerprints().count() as f64
     }
@@ -327,7 +329,7 @@ impl Cuckoo {
         sizing::cuckoo_rate(self.params.fingerprint_bits(), SLOTS as u32, self.fill())
     }
 
-    /// Fraction of the slots that are in use, the load of the table. Beyond 0.95 inserts begin to be refused.
+    /// Fraction of the slots that are in use, the load of the table. Beyond 0.95 inserts start to fail.
     pub fn fill(&self) -> f64 {
         self.estimate_len() / self.params.slots() as f64
     }
@@ -429,7 +431,7 @@ mod tests {
         assert!(decode([100, 8, 0], 401, words()).is_err());
     }
 
-    /// Keys move as far as the other is planned for, and are found in one of the two at every step.
+    /// Keys move until the other is at capacity, and are found in one of the two at every step.
     #[test]
     fn moving_keeps_every_key_in_one_of_the_two() {
         for packed in [false, true] {

@@ -8,7 +8,7 @@ use crate::sizing;
 /// The widest fingerprint.
 const MAX_FINGERPRINT_BITS: u32 = 32;
 
-/// More buckets than this no machine can hold, and all their bits can still be counted in 64.
+/// No machine can hold more buckets than this, and the number of their bits still fits 64 bits.
 const MAX_BUCKETS: u64 = 1 << 48;
 
 /// Slots planned beyond capacity / load, in square roots of the capacity: small tables fill less evenly than
@@ -22,11 +22,11 @@ const MAX_BUCKETS: u64 = 1 << 48;
 /// ```
 const SLACK: f64 = 4.0;
 
-/// A filter planned by its rate has at least so many bits of fingerprint: the few distinct fingerprints of 4 or 5
-/// bits crowd into the same pairs of buckets too often, as the table above shows.
+/// A filter planned by its rate has at least this many fingerprint bits: the few distinct fingerprints of 4 or 5 bits
+/// crowd into the same pairs of buckets too often, as the table above shows.
 const LEAST_PLANNED_BITS: u32 = 6;
 
-/// The load that a large table of such fingerprints is planned for.
+/// The load for which a large table with fingerprints of this width is planned.
 fn design_load(fingerprint_bits: u32) -> f64 {
     match fingerprint_bits {
         ..=4 => 0.84,
@@ -35,14 +35,14 @@ fn design_load(fingerprint_bits: u32) -> f64 {
     }
 }
 
-/// The least even number of buckets that takes so many keys.
+/// The smallest even number of buckets that holds `capacity` keys.
 fn buckets_for(capacity: u64, fingerprint_bits: u32) -> u64 {
     let n = capacity as f64;
     let slots = n / design_load(fingerprint_bits) + SLACK * n.sqrt();
     2 * (slots / (2 * SLOTS) as f64).ceil() as u64
 }
 
-/// The number of keys that so many buckets are planned for: the inverse of [`buckets_for`], at least 1.
+/// The number of keys that `buckets` buckets are planned for: the inverse of [`buckets_for`], at least 1.
 ///
 /// ```text
 /// x^2 / load + SLACK x = slots        x = sqrt(n)
@@ -88,8 +88,8 @@ impl CuckooParams {
         Err(ParamError::RateBelowHash { rate, floor: widest.rate_at(capacity) })
     }
 
-    /// A filter that holds `capacity` keys with fingerprints of just so many bits: 4 (packed: 5) to 32. With fewer
-    /// than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
+    /// A filter that holds `capacity` keys with fingerprints of exactly `fingerprint_bits` bits: 4 (packed: 5) to 32.
+    /// With fewer than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
     pub fn with_fingerprint(
         capacity: u64,
         fingerprint_bits: u32,
@@ -100,8 +100,8 @@ impl CuckooParams {
         Self::checked(buckets, fingerprint_bits, capacity, layout)
     }
 
-    /// A filter of so many buckets of four slots each, rounded up to an even number. Its capacity is the number of
-    /// keys that such a filter would have been planned for; [`with_capacity`](Self::with_capacity) says otherwise.
+    /// A filter of `buckets` buckets of four slots each, rounded up to an even number. Its capacity is the number of
+    /// keys that a filter of this size would be planned for; change it with [`with_capacity`](Self::with_capacity).
     pub fn for_buckets(
         buckets: u64,
         fingerprint_bits: u32,
@@ -137,7 +137,7 @@ impl CuckooParams {
         self.buckets
     }
 
-    /// Number of slots, four per bucket: no more keys than this fit.
+    /// Number of slots, four per bucket: the most keys that can fit.
     pub fn slots(&self) -> u64 {
         self.buckets * SLOTS as u64
     }
@@ -175,7 +175,7 @@ impl CuckooParams {
         (1 + fastrange(remix(hash), fingerprints) as u32, fastrange(hash, self.buckets))
     }
 
-    /// The other bucket of a fingerprint that is in bucket i; that of the other bucket is i again.
+    /// The other bucket of a fingerprint in bucket i; applied to that bucket it gives i again.
     ///
     /// ```text
     /// j = (m - i - r) mod m        m even, r odd and from the fingerprint alone

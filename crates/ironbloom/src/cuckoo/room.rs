@@ -1,4 +1,4 @@
-//! Making room in two full buckets: fingerprints move to their other buckets until one finds an empty slot.
+//! Making room in two full buckets: fingerprints move to their alternate buckets until one finds an empty slot.
 //!
 //! ```text
 //! new F ──► bucket i   [ A | B | C | D ]          first the eight buckets that A, B, … could move to,
@@ -10,9 +10,9 @@
 //!                                                                     then F to H's
 //! ```
 //!
-//! The paper throws out fingerprints at random until one fits. Searching in breadth moves nothing before it knows a
-//! way, so there is nothing to undo; it moves the fewest fingerprints; and the buckets it looks at do not wait for each
-//! other, as those of a random walk do. 10^6 keys at 1 %, filled to 94.6 %, AMD EPYC Zen 3, 2026-11-15, per insert:
+//! The paper evicts fingerprints at random until one fits. A breadth-first search moves nothing until it knows a path,
+//! so there is nothing to undo; it moves the fewest fingerprints; and its bucket reads do not depend on each other, as
+//! those of a random walk do. 10^6 keys at 1 %, filled to 94.6 %, AMD EPYC Zen 3, 2026-11-15, per insert:
 //!
 //! ```text
 //! load              0 to .7   .8     .85    .9     .92    .94    .946   all
@@ -28,20 +28,20 @@ use super::places::{Place, Places};
 /// Full buckets looked into before an insert is refused.
 const MAX_BUCKETS: usize = 500;
 
-/// A fingerprint that would come into a bucket, once one there has made room for it.
+/// A fingerprint that would enter a bucket once one there has made room for it.
 #[derive(Clone, Copy)]
 struct Move {
     bucket: u64,
     fingerprint: u32,
-    /// The place in the queue of the move that drives this fingerprint out of its old bucket; [`FIRST`] for the new one.
+    /// The queue index of the move that evicts this fingerprint from its old bucket; [`FIRST`] for the new one.
     because_of: u32,
 }
 
 const FIRST: u32 = u32::MAX;
 
-/// Stores a fingerprint in one of its two buckets, both full. False, with nothing changed, if there is no way.
+/// Stores a fingerprint in one of its two buckets, both full. Returns false, changing nothing, if there is no path.
 ///
-/// Four inserts of five that come here need a single move, which is tried without a queue.
+/// Four in five inserts that get here need a single move, which is tried without a queue.
 #[inline]
 pub(super) fn make_room(places: &Places, buckets: &mut Buckets, place: Place) -> bool {
     // Numbers, not a struct, which would have to be in memory already where this is not called.
@@ -104,7 +104,7 @@ fn by_many_moves(places: &Places, buckets: &mut Buckets, pair: [u64; 2], fingerp
 
 /// Makes a move into a bucket with an empty slot, and all those before it, last first.
 ///
-/// No bucket is on the way twice: from its first visit the end would have been found earlier.
+/// No bucket is on the path twice: the end would have been found sooner from its first visit.
 fn carry_out(buckets: &mut Buckets, queue: &[Move], last: Move) {
     let (mut step, mut place) = (last, EMPTY);
     loop {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::hash::mix64;
 
-    /// Every fingerprint with the lower of its buckets, in order: what moves do not change.
+    /// Every fingerprint with the lower of its buckets, in order: invariant under moves.
     fn contents(places: &Places, buckets: &Buckets, len: u64) -> Vec<(u64, u32)> {
         let home = |bucket, slot| (places.alternate(bucket, slot).min(bucket), slot);
         let mut all: Vec<_> = (0..len)
@@ -137,7 +137,7 @@ mod tests {
         all
     }
 
-    /// Fills tables to their end; compares them after every insert that had to move.
+    /// Fills tables until they are full, comparing them after every insert that had to move.
     #[test]
     fn moves_lose_and_invent_nothing_and_a_search_without_end_moves_nothing() {
         for (layout, bits) in [CuckooLayout::Plain, CuckooLayout::Packed]

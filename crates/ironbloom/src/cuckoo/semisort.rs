@@ -5,19 +5,19 @@
 //! the same, order forgotten   C(19, 4) =  3876 cases     12 bits (3876 <= 4096)        [FAKM14, section 5.2]
 //! ```
 //!
-//! Sorted nibbles a <= b <= c <= d are the strictly rising numbers a, b+1, c+2, d+3 below 19, and those are
-//! counted off without gaps by the combinatorial number system:
+//! Sorted nibbles a <= b <= c <= d are the strictly rising numbers a, b+1, c+2, d+3 below 19, and those are numbered
+//! without gaps by the combinatorial number system:
 //!
 //! ```text
 //! rank = C(a, 1) + C(b+1, 2) + C(c+2, 3) + C(d+3, 4)        four zeros: 0, four fifteens: 3875
 //! ```
 //!
-//! The way back is a table of 8 KiB, made by the compiler from the same formula.
+//! The inverse is a table of 8 KiB, computed at compile time from the same formula.
 
 /// Bits of a code.
 pub(super) const CODE_BITS: u32 = 12;
 
-/// Number of multisets of four nibbles. Codes from here up are written by no filter.
+/// Number of multisets of four nibbles. No filter writes codes from here up.
 pub(super) const CODES: usize = 3876;
 
 const TABLE: [u16; 1 << CODE_BITS] = table();

@@ -299,11 +299,12 @@ impl DLeft {
         });
     }
 
-    /// Removes a key that was inserted, once. False if it is certainly not there; nothing is changed then.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A key that never was inserted makes another disappear** if it looks present, which it does at the filter's rate: the
-    /// fingerprint that it shares with another key is counted down, and that key is then reported absent. No filter can notice
-    /// that; [`removal`](crate::removal) tells before a list is removed how much of it that would be.
+    /// **Removing a key that was never inserted makes another key disappear** if it looks present, which happens at the
+    /// filter's rate: the count of the fingerprint it shares with another key is decremented, and that key is then
+    /// reported absent. No filter can detect this; [`removal`](crate::removal) tells how much of a list that would
+    /// affect before you remove it.
     ///
     /// A key whose counter is stuck is counted out, but still found.
     ///
@@ -314,10 +315,11 @@ impl DLeft {
         self.remove_hash(self.hash_fn.hash(key))
     }
 
-    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. False if it is certainly not
-    /// there; nothing is changed then.
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
+    /// changing nothing, if it is certainly not there.
     ///
-    /// A key that never was inserted makes another disappear if it looks present: see [`remove`](Self::remove).
+    /// Removing a key that was never inserted makes another disappear if it looks present: see
+    /// [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let fingerprint = self.params.fingerprint(hash);
         let Some(place) = self.find(fingerprint, &self.probes(fingerprint)) else { return false };
@@ -344,8 +346,8 @@ impl DLeft {
         }
     }
 
-    /// Adds every key of `other` as often as it is there. Fails, changing nothing, if the two do not keep the same
-    /// fingerprint for the same key, or if there is no room for the keys of both. Works on a copy.
+    /// Adds every key of `other` as many times as it occurs there. Fails, changing nothing, if the two do not keep the
+    /// same fingerprint for the same key, or if there is no room for the keys of both. Works on a copy.
     pub fn union_with(&mut self, other: &Self) -> Result<(), MergeError> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -386,7 +388,7 @@ impl DLeft {
         self.len = 0;
     }
 
-    /// Keys counted, each as often as it is there: inserts less removals.
+    /// Number of keys, with repetitions: inserts minus removals.
     pub fn len(&self) -> u64 {
         self.len
     }

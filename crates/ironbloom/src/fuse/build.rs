@@ -1,20 +1,21 @@
-//! Finding the numbers for the cells: peeling, as in [GL22].
+//! Finding the values of the cells: peeling, as in [GL22].
 //!
 //! ```text
 //! peel      while a cell has a single key:  take that key away from all its cells, push (key, cell)
 //! assign    pop (key, cell):  A[cell] = fingerprint(key) ^ the key's other cells
 //! ```
 //!
-//! The cell of a pair is none of the cells of the keys peeled after it, which are popped before it: filling it
-//! disturbs none of them. A cell need not know its keys: their number and their exclusive or tell the last one.
+//! The cell of a pair is not among the cells of the keys peeled after it, which are popped before it, so filling it
+//! disturbs none of them. A cell does not have to store its keys: their number and their exclusive or give the last
+//! one.
 //!
-//! Peeling fails for some seeds and is then tried with the next: with three cells for one seed in 30 at 1000 keys,
-//! hardly ever from 10^5. But just above 11,480 keys, where the paper's segments double in length, 39 of 40 seeds
-//! fail. So after every [`PATIENCE`] failures the array grows, and one segment more always was enough there.
+//! Peeling fails for some seeds and is then retried with the next: with three cells, for one seed in 30 at 1000 keys,
+//! and almost never from 10^5 on. But just above 11,480 keys, where the paper's segments double in length, 39 of 40
+//! seeds fail. So after every [`PATIENCE`] failures the array grows, and one more segment was always enough there.
 //!
-//! What the cells know is a sum over their keys, and peeling begins at the cells: the order in which the keys are
-//! counted changes nothing. So they come in parts that stay in the cache (`keys`), and the waiting cells in a queue
-//! (`queue`). A hash that was given twice is dropped: `keys` again.
+//! The cells store a sum over their keys, and peeling starts from the cells, so the order in which the keys are counted
+//! does not matter. They are therefore processed in parts that stay in the cache (`keys`), and the pending cells are
+//! kept in a queue (`queue`). Duplicate hashes are dropped, also in `keys`.
 
 use super::keys::Keys;
 use super::queue::{self, Queue};
@@ -28,7 +29,7 @@ use crate::sizing;
 /// Seeds tried before the array grows.
 const PATIENCE: u64 = 2;
 
-/// The array grows by this part of its segments, and by one at least.
+/// The array grows by this fraction of its segments, and by at least one.
 const GROWTH: u64 = 32;
 
 /// The layout, the cells and the number of distinct hashes. `N` is the arity.
@@ -48,7 +49,7 @@ pub(super) fn build<const N: usize>(
             let cells = assign::<N>(&layout, keys.as_slice(), bytes(&places), params.width)?;
             return Ok((layout, cells, len));
         }
-        // A key that is there twice is never peeled. If that was the reason, the same seed deserves another try.
+        // A duplicate key is never peeled. If that was the reason, the same seed deserves another try.
         if !keys.make_distinct(hashes, seed) {
             attempt += 1;
         }
@@ -71,22 +72,22 @@ impl Layout {
     }
 }
 
-/// What is known of each cell while keys are taken away.
+/// What is known about each cell while keys are peeled.
 struct Cells<'a> {
     /// The exclusive or of the keys that have this cell.
     xors: &'a mut [u64],
-    /// Four times their number, plus the exclusive or of which of its cells (0 to 3) this is for each.
+    /// Four times their number, plus the exclusive or, over the keys, of which of the key's cells (0 to 3) this is.
     tallies: &'a mut [u8],
 }
 
 const ONE_KEY: u8 = 4;
 const PLACE: u8 = ONE_KEY - 1;
 
-/// Cells looked through at a time for those with a single key.
+/// Cells scanned at a time for those with a single key.
 const SCAN: usize = queue::ROOM;
 
-/// Brings the keys into an order in which each has a cell that no later one has, and tells which of its cells that is.
-/// `None` if there is no such order.
+/// Reorders the keys so that each has a cell that no later one has, and tells which of its cells that is. `None` if
+/// there is no such order.
 fn peel<const N: usize>(layout: &Layout, keys: &mut [u64]) -> Result<Option<Words>, ParamError> {
     let mut xors = Words::zeroed(layout.cells().saturating_mul(64))?;
     let mut tallies = Words::zeroed(layout.cells().saturating_mul(8))?;
@@ -115,7 +116,7 @@ impl Cells<'_> {
         fits
     }
 
-    /// The cells know the keys now, and `keys` takes them up again as they are peeled. Returns how many were.
+    /// The cells now hold the keys, and `keys` collects them again as they are peeled. Returns how many were peeled.
     fn take_all_away<const N: usize>(
         &mut self,
         layout: &Layout,
@@ -157,7 +158,7 @@ fn is_single(tally: u8) -> bool {
     tally / ONE_KEY == 1
 }
 
-/// Fills the cells, the key peeled last first. Cells that no key had to itself stay zero.
+/// Fills the cells, starting with the key peeled last. Cells that no key had to itself stay zero.
 fn assign<const N: usize>(
     layout: &Layout,
     keys: &[u64],
@@ -170,7 +171,7 @@ fn assign<const N: usize>(
     for (&key, &place) in keys.iter().zip(&places[..keys.len()]).rev() {
         let cells = layout.cells_of::<N>(key);
         let own = cells[usize::from(place) % N];
-        // The own cell is still zero, so it may take part.
+        // The key's own cell is still zero, so it can be included.
         let others = cells.into_iter().fold(0, |xor, cell| xor ^ filler.window(cell));
         filler.fill(own, (others ^ fingerprint(key, width)) & mask);
     }

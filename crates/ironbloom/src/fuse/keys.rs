@@ -1,14 +1,14 @@
-//! The keys of a filter to be built: its hashes mixed with the seed, in parts.
+//! The keys of a filter under construction: its hashes mixed with the seed, in parts.
 //!
 //! ```text
 //! hashes    7a··  01··  f3··  7b··  02··  …
 //! keys     |01··  02··|  …  |7a··  7b··|  …  |f3··|        part = the highest bits, in any order inside
 //! ```
 //!
-//! The cells of a part are in the same few segments, which then stay in the cache. Full order would take four times as
-//! long, and its only use is to find what was given twice: that stands beside itself. A repeated key also makes itself
-//! known by never being peeled, so all parts are sorted only if one key in thousands is repeated, which the first part
-//! shows, or if peeling has failed once.
+//! The cells of a part are in the same few segments, which then stay in the cache. A full sort would take four times as
+//! long, and its only use is to find duplicates, which become adjacent. A duplicate key also shows up by never being
+//! peeled, so all parts are sorted only if one key in thousands is a duplicate, as judged by the first part, or if
+//! peeling has failed once.
 
 use super::mix;
 use crate::error::ParamError;
@@ -17,7 +17,7 @@ use crate::kernel::Words;
 /// At most 2^10 parts are written to at a time: their ends stay in the cache, and 10^8 keys have 860 segments.
 const MAX_PART_BITS: u32 = 10;
 
-/// Parts of fewer keys would gain nothing: their cells fit the cache.
+/// Smaller parts would gain nothing: their cells fit the cache.
 const PART_KEYS: usize = 4096;
 
 pub(super) struct Keys {
@@ -27,19 +27,19 @@ pub(super) struct Keys {
     ends: Vec<usize>,
     /// Logarithm of the number of parts.
     part_bits: u32,
-    /// Is every key here once?
+    /// Whether every key occurs only once.
     distinct: bool,
 }
 
 impl Keys {
-    /// Room for so many hashes.
+    /// Room for this many hashes.
     pub(super) fn new(hashes: usize) -> Result<Self, ParamError> {
         let words = Words::zeroed((hashes as u64).saturating_mul(64))?;
         let part_bits = (hashes / PART_KEYS).checked_ilog2().unwrap_or(0).min(MAX_PART_BITS);
         Ok(Self { words, len: 0, ends: Vec::new(), part_bits, distinct: false })
     }
 
-    /// Takes up the hashes under another seed.
+    /// Loads the hashes under another seed.
     pub(super) fn fill(&mut self, hashes: &[u64], seed: u64) {
         let part = |key: u64| ((key >> 1) >> (63 - self.part_bits)) as usize;
         self.ends.clear();
@@ -51,7 +51,7 @@ impl Keys {
         for end in &mut self.ends {
             start += std::mem::replace(end, start);
         }
-        // The ends are starts here, and each becomes an end as its part fills.
+        // The ends are starts at this point; each becomes an end as its part fills.
         let keys = self.words.to_mut();
         for hash in hashes {
             let key = mix(*hash, seed);
@@ -67,14 +67,14 @@ impl Keys {
         }
     }
 
-    /// A sample of all keys, since mixing has spread them.
+    /// The first part is a random sample of all keys, since they are mixed.
     fn repeat_in_the_first_part(&mut self) -> bool {
         let part = &mut self.words.to_mut()[..self.ends[0]];
         part.sort_unstable();
         part.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// From now on a hash given twice counts once. True if that changes the keys of this seed.
+    /// From now on duplicate hashes count once. True if that changes the keys of this seed.
     pub(super) fn make_distinct(&mut self, hashes: &[u64], seed: u64) -> bool {
         if self.distinct {
             return false;
@@ -93,7 +93,7 @@ impl Keys {
         }
     }
 
-    /// Drops the repeated of sorted keys. The ends of the parts are void then.
+    /// Drops duplicates from sorted keys. The ends of the parts are invalid afterwards.
     fn dedup(&mut self) {
         let keys = self.words.to_mut();
         let mut kept = 0;
@@ -110,7 +110,7 @@ impl Keys {
         &self.words[..self.len]
     }
 
-    /// For peeling, which brings them into another order.
+    /// For peeling, which reorders them.
     pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
         &mut self.words.to_mut()[..self.len]
     }

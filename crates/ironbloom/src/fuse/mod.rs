@@ -1,7 +1,7 @@
-//! The binary fuse filter: the fewest bits per key, for a set that is known beforehand and stays [GL22].
+//! The binary fuse filter: the fewest bits per key, for a set that is known in advance and does not change [GL22].
 //!
-//! Every key has a fingerprint of w bits and three (or four) cells in consecutive segments of an array. The cells
-//! hold such numbers that the exclusive or of a key's cells is its fingerprint:
+//! Every key has a fingerprint of w bits and three (or four) cells in consecutive segments of an array. The values of
+//! the cells are chosen so that the exclusive or of a key's cells is its fingerprint:
 //!
 //! ```text
 //!  segment 0   segment 1   segment 2   segment 3  …      S + 2 segments of L cells, L a power of two
@@ -10,8 +10,8 @@
 //! contains(key):   A[a] ^ A[b] ^ A[c] == fingerprint(key)        one comparison: the rate is 2^-w
 //! ```
 //!
-//! An array of 1.125 n cells suffices for three cells per key, of 1.075 n for four, so that the filter takes 12 or 7 %
-//! more than the w bits below which no filter of rate 2^-w can fall. How the numbers are found is told in `build`.
+//! An array of 1.125 n cells suffices for three cells per key, of 1.075 n for four, so the filter takes 12 or 7 % more
+//! than w bits per key, the lower bound for any filter of rate 2^-w. `build` explains how the values are found.
 //!
 //! All that a lookup needs comes from one number, the key's hash mixed with the seed of the filter:
 //!
@@ -22,7 +22,7 @@
 //! y  = remix(x ^ x >> 32)               the fingerprint is its highest w bits
 //! ```
 //!
-//! The paper's code has two offsets; the third is ours, taken from y because x has no 18 bits left for it.
+//! The paper's code has two offsets; the third is ours, taken from y because x does not have 18 bits left for it.
 
 mod build;
 mod keys;
@@ -40,15 +40,15 @@ use crate::packed::Packed;
 use crate::sizing;
 use lookup::{Byte, Cell, Form, Narrow, Reader, Wide};
 
-/// Narrowest fingerprint: 1/16 is a rate that hardly filters.
+/// Narrowest fingerprint: a rate of 1/16 hardly filters at all.
 const MIN_WIDTH: u32 = 4;
 /// Widest fingerprint: the high half of y. The third offset is below it.
 const MAX_WIDTH: u32 = 32;
 
-/// Cells of a key.
+/// Number of cells per key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arity {
-    /// Three cells: 12.5 % over the bits of the fingerprints, the faster lookups.
+    /// Three cells: 12.5 % over the bits of the fingerprints, faster lookups.
     #[default]
     Three,
     /// Four cells: 7.5 % over the bits of the fingerprints.
@@ -65,7 +65,7 @@ impl Arity {
     }
 }
 
-/// What is chosen of a [`BinaryFuse`] before its keys are known: plain data, validated.
+/// The validated parameters of a [`BinaryFuse`], chosen before its keys are known: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuseParams {
     width: u32,
@@ -73,8 +73,8 @@ pub struct FuseParams {
 }
 
 impl FuseParams {
-    /// The narrowest fingerprints that keep `rate`, three cells per key. A rate above 1/16 is kept with 4 bits; one
-    /// below 2^-32 is refused.
+    /// The narrowest fingerprints that keep `rate`, three cells per key. Rates above 1/16 use 4 bits; rates below 2^-32
+    /// are rejected.
     pub fn for_rate(rate: f64) -> Result<Self, ParamError> {
         check_rate(1, rate)?;
         let width = sizing::fingerprint_width(rate).max(MIN_WIDTH);
@@ -90,7 +90,7 @@ impl FuseParams {
         Ok(Self { width, arity })
     }
 
-    /// Another number of cells per key.
+    /// Sets the number of cells per key.
     pub fn with_arity(mut self, arity: Arity) -> Self {
         self.arity = arity;
         self
@@ -101,7 +101,7 @@ impl FuseParams {
         self.width
     }
 
-    /// Cells of a key.
+    /// Number of cells per key.
     pub fn arity(&self) -> Arity {
         self.arity
     }
@@ -112,7 +112,7 @@ impl FuseParams {
         layout.map_or(u64::MAX, |layout| layout.cells().saturating_mul(u64::from(self.width)))
     }
 
-    /// The rate, 2^-w, however many the keys.
+    /// The rate, 2^-w, whatever the number of keys.
     pub fn rate(&self) -> f64 {
         rate_of(self.width)
     }
@@ -131,7 +131,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// `None` if there cannot be such segments, as in a forged file.
+    /// `None` if such segments are impossible, as in a forged file.
     fn new(seed: u64, segment_length: u64, segment_count: u64, arity: Arity) -> Option<Self> {
         let segments = Segments::new(segment_length, segment_count, arity.cells())?;
         Some(Self { seed, segments, arity })
@@ -142,20 +142,20 @@ impl Layout {
         self.segments.cells()
     }
 
-    /// The cells of a mixed hash, each in the segment behind the one before.
+    /// The cells of a mixed hash, each in the segment after the previous one.
     #[inline]
     fn cells_of<const N: usize>(&self, mixed: u64) -> [u64; N] {
         self.segments.cells_of(mixed, second(mixed) >> (MAX_WIDTH - OFFSET_BITS))
     }
 }
 
-/// The number that stands for a key under a seed: x of the module header.
+/// The number that represents a key under a seed: x of the module header.
 #[inline]
 fn mix(hash: u64, seed: u64) -> u64 {
     mix64(hash.wrapping_add(seed))
 }
 
-/// More bits from a mixed hash, which all depend on both its halves: y of the module header.
+/// More bits from a mixed hash, all of which depend on both of its halves: y of the module header.
 #[inline]
 fn second(mixed: u64) -> u64 {
     remix(mixed ^ mixed >> 32)
@@ -173,9 +173,9 @@ fn is_fingerprint(xor: u64, second: u64, width: u32) -> bool {
     (xor << unused ^ second) >> unused == 0
 }
 
-/// A binary fuse filter: the smallest of all, made at once from all its keys and never changed.
+/// A binary fuse filter: the smallest kind, built from all its keys at once and never changed.
 ///
-/// It is static: there is no insert, no remove and no union. Who has more keys makes a new one, in about 50 ns per key.
+/// It is static: there is no insert, no remove and no union. To add keys, build a new one, at about 50 ns per key.
 ///
 /// ```
 /// use ironbloom::BinaryFuse;
@@ -195,12 +195,12 @@ pub struct BinaryFuse {
 }
 
 impl BinaryFuse {
-    /// A filter of the keys with these hashes, in any order; a hash that comes twice counts once. They are mixed once more,
-    /// so integers may be given as they are if they are asked for the same way.
+    /// Builds a filter from these hashes, in any order; duplicates count once. They are mixed again, so plain integers
+    /// will do if lookups use them the same way.
     ///
-    /// Construction takes another 19 bytes per key while it lasts, besides the filter and the hashes given. The same
-    /// hashes make the same filter, whatever their order; it takes half as long again if some come twice. Fails only if
-    /// allocation fails.
+    /// Construction temporarily takes another 19 bytes per key, in addition to the filter and the hashes given. The
+    /// same hashes make the same filter, whatever their order; construction takes half as long again if there are
+    /// duplicates. Fails only if allocation fails.
     pub fn from_hashes(
         hashes: &[u64],
         params: FuseParams,
@@ -218,7 +218,7 @@ impl BinaryFuse {
         Self { layout, hash_fn, cells, len, form }
     }
 
-    /// A filter of these keys at `rate`, three cells per key. A key that comes twice counts once.
+    /// Builds a filter of these keys at `rate`, with three cells per key. Duplicates count once.
     pub fn from_keys(
         keys: impl IntoIterator<Item = impl Key>,
         rate: f64,
@@ -239,8 +239,8 @@ impl BinaryFuse {
     }
 
     /// Whether the key with this hash might be in the filter. `false` is certain. Any number will do, uniform or not:
-    /// it is mixed once more.
-    // Left to its judgement the compiler does not inline it: 16.5 ns instead of 14.5 (10^6 keys, Zen 3, 2026-11).
+    /// it is mixed again.
+    // Without the attribute the compiler does not inline it: 16.5 ns instead of 14.5 (10^6 keys, Zen 3, 2026-11).
     #[inline(always)]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.form {
@@ -264,7 +264,7 @@ impl BinaryFuse {
         is_fingerprint(xor, second(mixed), width)
     }
 
-    /// On its own, so that the common lookups are small enough to be inlined.
+    /// A separate function, so that the common lookups are small enough to be inlined.
     #[inline(never)]
     fn contains_hash_of_other(&self, hash: u64) -> bool {
         let cell = Wide(self.width());
@@ -298,12 +298,12 @@ impl BinaryFuse {
         Reader { layout: &self.layout, words: self.cells.words(), cell }
     }
 
-    /// Number of distinct hashes it was made from.
+    /// Number of distinct hashes it was built from.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True if it was made from no keys. It then contains none.
+    /// True if it was built from no keys. It then contains none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -318,7 +318,7 @@ impl BinaryFuse {
         if self.is_empty() { 0.0 } else { rate_of(self.width()) }
     }
 
-    /// False: it was made to the measure of its keys. Here because every kind has it.
+    /// Always false: the filter was sized for its keys. Provided because every kind has this method.
     pub fn is_over_capacity(&self) -> bool {
         false
     }
@@ -328,12 +328,12 @@ impl BinaryFuse {
         self.cells.width()
     }
 
-    /// Cells of a key.
+    /// Number of cells per key.
     pub fn arity(&self) -> Arity {
         self.layout.arity
     }
 
-    /// The choices it was made with.
+    /// The parameters it was built with.
     pub fn params(&self) -> FuseParams {
         FuseParams { width: self.width(), arity: self.arity() }
     }
@@ -348,7 +348,7 @@ impl BinaryFuse {
         self.cells.words().size_in_bytes()
     }
 
-    /// Bits of cells per key. Infinite without keys.
+    /// Bits per key. Infinite without keys.
     pub fn bits_per_key(&self) -> f64 {
         8.0 * self.size_in_bytes() as f64 / self.len as f64
     }
@@ -468,7 +468,7 @@ mod tests {
         {
             assert!(decode(&filter, &|params, _| params[1] = segment_length).is_err());
         }
-        // As many cells as before, but in segments in which an offset would lead outside.
+        // As many cells as before, but in segments where an offset would point outside.
         let uneven = filter.layout.cells() / 4;
         assert!(!uneven.is_power_of_two());
         assert_eq!(

@@ -1,13 +1,13 @@
-//! A queue of cells, for which pushing is no branch.
+//! A queue of cells with branchless push.
 //!
-//! Whether a cell has a single key is as good as random, and a branch upon it is mispredicted as often as not. So
-//! [`push_if`](Queue::push_if) always writes, and moves the end or not. First in, first out: what is popped was pushed
-//! long ago, and the processor can work on several keys at once, while the top of a stack is known only when the work
-//! before is done (48 against 43 ns per key at 10^6 keys).
+//! Whether a cell has a single key is effectively random, and a branch on it is mispredicted as often as not. So
+//! [`push_if`](Queue::push_if) always writes, and advances the end or not. First in, first out: what is popped was
+//! pushed long ago, and the processor can work on several keys at once, whereas the top of a stack is known only when
+//! the preceding work is done (48 against 43 ns per key at 10^6 keys).
 
 use crate::error::ParamError;
 
-/// Pushes for which [`Queue::make_room`] makes room.
+/// Number of pushes that [`Queue::make_room`] makes room for.
 pub(super) const ROOM: usize = 256;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Queue {
         Some(cell)
     }
 
-    /// After this the next [`ROOM`] pushes find room.
+    /// After this there is room for the next [`ROOM`] pushes.
     #[inline]
     pub(super) fn make_room(self) -> Result<Self, ParamError> {
         if self.end + ROOM > self.cells.len() { self.move_to_front() } else { Ok(self) }
@@ -48,7 +48,7 @@ impl Queue {
         let Self { mut cells, head, end } = self;
         let (len, waiting) = (cells.len(), end - head);
         cells.copy_within(head..end, 0);
-        // At least half of it must be free, or the next move would come too soon.
+        // At least half of it must be free, or the next move would be needed too soon.
         if waiting > len / 2 {
             let bytes = 2 * size_of_val(&cells[..]) as u64;
             cells.try_reserve_exact(len).map_err(|_| ParamError::Memory { bytes })?;

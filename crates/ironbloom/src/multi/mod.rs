@@ -69,13 +69,13 @@ pub trait MultiFilter {
     /// Might there be a row with these [uniform](crate::hash#uniform-hashes) hashes? `None` stands for any value. False is certain.
     fn contains_hashed(&self, query: &[Option<u64>]) -> Result<bool, RowError>;
 
-    /// Removes a row that was inserted, once, by the [uniform](crate::hash#uniform-hashes) hashes of its values. False if it is
-    /// certainly not there, and then nothing was changed.
+    /// Removes a row that was inserted, once, by the [uniform](crate::hash#uniform-hashes) hashes of its values.
+    /// Returns false, changing nothing, if it is certainly not there.
     ///
-    /// A row that never was inserted makes others disappear if it looks present: see [`remove`](Self::remove).
+    /// Removing a row that was never inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     fn remove_hashed(&mut self, row: &[u64]) -> Result<bool, RowError>;
 
-    /// Rows counted: inserts less removals.
+    /// Number of rows: inserts minus removals.
     fn len(&self) -> u64;
 
     /// True if no row was counted.
@@ -103,11 +103,11 @@ pub trait MultiFilter {
         self.contains_hashed(&self.attributes().hash_query(query)?)
     }
 
-    /// Removes a row that was inserted, once. False if it is certainly not there, and then nothing was changed.
+    /// Removes a row that was inserted, once. Returns false, changing nothing, if it is certainly not there.
     ///
-    /// **A row that never was inserted makes others disappear** if it looks present: the trace of another row goes with it, and
-    /// that row is then reported absent. No filter can notice that; [`removal`](crate::removal) tells before a list
-    /// is removed how much of it that would be.
+    /// **Removing a row that was never inserted makes others disappear** if it looks present: the trace of another row
+    /// is removed, and that row is then reported absent. No filter can detect this; [`removal`](crate::removal) tells
+    /// how much of a list that would affect before you remove it.
     fn remove<A: Key>(&mut self, row: &[A]) -> Result<bool, RowError>
     where
         Self: Sized,

@@ -20,7 +20,7 @@ use crate::packed::{MAX_WIDTH, Packed};
 /// Slots of an empty table.
 const FEWEST_SLOTS: u64 = 8;
 
-/// More slots no machine can hold, and all their bits can still be counted in 64.
+/// No machine can hold more slots, and the number of their bits still fits 64 bits.
 const MOST_SLOTS: u64 = 1 << 48;
 
 /// Bits of a count at first.
