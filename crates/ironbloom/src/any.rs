@@ -1,7 +1,7 @@
-//! A filter of any kind, as it comes out of a file.
+//! A filter of any kind, as read from a file.
 //!
-//! Files hold a closed set of kinds, so this is an enum, and every operation is a `match`. What a kind cannot do
-//! is an error that names the kind and the operation, never a silent success.
+//! Files hold a closed set of kinds, so this is an enum, and every operation is a `match`. An operation that a kind
+//! does not support is an error that names the kind and the operation, never a silent success.
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ use crate::windowed::Windowed;
 
 /// A filter whose kind is known only at run time.
 ///
-/// Keys go in and are asked for as in any other filter. Who has many of them, or hashes in threads of their own, turns
-/// them into hashes by [`AnyFilter::key_hash`] and calls the methods that take these.
+/// Keys are inserted and looked up as in any other filter. If you have many keys, or hash on other threads, turn them
+/// into hashes with [`AnyFilter::key_hash`] and call the methods that take hashes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is the kind it is named after")]
@@ -47,26 +47,26 @@ pub enum AnyFilter {
     Joint(Joint),
 }
 
-/// An operation that a filter refused. Nothing was changed.
+/// An operation that a filter refused. Nothing has changed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// The kind cannot do this at all.
+    /// The kind does not support this operation.
     Unsupported {
         /// The kind.
         kind: Kind,
-        /// What it was asked to do.
+        /// The operation.
         operation: &'static str,
     },
-    /// No room left.
+    /// The filter is full.
     Full(Full),
-    /// The two filters do not fit together.
+    /// The two filters are not compatible.
     Mismatch(Mismatch),
     /// An integer outside a bitmap.
     OutOfBounds(OutOfBounds),
-    /// A growing filter got no memory to grow.
+    /// A growing filter could not allocate the memory to grow.
     Params(ParamError),
-    /// The filter holds no keys of this kind.
+    /// The filter does not hold keys of this type.
     Key(KeyError),
 }
 
@@ -126,7 +126,7 @@ impl From<MergeError> for Refused {
     }
 }
 
-/// What a filter of rows cannot do with one hash.
+/// What a filter of rows cannot do with a single hash.
 const BY_KEY: &str = "take single keys";
 
 impl AnyFilter {
@@ -302,8 +302,8 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Whether a list of keys, given by their [uniform](crate::hash#uniform-hashes) hashes, can be right as keys to be removed:
-    /// see [`removal`](crate::removal). Changes nothing. Refused for kinds that cannot remove a key by its hash.
+    /// Whether a list of keys to remove, given by their [uniform](crate::hash#uniform-hashes) hashes, is plausible: see
+    /// [`removal`](crate::removal). Changes nothing. Fails for kinds that cannot remove a key by its hash.
     pub fn check_removal(&self, hashes: &[u64]) -> Result<RemovalCheck, Refused> {
         match self {
             Self::Bitmap(_) | Self::Counting(_) | Self::DLeft(_) | Self::Cuckoo(_) => {
@@ -314,9 +314,9 @@ impl AnyFilter {
         }
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer) might be
-    /// here. False is certain. A filter of rows cannot tell from one hash, so it says "maybe" to all: ask
-    /// [`AnyFilter::as_multi`].
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer)
+    /// might be in the filter. `false` is certain. A filter of rows cannot tell from one hash, so it says "maybe" to
+    /// all: use [`AnyFilter::as_multi`].
     ///
     /// # Panics
     ///
@@ -371,7 +371,7 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Keys counted.
+    /// Number of keys counted.
     pub fn len(&self) -> u64 {
         match self {
             Self::Bitmap(f) => f.len(),
@@ -412,7 +412,8 @@ impl AnyFilter {
         }
     }
 
-    /// Distinct keys estimated from the bits. A parallel filter knows values and not rows: what it counted.
+    /// Number of distinct keys, estimated from the bits. For a parallel filter, which knows values but not rows, the
+    /// number counted.
     pub fn estimate_len(&self) -> f64 {
         match self {
             Self::Bitmap(f) => f.len() as f64,
@@ -477,7 +478,7 @@ impl Filter for AnyFilter {
         self.contains_hashes(hashes, found);
     }
 
-    /// As of any filter; a bitmap has integers, and text that is none is not in it.
+    /// As for any filter; a bitmap holds integers, and text that is not an integer is not in it.
     fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         check_lengths(keys.len(), found.len());
         if let Self::Bitmap(bitmap) = self {
@@ -493,7 +494,7 @@ impl Filter for AnyFilter {
         }
     }
 
-    /// That of the filter; a bitmap has numbers and no hashes, so its is external.
+    /// The filter's hash function; a bitmap holds numbers rather than hashes, so for it this is external.
     fn hash_fn(&self) -> HashFn {
         match self.key_hash() {
             KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) => hash_fn,

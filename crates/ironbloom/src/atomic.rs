@@ -1,13 +1,13 @@
 //! Bloom filters shared between threads without locks.
 //!
-//! A Bloom filter only ever turns zeros into ones, so concurrent inserts need no more than an atomic OR per word.
-//! What that gives, and what not:
+//! A Bloom filter only ever turns zeros into ones, so concurrent inserts need no more than an atomic OR per word. What
+//! that guarantees, and what it does not:
 //!
 //! - A key whose `insert` has returned **in the same thread**, or in another one that has since been joined or
 //!   otherwise synchronised with, is found. The filter itself publishes nothing: all accesses are relaxed.
-//! - Two threads that insert the **same new key** at the same time may both be told `true` ("was new"), because the
-//!   k bits are set one after the other and each thread may be first on some of them. At least one is told so.
-//!   Where that matters (billing, exactly-once), decide ownership elsewhere.
+//! - Two threads that insert the **same new key** at the same time may both get `true` ("was new"), because the k bits
+//!   are set one after the other and each thread may be first on some of them. At least one of them gets `true`. Where
+//!   that matters (billing, exactly-once), decide ownership elsewhere.
 //! - `clear` and merging need `&mut self`: a clear that races with inserts would lose keys.
 //!
 //! Both types convert to the plain kind and back without copying, which is also how they are saved.
@@ -28,7 +28,7 @@ use crate::key::Key;
 use crate::planned::Planned;
 use crate::uniform::expect_uniform;
 
-/// Where the bits of a hash are in cells that other threads write to: all that [`Atomic`] has to know of a kind.
+/// Where the bits of a hash are in cells that other threads write to: all that [`Atomic`] has to know about a kind.
 ///
 /// Implemented by [`BloomParams`] and [`BlockedBloomParams`].
 pub trait Layout: Copy {
@@ -136,7 +136,7 @@ pub struct Atomic<P: Layout> {
     planned: Planned,
 }
 
-/// A [`Bloom`] that many threads insert into at once. What racing inserts report: see [`crate::atomic`].
+/// A [`Bloom`] that many threads insert into at once. For what racing inserts return see [`crate::atomic`].
 ///
 /// ```
 /// let seen = ironbloom::AtomicBloom::with_rate(1000, 0.01)?;
@@ -153,11 +153,11 @@ pub struct Atomic<P: Layout> {
 /// ```
 pub type AtomicBloom = Atomic<BloomParams>;
 
-/// A [`BlockedBloom`] that many threads insert into at once. What racing inserts report: see [`crate::atomic`].
+/// A [`BlockedBloom`] that many threads insert into at once. For what racing inserts return see [`crate::atomic`].
 pub type AtomicBlockedBloom = Atomic<BlockedBloomParams>;
 
 impl<P: Layout> Atomic<P> {
-    /// Inserts a key. True if it was new; two racing inserts of one new key may both be told so.
+    /// Inserts a key. True if it was new; two racing inserts of the same new key may both return true.
     ///
     /// # Panics
     ///
@@ -166,8 +166,8 @@ impl<P: Layout> Atomic<P> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; two racing inserts of
-    /// one new key may both be told so.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; two racing
+    /// inserts of the same new key may both return true.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         expect_uniform(&[hash]);
@@ -239,7 +239,7 @@ impl<P: Layout> Atomic<P> {
         self.len = Counter::new(0);
     }
 
-    /// Keys counted: inserts that were told they were new. Racing inserts of one key may count twice.
+    /// Number of keys counted: inserts that returned true. Racing inserts of one key may count twice.
     pub fn len(&self) -> u64 {
         self.len.get()
     }
@@ -256,8 +256,9 @@ impl<P: Layout> Atomic<P> {
         self.planned.is_exceeded(self.len(), || self.words.cells().iter().map(ones).sum())
     }
 
-    /// True once it has counted as many keys as planned for: where a filter of several stages begins another. Looks at the
-    /// count alone, for callers that ask at every insert; keys must come in an order that has nothing to do with their hashes.
+    /// True once the count has reached the capacity: the point where a filter of several stages starts another. Uses
+    /// only the count, for callers that check at every insert; the order of the keys must be independent of their
+    /// hashes.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.planned.ends_stage(self.len())
@@ -290,7 +291,7 @@ impl AtomicBloom {
         Ok(Bloom::with_rate(capacity, rate)?.into())
     }
 
-    /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
+    /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
     pub fn snapshot(&self) -> Bloom {
         Bloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
     }
@@ -307,7 +308,7 @@ impl AtomicBlockedBloom {
         Ok(BlockedBloom::with_rate(capacity, rate)?.into())
     }
 
-    /// A plain copy as of now, to save or to estimate from. Inserts that run meanwhile may or may not be in it.
+    /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
     pub fn snapshot(&self) -> BlockedBloom {
         BlockedBloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
     }

@@ -1,11 +1,11 @@
-//! An exact set of integers below a bound, one bit each (seed 002).
+//! An exact set of integers below a bound, one bit each.
 //!
 //! ```text
 //! integer i  ->  word i / 64, bit i % 64          0 <= i < bound
 //! ```
 //!
-//! 10^8 integers take 11.92 MiB however many are in the set; no other structure here is exact. Seed 002's code
-//! accepts `i == bound`, one past the end; here it is refused.
+//! A bound of 10^8 takes 11.92 MiB however many integers are in the set; no other structure here is exact. `i ==
+//! bound`, one past the end, is rejected.
 
 use crate::bloom::{address, count_ones_in};
 use crate::error::{DecodeError, Mismatch, ParamError, check_range};
@@ -17,12 +17,12 @@ use crate::kernel::Words;
 
 use std::fmt;
 
-/// An integer that is not below the bound of a [`Bitmap`].
+/// An integer that is outside the bound of a [`Bitmap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfBounds {
     /// The integer.
     pub index: u64,
-    /// The bound it is not below.
+    /// The bound it exceeds or equals.
     pub bound: u64,
 }
 
@@ -75,7 +75,7 @@ impl Bitmap {
         Ok(new)
     }
 
-    /// Takes an integer out. True if it was there.
+    /// Removes an integer. True if it was in the set.
     pub fn remove(&mut self, index: u64) -> Result<bool, OutOfBounds> {
         let (word, mask) = self.checked(index)?;
         let word = &mut self.words.to_mut()[word];
@@ -91,7 +91,7 @@ impl Bitmap {
         self.checked(index).is_ok_and(|(word, mask)| self.words[word] & mask != 0)
     }
 
-    /// Adds many integers. Those before one that is outside stay added.
+    /// Adds many integers. Those before one that is out of bounds stay added.
     pub fn insert_all(&mut self, indices: &[u64]) -> Result<(), OutOfBounds> {
         indices.iter().try_for_each(|&index| self.insert(index).map(drop))
     }
@@ -124,7 +124,7 @@ impl Bitmap {
         self.len == 0
     }
 
-    /// Takes all integers out.
+    /// Removes all integers.
     pub fn clear(&mut self) {
         self.words.clear();
         self.len = 0;
@@ -162,12 +162,12 @@ impl Bitmap {
         self.combine(other, |a, b| a & b)
     }
 
-    /// Takes out the integers that are in `other`.
+    /// Removes the integers that are in `other`.
     pub fn difference_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(other, |a, b| a & !b)
     }
 
-    /// Keeps the integers that are in one of the two sets only.
+    /// Keeps the integers that are in exactly one of the two sets.
     pub fn symmetric_difference_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(other, |a, b| a ^ b)
     }
@@ -180,7 +180,7 @@ impl Bitmap {
         Ok(())
     }
 
-    /// The ranks of this set, to be asked for many times.
+    /// A rank index for this set, for many queries.
     pub fn ranks(&self) -> Rank<'_> {
         Rank::new(self)
     }
@@ -215,7 +215,7 @@ impl<'a> Rank<'a> {
             + count_ones_in(&self.bitmap.words, line as u64 * 64 * RANK_WORDS as u64, index)
     }
 
-    /// The integer with `rank` smaller ones in the set, if there are so many.
+    /// The integer that has exactly `rank` smaller ones in the set, if there is one.
     pub fn select(&self, rank: u64) -> Option<u64> {
         if rank >= *self.before.last()? {
             return None;

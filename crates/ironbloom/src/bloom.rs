@@ -562,7 +562,7 @@ impl Bloom {
         self.estimate_from(self.words.count_ones())
     }
 
-    /// The current rate, from the bits set: the chance that k random probes find a one each.
+    /// The current rate, from the bits set: the probability that k random probes all find a one.
     pub fn estimate_rate(&self) -> f64 {
         match self.params.form {
             Form::Flat => self.fill().powi(self.params.probes as i32),

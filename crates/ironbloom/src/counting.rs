@@ -1,4 +1,4 @@
-//! The counting Bloom filter \[FCAB00\]: a counter of four bits where a Bloom filter has a bit, so keys can leave.
+//! The counting Bloom filter \[FCAB00\]: a four-bit counter where a Bloom filter has a bit, so keys can be removed.
 //!
 //! ```text
 //! word    | c0 | c1 | c2 | … | c15 |          16 counters of 4 bits, c0 in the lowest
@@ -8,16 +8,17 @@
 //! contains(key): are all of them above 0?
 //! ```
 //!
-//! Positions are those of a [`BloomParams`], with as many counters as it has bits. Two probes of one key that fall
-//! on one counter count once, in `insert` and in `remove` alike.
+//! Positions are those of a [`BloomParams`], with one counter for each of its bits. Two probes of one key that fall on
+//! one counter count once, in `insert` and in `remove` alike.
 //!
-//! A counter that reaches 15 is *stuck*: how many keys share it is no longer known, so it is never counted down
-//! again, and what it covers stays "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not
-//! happen: a counter of a full filter is Poisson with mean ln 2, and 15 or more have a chance of 1.6·10^-15
-//! ([`sizing::counter_overflow`]). Repeats are another matter: 15 inserts of one key make all its counters stuck.
-//! If that is your data take [`DLeft`](crate::DLeft), where a stuck key costs one cell and no other key notices.
+//! A counter that reaches 15 is *stuck*: how many keys share it is no longer known, so it is never decremented again,
+//! and what it covers stays "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not happen: a counter
+//! of a full filter is Poisson with mean ln 2, and 15 or more have a chance of 1.6·10^-15
+//! ([`sizing::counter_overflow`]). Repeated keys are a different matter: 15 inserts of one key make all its counters
+//! stuck. If your data is like that, use [`DLeft`](crate::DLeft), where a stuck key costs one cell and does not affect
+//! other keys.
 //!
-//! Four times the size of a Bloom filter is a high price. It buys merging that keeps the ability to remove.
+//! Four times the size of a Bloom filter is a high price. In return, filters can be merged and still support removal.
 
 use crate::bloom::{BloomParams, MAX_PROBES};
 use crate::error::{DecodeError, Mismatch, ParamError};
@@ -44,8 +45,8 @@ const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
 /// A Bloom filter from which keys can be removed, and which merges as a multiset.
 ///
-/// Remove only what was inserted. A key that never was, but is a false positive, cannot be told from one that was:
-/// removing it counts down the counters of others, and those may then be reported absent.
+/// Remove only what was inserted. A false positive cannot be told from a key that was inserted: removing it decrements
+/// the counters of other keys, which may then be reported absent.
 ///
 /// ```
 /// use ironbloom::CountingBloom;
@@ -77,7 +78,7 @@ impl CountingBloom {
     }
 
     /// Inserts a key. True if it was new, that is, certainly not in the filter before; otherwise its count goes up by
-    /// one. The fifteenth insert of one key makes its counters stuck: it can then no longer be removed.
+    /// one. The fifteenth insert of one key makes its counters stuck: it can no longer be removed.
     ///
     /// # Panics
     ///
@@ -166,7 +167,7 @@ impl CountingBloom {
     /// filter's rate: the counters of other keys are decremented, and those keys are then reported absent. No filter
     /// can detect this; [`removal`](crate::removal) tells how much of a list that would affect before you remove it.
     ///
-    /// A key with a stuck counter is counted out, but where all its counters are stuck it is still found.
+    /// A key with a stuck counter no longer counts, but if all its counters are stuck it is still found.
     ///
     /// # Panics
     ///
@@ -235,7 +236,7 @@ impl CountingBloom {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.occupied())
     }
 
-    /// The current rate, from the counters above 0: the chance that k random probes find one each.
+    /// The current rate, from the counters above 0: the probability that k random probes each find one.
     pub fn estimate_rate(&self) -> f64 {
         self.fill().powi(self.params.probes() as i32)
     }
@@ -250,7 +251,7 @@ impl CountingBloom {
         self.words.iter().map(|&word| u64::from(any_bit(word).count_ones())).sum()
     }
 
-    /// Number of stuck counters: those that reached 15 and are never counted down again.
+    /// Number of stuck counters: those that reached 15 and are never decremented again.
     pub fn saturated(&self) -> u64 {
         let all_bits = |word: u64| word & word >> 1 & word >> 2 & word >> 3 & LOWEST;
         self.words.iter().map(|&word| u64::from(all_bits(word).count_ones())).sum()
@@ -376,7 +377,7 @@ mod tests {
         }
     }
 
-    /// 20 probes in 20 counters: every key has probes that meet.
+    /// 20 probes in 20 counters: every key has colliding probes.
     #[test]
     fn probes_that_share_a_counter_count_once() {
         let params = BloomParams::for_bits(20, 20).unwrap();

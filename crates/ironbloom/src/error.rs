@@ -1,4 +1,4 @@
-//! One small type for each way to fail. Fields, not sentences: `Display` makes the sentence.
+//! One small type for each way to fail. Errors carry fields, not sentences: `Display` makes the sentence.
 
 use std::fmt;
 use std::io;
@@ -6,38 +6,38 @@ use std::path::PathBuf;
 
 use crate::format::Kind;
 
-/// Parameters that no filter can be made from.
+/// Invalid filter parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParamError {
     /// The rate is not strictly between 0 and 1.
     Rate {
-        /// What was asked for.
+        /// The requested value.
         rate: f64,
     },
-    /// The rate is below what the hash can deliver for so many keys.
+    /// The rate is below what the hash can deliver for this many keys.
     RateBelowHash {
-        /// What was asked for.
+        /// The requested value.
         rate: f64,
-        /// The least rate possible.
+        /// The lowest possible rate.
         floor: f64,
     },
     /// A number lies outside its range.
     OutOfRange {
         /// The parameter's name.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
-        /// The least value allowed.
+        /// The smallest allowed value.
         least: u64,
-        /// The greatest value allowed.
+        /// The largest allowed value.
         greatest: u64,
     },
     /// A ratio lies outside its open interval.
     Ratio {
         /// The parameter's name.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: f64,
         /// The lower end, excluded.
         above: f64,
@@ -55,7 +55,7 @@ pub enum ParamError {
     },
     /// The system could not provide that much memory.
     Memory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
     },
 }
@@ -101,7 +101,7 @@ pub(crate) fn check_rate(capacity: u64, rate: f64) -> Result<(), ParamError> {
     if rate < floor { Err(ParamError::RateBelowHash { rate, floor }) } else { Ok(()) }
 }
 
-/// More keys than this (10^15) are a typing mistake, and no machine could hold their filter.
+/// More keys than this (10^15) must be a typo; no machine could hold the filter.
 pub(crate) const MAX_CAPACITY: u64 = 1_000_000_000_000_000;
 
 pub(crate) fn check_range(
@@ -117,12 +117,12 @@ pub(crate) fn check_range(
     }
 }
 
-/// Two filters that cannot be combined, with what each side has.
+/// Two filters that cannot be combined, with the value on each side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// What differs.
     pub what: &'static str,
-    /// The value on the left (the filter that would have been changed, and was not).
+    /// The value on the left (the filter that would have been changed but was not).
     pub left: String,
     /// The value on the right.
     pub right: String,
@@ -151,7 +151,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// A filter of limited room took the key nowhere. Nothing was changed, every earlier key is still there.
+/// The filter is full; the key was not inserted. Nothing has changed: every earlier key is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// Keys in the filter.
@@ -172,30 +172,30 @@ impl fmt::Display for Full {
 
 impl std::error::Error for Full {}
 
-/// A row, or a query for one, that a filter of several attributes refused. Nothing was changed.
+/// A row, or a query for one, that a multi-attribute filter refused. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RowError {
-    /// The row has not one value for each attribute.
+    /// The row does not have one value for each attribute.
     Attributes {
         /// Values given.
         given: usize,
         /// Attributes of the filter.
         expected: usize,
     },
-    /// A query that leaves attributes out, of a filter that was not built for it.
+    /// A query that leaves out attributes, on a filter that was not built for that.
     NotPartial {
         /// Attributes that the query names.
         given: usize,
         /// Attributes of the filter.
         expected: usize,
     },
-    /// The filter holds hashes that only the program that made it can compute.
+    /// The filter holds hashes that only the program that created it can compute.
     External {
-        /// The number that program gave its hash.
+        /// The number that program assigned to its hash function.
         id: u64,
     },
-    /// No room left.
+    /// The filter is full.
     Full(Full),
     /// Not enough memory to count one more row.
     Params(ParamError),
@@ -235,13 +235,13 @@ impl From<ParamError> for RowError {
     }
 }
 
-/// Two filters of limited room that could not be merged. Nothing was changed.
+/// Two filters of limited capacity that could not be merged. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
     /// They cannot be combined at all.
     Mismatch(Mismatch),
-    /// The keys of both have no room in one.
+    /// The keys of both do not fit into one.
     Full(Full),
 }
 
@@ -268,13 +268,13 @@ impl From<Full> for MergeError {
     }
 }
 
-/// Bytes that are not a filter, with the place where that shows.
+/// Bytes that are not a valid filter, with the location of the error.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The first bytes are not those of a filter file.
     NotAFilter,
-    /// Made by a later release.
+    /// Written by a later release.
     Version {
         /// The version of the file.
         found: u16,
@@ -286,14 +286,14 @@ pub enum DecodeError {
         /// The kind in the file.
         found: Kind,
     },
-    /// The length does not fit what the header says.
+    /// The length does not match the header.
     Length {
-        /// Bytes the header calls for.
+        /// Bytes according to the header.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes actually present.
         found: u64,
     },
-    /// A checksum does not fit: the bytes were damaged after they were written.
+    /// A checksum does not match: the bytes were damaged after they were written.
     Damaged {
         /// What is damaged: "header", "payload" or "checksum table".
         part: &'static str,
@@ -302,14 +302,14 @@ pub enum DecodeError {
         /// Length of the damaged part.
         len: u64,
     },
-    /// The checksums fit, but a field has a value that no filter has.
+    /// The checksums match, but a field has an invalid value.
     Invalid {
         /// The field.
         what: &'static str,
         /// Its value.
         value: u64,
     },
-    /// The parameters are whole, but there is not enough memory for the filter.
+    /// The parameters are intact, but there is not enough memory for the filter.
     Params(ParamError),
 }
 
@@ -348,14 +348,14 @@ impl From<ParamError> for DecodeError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io {
         /// The file.
         path: PathBuf,
-        /// Its answer.
+        /// The error it reported.
         error: io::Error,
     },
-    /// The bytes are not a (whole) filter.
+    /// The bytes are not a (complete) filter.
     Decode {
         /// The file.
         path: PathBuf,

@@ -29,7 +29,7 @@ pub trait Filter {
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. In filters
-    /// larger than the cache many times as fast as one by one: the waits for memory overlap.
+    /// larger than the cache this is many times faster than one by one, because memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -43,7 +43,7 @@ pub trait Filter {
     fn size_in_bytes(&self) -> usize;
 
     /// Bit i % 64 of `mask[i / 64]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
-    /// here. Bits of the last word that stand for no hash become zero.
+    /// here. Unused bits of the last word become zero.
     ///
     /// # Panics
     ///
@@ -95,8 +95,8 @@ pub trait Filter {
     }
 }
 
-/// Every key of a batch has an answer, and every answer a key: anything else is a mistake of the caller, who would take
-/// what stood in the slice before for an answer. One comparison per batch.
+/// Every key of a batch has an answer, and every answer a key: anything else is a bug in the caller, who would take the
+/// previous contents of the slice for answers. One comparison per batch.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn check_lengths(asked: usize, answers: usize) {

@@ -1,27 +1,27 @@
 //! Key bytes to a 64-bit hash, and a hash to a number in a range.
 //!
-//! Every structure of the crate sees a key only through one seeded 64-bit hash of its bytes, so the same key
-//! gives the same answer on every machine and in every release. `std::hash::Hash` promises neither and is
-//! never used; who wants another hash computes it and calls the `_hash` form of each operation. What is hashed of text,
-//! bytes and integers: [`Key`].
+//! Every structure of the crate sees a key only through one seeded 64-bit hash of its bytes, so the same key gives the
+//! same answer on every machine and in every release. `std::hash::Hash` promises neither and is never used; if you want
+//! another hash, compute it yourself and call the `_hash` form of each operation. [`Key`] defines what is hashed for
+//! text, bytes and integers.
 //!
 //! # Uniform hashes
 //!
-//! Whoever says *hash* and not *key* must give numbers that look random in **all 64 bits**: the output of a good hash
-//! function. Filters take positions straight from these bits, the block from the high ones and the places in it from
-//! the low ones. Integers as they are (ids, counters, times) all fall on one block, and a blocked filter then says "maybe" to
-//! *every* key. Insert them as keys (`insert(7)`, `insert_keys(&ids)`), or mix them first ([`mix64`]). A hash of 32 bits will
-//! not do either, wherever it stands in the 64.
+//! Where an argument is a *hash* rather than a *key*, it must look random in **all 64 bits**, like the output of a good
+//! hash function. Filters take positions straight from these bits, the block from the high ones and the positions in it
+//! from the low ones. Raw integers (ids, counters, timestamps) all fall on one block, and a blocked filter then says
+//! "maybe" to *every* key. Insert them as keys (`insert(7)`, `insert_keys(&ids)`), or mix them first ([`mix64`]). A
+//! 32-bit hash will not do either, wherever it is placed in the 64 bits.
 //!
-//! Debug builds notice the obvious case: eight inserts in a row whose upper or lower half is zero, or that are less than
-//! 2^20 apart, are a panic. Uniform hashes would do that by chance once in 2^248 inserts. (A
-//! [`BinaryFuse`](crate::BinaryFuse) mixes its hashes once more and takes any numbers that differ.)
+//! Debug builds catch the obvious case: eight inserts in a row whose upper or lower half is zero, or that are less than
+//! 2^20 apart, cause a panic. With uniform hashes that would happen by chance once in 2^248 inserts. (A
+//! [`BinaryFuse`](crate::BinaryFuse) mixes its hashes again and accepts any distinct numbers.)
 //!
-//! 64 bits are needed: with 32, two keys in 10^7 share a hash often enough to add 0.23 % to every rate.
-//! Even 64 bits set a floor of n/2^64, and a rate below it is refused when a filter is planned.
+//! 64 bits are needed: with 32, two keys in 10^7 share a hash often enough to add 0.23 % to every rate. Even 64 bits
+//! set a floor of n/2^64, and a rate below it is rejected when a filter is planned.
 //!
-//! Filters that stand behind each other (one holds the false positives of the other) should have different seeds:
-//! with the same one their errors are related, and the second delivers twice its rate.
+//! Chained filters (one holds the false positives of the other) should have different seeds: with the same seed their
+//! errors are correlated, and the second delivers twice its rate.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ use crate::key::{Encoded, Key};
 pub enum HashFn {
     /// XXH3-64 with a seed. The default, with seed 0.
     Xxh3 {
-        /// Seed of the hash; filters merge only if it is equal.
+        /// Seed of the hash; filters can be merged only if it is equal.
         seed: u64,
     },
     /// XXH64 with a seed. Seed 0 is what Parquet's split block filter prescribes.
@@ -41,9 +41,9 @@ pub enum HashFn {
         /// Seed of the hash.
         seed: u64,
     },
-    /// The caller hashes. The filter then refuses to be used by key, only by hash.
+    /// The caller hashes. The filter can then be used only by hash, not by key.
     External {
-        /// A number of the caller's choice that names the function; filters merge only if it is equal.
+        /// A number chosen by the caller to identify the function; filters can be merged only if it is equal.
         id: u64,
     },
 }
@@ -128,15 +128,15 @@ impl fmt::Display for HashFn {
 
 /// Maps a hash evenly to `0..n` by its **high** bits, without a division \[Lemire19\].
 ///
-/// `floor(hash * n / 2^64)`. What else is derived from the same hash must come from its low bits or from a
-/// remix, else the two are correlated.
+/// `floor(hash * n / 2^64)`. Anything else derived from the same hash must come from its low bits or from a remix;
+/// otherwise the two are correlated.
 #[inline]
 pub fn fastrange(hash: u64, n: u64) -> u64 {
     ((u128::from(hash) * u128::from(n)) >> 64) as u64
 }
 
 /// Multiplier of the probe sequence: one of a 64-bit multiplicative congruential generator (Steele & Vigna,
-/// arXiv:2001.05304). That it meets the rates is what `tests/measured_rate.rs` measures.
+/// arXiv:2001.05304). `tests/measured_rate.rs` verifies that it meets the rates.
 const MULTIPLIER: u64 = 0xf135_7aea_2e62_a9c5;
 
 /// The next hash of a sequence: one multiplication, a bijection, high bits well mixed.
@@ -147,10 +147,10 @@ pub(crate) const fn remix(hash: u64) -> u64 {
 
 /// Mixes all bits of an integer into all others: a bijection, one step of SplitMix64 (Stafford's mix 13).
 ///
-/// For callers whose keys are integers and who want to skip byte hashing: `insert_hash(mix64(id))`. That is another key than
-/// `insert(id)`, and needs `contains_hash(mix64(id))`. Raw integers must not be used as hashes (see the
-/// [module](self#uniform-hashes)); the hash 0, above all, puts all probes of a Bloom filter on one bit. (The constant added
-/// first keeps the key 0 from becoming it.)
+/// For integer keys, to skip byte hashing: `insert_hash(mix64(id))`. That is a different key from `insert(id)`, and
+/// must be looked up with `contains_hash(mix64(id))`. Raw integers must not be used as hashes (see the
+/// [module](self#uniform-hashes)); above all, the hash 0 puts all probes of a Bloom filter on one bit. (The constant
+/// added first keeps the key 0 from hashing to 0.)
 #[inline]
 pub fn mix64(x: u64) -> u64 {
     let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -163,8 +163,8 @@ pub fn mix64(x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Pinned for ever: a change here is a change of every file ever written. The values are those of the
-    /// reference implementation (xxHash 0.8.4, through Python's `xxhash`).
+    /// Pinned forever: a change here is a change of every file ever written. The values are those of the reference
+    /// implementation (xxHash 0.8.4, through Python's `xxhash`).
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
         assert_eq!(HashFn::default().hash(""), 0x2d06_8005_38d3_94c2);

@@ -20,9 +20,9 @@ pub enum KeyHash {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The filter holds hashes that only the program that made it can compute.
+    /// The filter holds hashes that only the program that created it can compute.
     External {
-        /// The number that program gave its hash.
+        /// The number that program assigned to its hash function.
         id: u64,
     },
     /// One key, in a filter of rows of several attributes.

@@ -64,7 +64,7 @@ mod tests {
         HashFn::default().hash(i.to_le_bytes())
     }
 
-    /// Pinned for ever: a change here sends keys to other servers than those that have them.
+    /// Pinned forever: a change here sends keys to other servers than those that have them.
     #[test]
     fn the_shard_of_a_key_never_changes() {
         let shards = |n: u32| {

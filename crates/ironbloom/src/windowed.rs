@@ -9,20 +9,20 @@
 //! a generation ends: the oldest slice is cleared and becomes the youngest
 //! ```
 //!
-//! The bit of a key in a slice depends on the key and the slice alone, so as slices age the k bits of a key move
-//! on together. A key inserted b generations ago has its bits at ages b to b+k-1:
+//! The bit of a key in a slice depends on the key and the slice alone, so the k bits of a key move along together as
+//! slices age. A key inserted b generations ago has its bits at ages b to b+k-1:
 //!
 //! | generations since the insert | the key is |
 //! |---|---|
 //! | 0 to l | found, always |
 //! | l+1 to l+k-1 | fading: b-l of its k bits are gone, and others may have set those |
-//! | l+k and more | as any key that was never inserted: found at the rate |
+//! | l+k and more | like any key that was never inserted: found at the rate |
 //!
-//! A generation ends after g inserts ([`WindowedParams::for_keys`]) or when the caller says that its time is over
-//! ([`WindowedParams::for_time`] and [`Windowed::advance_to`]); the clock of the system is never read. The shape
-//! comes from the exact law at the worst moment, the end of a generation ([`sizing::window_shape`]).
+//! A generation ends after g inserts ([`WindowedParams::for_keys`]) or when the caller says that its time is up
+//! ([`WindowedParams::for_time`] and [`Windowed::advance_to`]); the system clock is never read. The shape comes from
+//! the exact formula at the worst moment, the end of a generation ([`sizing::window_shape`]).
 //!
-//! Behind the slices stands a word for each: the number of inserts in the generation that it opened.
+//! After the slices there is one word for each: the number of inserts in the generation it opened.
 
 use std::time::Duration;
 
@@ -63,14 +63,14 @@ impl WindowedParams {
         Self::checked(sizing::window_shape(window, rate), window, None)
     }
 
-    /// The smallest filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys come
-    /// in each span, evenly. A span is at most 584 years, which is what 64 bits hold in nanoseconds.
+    /// The smallest filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys
+    /// arrive per span, evenly spread. A span is at most 584 years, which is what 64 bits hold in nanoseconds.
     pub fn for_time(span: Duration, capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         Self::checked(sizing::window_shape(capacity, rate), capacity, Some(span))
     }
 
-    /// A filter of just this shape: k probes, l ages, g inserts per generation, and the bits of each of its k + l
+    /// A filter of exactly this shape: k probes, l ages, g inserts per generation, and the bits of each of its k + l
     /// slices. It remembers the last l·g inserts.
     pub fn for_shape(shape: WindowShape) -> Result<Self, ParamError> {
         let window = u64::from(shape.ages).saturating_mul(shape.generation);
@@ -102,12 +102,12 @@ impl WindowedParams {
         self.capacity
     }
 
-    /// How long a key is remembered at least, if time decides.
+    /// Minimum time a key is remembered, if the window is by time.
     pub fn span(&self) -> Option<Duration> {
         self.span
     }
 
-    /// How long a generation lasts, if time decides: span / ages, rounded up.
+    /// How long a generation lasts, if the window is by time: span / ages, rounded up.
     pub fn tick(&self) -> Option<Duration> {
         let ages = u64::from(self.shape.ages);
         self.span.map(|span| Duration::from_nanos((span.as_nanos() as u64).div_ceil(ages)))
@@ -123,7 +123,7 @@ impl WindowedParams {
         self.shape.ages
     }
 
-    /// Inserts in a generation, g: just so many for keys, at most so many planned for time.
+    /// Inserts in a generation, g: the exact number for a window by keys, the planned maximum for a window by time.
     pub fn generation(&self) -> u64 {
         self.shape.generation
     }
@@ -138,7 +138,7 @@ impl WindowedParams {
         u64::from(self.slices()) * self.shape.slice_bits
     }
 
-    /// The rate at the worst moment, when full generations end.
+    /// The rate at the worst moment, at the end of a full generation.
     pub fn rate(&self) -> f64 {
         let WindowShape { probes, ages, generation, slice_bits } = self.shape;
         sizing::windowed_rate(probes, ages, generation, slice_bits)
@@ -148,7 +148,7 @@ impl WindowedParams {
         self.shape.probes + self.shape.ages
     }
 
-    /// The word behind the slices where the counts begin.
+    /// The word after the slices, where the counts start.
     fn counts_at(&self) -> usize {
         self.bits().div_ceil(64) as usize
     }
@@ -158,7 +158,7 @@ impl WindowedParams {
         (self.bits().div_ceil(64) + u64::from(self.slices())) * 64
     }
 
-    /// First bit of a slice, and the bit behind it.
+    /// First bit of a slice, and the first bit after it.
     fn slice_range(&self, slice: u32) -> (u64, u64) {
         let start = u64::from(slice) * self.shape.slice_bits;
         (start, start + self.shape.slice_bits)
@@ -172,7 +172,7 @@ impl WindowedParams {
     }
 }
 
-/// A filter that remembers the last keys and forgets older ones.
+/// A filter that remembers recent keys and forgets older ones.
 ///
 /// ```
 /// use ironbloom::Windowed;
@@ -201,9 +201,9 @@ pub struct Windowed {
     params: WindowedParams,
     hash_fn: HashFn,
     words: Words,
-    /// The slice of age 0; the slice of age a stands a places behind it in the ring.
+    /// The slice of age 0; the slice of age a is a places after it in the ring.
     youngest: u32,
-    /// When the present generation began, if the clock has started.
+    /// When the current generation began, if the clock has started.
     began: Option<Duration>,
 }
 
@@ -219,8 +219,8 @@ impl Windowed {
         Self::new(WindowedParams::for_keys(window, rate)?, HashFn::default())
     }
 
-    /// An empty filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys
-    /// come in each span.
+    /// An empty filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys arrive
+    /// per span.
     pub fn for_time(span: Duration, capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(WindowedParams::for_time(span, capacity, rate)?, HashFn::default())
     }
@@ -244,7 +244,7 @@ impl Windowed {
         new
     }
 
-    /// Sets the bits of a hash and counts it, and ends the generation if that is decided by keys.
+    /// Sets the bits of a hash and counts it, and ends the generation if the window is by keys and it is complete.
     #[inline]
     fn remember(&mut self, hash: u64) {
         expect_uniform(&[hash]);
@@ -292,7 +292,7 @@ impl Windowed {
     }
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
-    /// new, so a hash that comes twice is new at most the first time. Memory accesses overlap.
+    /// new, so a repeated hash is new at most the first time. Memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -309,11 +309,11 @@ impl Windowed {
         });
     }
 
-    /// Tells the time, as the time since any fixed origin (the Unix epoch, say), and ends the generations that
-    /// are over. The first call starts the clock; a time before the last one is ignored; a jump over all
-    /// generations forgets everything. Without effect if keys decide ([`WindowedParams::for_keys`]).
+    /// Sets the current time, as the time since any fixed origin (such as the Unix epoch), and ends the generations
+    /// that are over. The first call starts the clock; a time before the last one is ignored; a jump over all
+    /// generations forgets everything. Has no effect if the window is by keys ([`WindowedParams::for_keys`]).
     ///
-    /// A key counts as inserted at the time told last, so tell it before an insert as well as before a query.
+    /// A key counts as inserted at the time last set, so call this before an insert as well as before a query.
     pub fn advance_to(&mut self, now: Duration) {
         let Some(tick) = self.params.tick() else { return };
         let Some(began) = self.began else {
@@ -333,7 +333,7 @@ impl Windowed {
         self.began = Some(now - Duration::from_nanos((passed % tick.as_nanos()) as u64));
     }
 
-    /// Might the key have been inserted lately? False is certain: it was not, within the window.
+    /// Whether the key might have been inserted recently. `false` is certain: it was not inserted within the window.
     ///
     /// # Panics
     ///
@@ -342,7 +342,8 @@ impl Windowed {
         self.contains_hash(self.hash_fn.hash(key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash have been inserted lately? False is certain.
+    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash have been inserted recently? `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let words: &[u64] = &self.words;
@@ -355,7 +356,7 @@ impl Windowed {
     }
 
     /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted
-    /// lately. Memory accesses overlap.
+    /// recently. Memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -391,18 +392,18 @@ impl Windowed {
         (0..=ages / probes).map(move |i| ages - i * probes)
     }
 
-    /// Forgets all keys. The clock goes on.
+    /// Forgets all keys. The clock keeps running.
     pub fn clear(&mut self) {
         self.words.clear();
     }
 
-    /// Inserts that are remembered for certain: those of the present generation and of the l before it. A key
-    /// inserted twice counts twice. For keys, at most `ages · generation` and a part of a generation.
+    /// Inserts that are remembered for certain: those of the current generation and of the l before it. A key inserted
+    /// twice counts twice. With a window by keys, at most `ages · generation` plus part of a generation.
     pub fn len(&self) -> u64 {
         (0..=self.params.shape.ages).map(|age| self.inserts(age)).fold(0, u64::saturating_add)
     }
 
-    /// True if no insert is remembered for certain. Keys that fade may still be found.
+    /// True if no insert is remembered for certain. Fading keys may still be found.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -443,8 +444,8 @@ impl Windowed {
         count_ones_in(&self.words, start, end)
     }
 
-    /// True while some generation whose bits are still there had more inserts than planned for: the requested rate may
-    /// not be met, but nothing is forgotten early. Never true if keys decide.
+    /// True while some generation whose bits are still there had more inserts than planned: the requested rate may not
+    /// be met, but nothing is forgotten early. Never true if the window is by keys.
     pub fn is_over_capacity(&self) -> bool {
         (0..self.params.slices()).any(|age| self.inserts(age) > self.params.shape.generation)
     }
@@ -465,7 +466,7 @@ impl Windowed {
     }
 }
 
-/// The slice of an age in a ring of so many.
+/// The slice of an age in a ring of `slices`.
 #[inline]
 fn slice_of(youngest: u32, age: u32, slices: u32) -> u32 {
     let slice = youngest + age;
@@ -529,8 +530,8 @@ impl Filter for Windowed {
     }
 }
 
-/// The parameters are probes, ages, generation and bits of a slice; the span in nanoseconds, zero if keys decide;
-/// the youngest slice; and 1 if the clock has started, with the seconds and nanoseconds at which the present
+/// The parameters are probes, ages, generation and bits of a slice; the span in nanoseconds, zero if the window is by
+/// keys; the youngest slice; and 1 if the clock has started, with the seconds and nanoseconds at which the current
 /// generation began.
 impl Persist for Windowed {
     fn encode(&self) -> Image<'_> {
@@ -640,7 +641,7 @@ mod tests {
         }
     }
 
-    /// The slices that a key of each age has bits in, seen from an empty filter.
+    /// The slices in which a key of each age has bits, starting from an empty filter.
     #[test]
     fn the_bits_of_a_key_age_together() {
         let mut filter = Windowed::for_time(Duration::from_secs(1), 1000, 0.01).unwrap();
@@ -674,7 +675,7 @@ mod tests {
                 let mut image = filter.encode();
                 let changed = image.header.params[param] != value;
                 image.header.params[param] = value;
-                // Generation, span, youngest slice and time have other values that make a filter.
+                // Generation, span, youngest slice and time also have other valid values.
                 if let Ok(mut other) = decode(&image) {
                     assert!(!changed || [2, 4, 5, 7, 8].contains(&param), "{param} {value}");
                     other.insert_hash(mix64(99));

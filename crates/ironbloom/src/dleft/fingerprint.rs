@@ -1,10 +1,10 @@
-//! The shape of a d-left filter, and the fingerprints of its keys: one, and its image in each subtable.
+//! The shape of a d-left filter, and the fingerprint of a key with its image in each subtable.
 //!
-//! With four independent hashes two keys could agree in the remainder and in the bucket of one subtable only. The
-//! cell there would stand for both, and removing one would remove the other. So each P_i is a bijection of all
-//! fingerprints: equal in one subtable means equal F, hence equal in all, and a cell that matches is the only one
-//! and stands for just this F. The paper multiplies by an odd number modulo a power of two; here P_i is two Feistel
-//! steps, which work for any number of buckets B:
+//! With four independent hashes, two keys could share the remainder and the bucket in just one subtable. The cell there
+//! would stand for both, and removing one would remove the other. So each P_i is a bijection of all fingerprints: equal
+//! in one subtable means equal F, hence equal in all, and a matching cell is the only one and stands for exactly this
+//! F. The paper multiplies by an odd number modulo a power of two; here P_i is two Feistel steps, which work for any
+//! number of buckets B:
 //!
 //! ```text
 //! b_i   = b + f_i(rem) mod B          f_i, g_i: mix64 of the argument and a constant, cut to range
@@ -16,24 +16,24 @@ use crate::error::{MAX_CAPACITY, Mismatch, ParamError, check_range, check_rate};
 use crate::hash::{fastrange, mix64};
 use crate::sizing;
 
-/// Cells of a bucket that are full at capacity, on average. At 7 replaced keys begin to overflow.
+/// Average number of occupied cells per bucket at capacity. At 7, replaced keys start to overflow.
 const DESIGN_LOAD: u64 = 6;
 
 const MAX_REMAINDER_BITS: u32 = 56;
 
-/// Remainders are planned with this many bits at least. Three keys with one fingerprint make its counter stick, for
-/// ever; with 24/2^r of the keys sharing theirs with another, n·(24/2^r)²/6 stick in each turnover of the keys. At 12
-/// bits that is 6 in a million, at 7 (20 %) churn fills the table with stuck cells after a dozen turnovers.
+/// Remainders are planned with at least this many bits. Three keys with the same fingerprint make its counter stick
+/// forever; with 24/2^r of the keys sharing theirs with another, n·(24/2^r)²/6 stick in each turnover of the keys. At
+/// 12 bits that is 6 in a million, at 7 (20 %) churn fills the table with stuck cells after a dozen turnovers.
 const LEAST_PLANNED_BITS: u32 = 12;
 const MAX_BUCKETS: u64 = MAX_CAPACITY.div_ceil(SUBTABLES * DESIGN_LOAD);
 
-/// Keys of the Feistel steps: the first 512 bits of π behind the point.
+/// Keys of the Feistel steps: the first 512 bits of π after the binary point.
 const BUCKET_KEYS: [u64; SUBTABLES as usize] =
     [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
 const REMAINDER_KEYS: [u64; SUBTABLES as usize] =
     [0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6c, 0xc0ac_29b7_c97c_50dd, 0x3f84_d5b5_b547_0917];
 
-/// What a filter knows of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
+/// What a filter stores of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     pub(super) bucket: u64,
@@ -49,8 +49,8 @@ pub struct DLeftParams {
 }
 
 impl DLeftParams {
-    /// The smallest filter that holds `capacity` keys at `rate`, with 12 bits of remainder at least: fewer would not
-    /// survive the removal and insertion of many keys.
+    /// The smallest filter that holds `capacity` keys at `rate`, with remainders of at least 12 bits: fewer would not
+    /// hold up under many removals and inserts.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let buckets = buckets_for(capacity);
@@ -62,14 +62,14 @@ impl DLeftParams {
         Self::with_remainder_bits(capacity, bits)
     }
 
-    /// A filter of just so many buckets in each of its four subtables, with remainders of so many bits. Its capacity is
-    /// six keys per bucket.
+    /// A filter with exactly this many buckets in each of its four subtables and remainders of this many bits. Its
+    /// capacity is six keys per bucket.
     pub fn for_buckets(buckets: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("buckets", buckets, 1, MAX_BUCKETS)?;
         Self::checked(buckets, remainder_bits, buckets * SUBTABLES * DESIGN_LOAD)
     }
 
-    /// A filter for `capacity` keys with remainders of just so many bits, 1 to 56. Each bit halves the rate.
+    /// A filter for `capacity` keys with remainders of exactly this many bits, 1 to 56. Each bit halves the rate.
     pub fn with_remainder_bits(capacity: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("capacity", capacity, 1, MAX_CAPACITY)?;
         Self::checked(buckets_for(capacity), remainder_bits, capacity)

@@ -5,8 +5,8 @@
 //! ones      |             1 |             1 |             1 |             1 |       times x: x in every lane
 //! ```
 //!
-//! A bucket of eight cells begins at a byte, so that one load shows 4 w bits if w is at most 15, 2 w if at most 30,
-//! and w in any case. All answers are words that have bit 0 of those lanes set for which they are true.
+//! A bucket of eight cells begins at a byte, so that one load covers 4 w bits if w is at most 15, 2 w if at most 30,
+//! and w in any case. Every result is a word with bit 0 set in the lanes for which it is true.
 
 use super::{BUCKET_CELLS, COUNTER_BITS, STUCK};
 use crate::packed::window;
@@ -54,7 +54,7 @@ impl<const W: usize> Lanes<W> {
         self.ones * (remainder << COUNTER_BITS)
     }
 
-    /// The cells that hold the remainder wanted.
+    /// The cells that hold the wanted remainder.
     #[inline]
     pub(super) fn holding(&self, word: u64, wanted: u64) -> u64 {
         let difference = (word ^ wanted) & !(self.ones * STUCK);

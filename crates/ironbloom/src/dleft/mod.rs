@@ -13,14 +13,14 @@
 //! contains(key): in one of the four buckets, or in the stash?
 //! ```
 //!
-//! The least loaded of four evens out so well that at a mean load of 6 no bucket needs a ninth cell: none in 10^5
-//! keys replaced six times over. The stash of 64 is for the day that is not so.
+//! Choosing the least loaded of four buckets evens out the load so well that at a mean load of 6 no bucket needs a
+//! ninth cell: none did with 10^5 keys replaced six times over. The stash of 64 is for the exceptions.
 //!
-//! Every P_i is a bijection, so that a cell that matches stands for just this key's F: see `fingerprint.rs`.
+//! Every P_i is a bijection, so a matching cell stands for exactly this key's F: see `fingerprint.rs`.
 //!
-//! A counter at 3 is *stuck*: it stands for three or more and is never counted down again, so what it stands for
-//! stays "maybe" until [`DLeft::clear`]. The third insert of one key does that; three of n distinct keys that share
-//! one F do it n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
+//! A counter at 3 is *stuck*: it stands for three or more and is never decremented again, so what it stands for stays
+//! "maybe" until [`DLeft::clear`]. The third insert of one key does that; three of n distinct keys that share one F do
+//! it n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
 
 mod fingerprint;
 mod lanes;
@@ -51,8 +51,8 @@ const STUCK: u64 = 3;
 
 /// A filter from which keys can be removed, half the size of a [`CountingBloom`](crate::CountingBloom).
 ///
-/// Remove only what was inserted. A key that never was, but is a false positive, shares its fingerprint with one
-/// that was: removing it removes that one, which is then reported absent.
+/// Remove only what was inserted. A false positive shares its fingerprint with a key that was inserted: removing it
+/// removes that key, which is then reported absent.
 ///
 /// ```
 /// use ironbloom::DLeft;
@@ -72,7 +72,7 @@ pub struct DLeft {
     len: u64,
 }
 
-/// What is looked for in one subtable: the bucket that starts at this cell, and the remainder.
+/// What to look for in one subtable: the bucket that starts at this cell, and the remainder.
 #[derive(Clone, Copy, Default)]
 struct Probe {
     start: u64,
@@ -101,8 +101,9 @@ impl DLeft {
         Self::new(DLeftParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key; one that is there is counted once more. The third insert of one key makes its counter stuck:
-    /// it can then no longer be removed. [`Full`] if its four buckets and the stash are; nothing is changed then.
+    /// Inserts a key; if it is already there its count goes up by one. The third insert of one key makes its counter
+    /// stuck: it can no longer be removed. Returns [`Full`], changing nothing, if its four buckets and the stash are
+    /// full.
     ///
     /// # Panics
     ///
@@ -174,8 +175,8 @@ impl DLeft {
         probes.iter().find_map(in_bucket).map(Place::Cell)
     }
 
-    /// Is it in one of the four buckets? Looks into all of them whatever it finds: they are independent loads, and a
-    /// branch upon each would be mispredicted more often than not.
+    /// Is it in one of the four buckets? Always checks all of them: the loads are independent, and a branch on each
+    /// would be mispredicted more often than not.
     #[inline]
     fn in_cells(&self, probes: &Probes) -> bool {
         match words_of_a_bucket(self.params.width()) {
@@ -306,7 +307,7 @@ impl DLeft {
     /// reported absent. No filter can detect this; [`removal`](crate::removal) tells how much of a list that would
     /// affect before you remove it.
     ///
-    /// A key whose counter is stuck is counted out, but still found.
+    /// A key whose counter is stuck no longer counts, but is still found.
     ///
     /// # Panics
     ///
@@ -398,13 +399,12 @@ impl DLeft {
         self.len == 0
     }
 
-    /// Number of keys, each as often as it is there, from the counters. Exact unless some are stuck: those are
-    /// taken for 3.
+    /// Number of keys, with repetitions, from the counters. Exact unless some are stuck: those count as 3.
     pub fn estimate_len(&self) -> f64 {
         self.counts().sum::<u64>() as f64
     }
 
-    /// The current rate: the share of all fingerprints that are kept.
+    /// The current rate: the fraction of all fingerprints that are stored.
     pub fn estimate_rate(&self) -> f64 {
         let kept = self.counts().count() as f64;
         // A forged file can keep one fingerprint in several places.
@@ -412,12 +412,13 @@ impl DLeft {
             .min(1.0)
     }
 
-    /// Number of stuck counters: those that reached 3 and are never counted down again.
+    /// Number of stuck counters: those that reached 3 and are never decremented again.
     pub fn saturated(&self) -> u64 {
         self.counts().filter(|&count| count == STUCK).count() as u64
     }
 
-    /// Number of fingerprints in the stash. It takes 64; if it is not empty the filter is over capacity, or close.
+    /// Number of fingerprints in the stash. It holds 64; if it is not empty the filter is over capacity, or close to
+    /// it.
     pub fn stashed(&self) -> u64 {
         self.stash.entries().count() as u64
     }

@@ -4,7 +4,7 @@
 //! line    | bucket | cell | bucket | cell | bucket | cell | bucket | cell |       a word each; zeros: free
 //! ```
 //!
-//! Whole lines, as many as are needed and none at first, since that is how they stand in the file.
+//! Whole cache lines, as many as needed and none at first, since that is how they are stored in the file.
 
 use super::fingerprint::{DLeftParams, Fingerprint};
 use super::{COUNTER_BITS, STUCK};
@@ -20,7 +20,7 @@ impl Stash {
     const ENTRY_WORDS: usize = 2;
     pub(super) const MAX_LINES: u64 = Self::MAX_ENTRIES / (LINE_WORDS / Self::ENTRY_WORDS) as u64;
 
-    /// The words as they stand in the file.
+    /// The words as stored in the file.
     pub(super) fn words(&self) -> &[u64] {
         &self.0
     }

@@ -48,7 +48,7 @@ impl AtomicWords {
         self.cells().as_chunks().0
     }
 
-    /// A copy of the words as they are. Inserts that run meanwhile may or may not be in it.
+    /// A copy of the current words. Concurrent inserts may or may not be in it.
     pub(crate) fn snapshot(&self) -> Words {
         let mut copy = Words::zeroed(8 * self.size_in_bytes() as u64)
             .unwrap_or_else(|error| panic!("a copy of the filter: {error}"));

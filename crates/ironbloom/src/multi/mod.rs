@@ -56,8 +56,8 @@ use crate::key::Key;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Remove only rows that were inserted: one that never was, but is a false positive, cannot be told from one that was, and
-/// takes the trace of another row with it.
+/// Remove only rows that were inserted: a false positive cannot be told from a row that was inserted, and removing it
+/// removes the trace of another row.
 pub trait MultiFilter {
     /// The attributes of a row.
     fn attributes(&self) -> &Attributes;

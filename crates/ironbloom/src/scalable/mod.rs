@@ -7,18 +7,18 @@
 //! contains(key): in some stage?                      The newest first: it has the most keys.
 //! ```
 //!
-//! An absent key is wrongly found if any stage finds it, so its rate is at most the sum of the stages' rates,
-//! and the series sums to P however many stages there come to be. The price is bits, since late stages are
-//! stricter, and lines touched, since every stage is asked: see [`sizing::scalable_bits_per_key`]. As with every
-//! plan the rate is that of the mean filling; a chain that starts at 1,000 keys scatters about it by 2 to 4 %
-//! (standard deviation), nearly all of it in the small first stages.
+//! An absent key is wrongly found if any stage finds it, so its rate is at most the sum of the stages' rates, and the
+//! series sums to P however many stages there are. The price is bits, since later stages are stricter, and cache lines
+//! touched, since every stage is queried: see [`sizing::scalable_bits_per_key`]. As with every plan the rate is that at
+//! the mean fill; a chain that starts at 1,000 keys scatters about it by 2 to 4 % (standard deviation), nearly all of
+//! it in the small first stages.
 //!
-//! Two stages of the series cannot be had as planned; neither stops the growth:
+//! Two kinds of stage cannot be built as planned; neither stops the growth:
 //!
-//! 1. A *blocked* stage stricter than its 32 bits of hash can be (about 10^-7) becomes a Bloom stage.
-//! 2. A stage stricter than 64 bits of hash can be is planned at that floor, n_i/2^64. The floors of all stages
-//!    sum to N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is held
-//!    as long as P is far above N/2^64, and no filter could hold it longer.
+//! 1. A *blocked* stage stricter than its 32 bits of hash allow (about 10^-7) becomes a Bloom stage.
+//! 2. A stage stricter than 64 bits of hash allow is planned at that floor, n_i/2^64. The floors of all stages sum to
+//!    N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is met as long as P is
+//!    far above N/2^64, and no filter could do better.
 
 mod stage;
 
@@ -38,7 +38,7 @@ use crate::key::Key;
 use crate::sizing;
 use crate::uniform::expect_uniform;
 
-/// Most stages of a chain. Each is at least twice the one before, so memory ends first.
+/// Maximum number of stages. Each is at least twice as large as the one before, so memory runs out first.
 const MAX_STAGES: usize = 64;
 
 /// Largest factor between the capacities of two stages.
@@ -55,24 +55,24 @@ pub struct ScalableParams {
 }
 
 impl ScalableParams {
-    /// A chain that starts with room for `initial_capacity` keys and keeps `rate` however far it grows: each
-    /// stage twice the one before, with 0.85 of its rate.
+    /// A chain that starts with room for `initial_capacity` keys and keeps `rate` however far it grows: each stage is
+    /// twice as large as the one before and has 0.85 times its rate.
     pub fn new(initial_capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(initial_capacity, rate)?;
         let stages_of = StageKind::default();
         Ok(Self { initial_capacity, rate, growth: 2, tightening: 0.85, stages_of })
     }
 
-    /// Another factor between the capacities of two stages, 2 to 16. The larger, the fewer stages to ask and
-    /// the more room unused while the last one fills.
+    /// Sets the factor between the capacities of two stages, 2 to 16. A larger factor means fewer stages to query and
+    /// more unused room while the last one fills.
     pub fn with_growth(mut self, growth: u64) -> Result<Self, ParamError> {
         check_range("growth", growth, 2, MAX_GROWTH)?;
         self.growth = growth;
         Ok(self)
     }
 
-    /// Another factor between the rates of two stages, in (0, 1). Small factors are cheap at first and dear
-    /// after a few stages.
+    /// Sets the factor between the rates of two stages, in (0, 1). Small factors are cheap at first and expensive after
+    /// a few stages.
     pub fn with_tightening(mut self, tightening: f64) -> Result<Self, ParamError> {
         if !(tightening > 0.0 && tightening < 1.0) {
             let what = "tightening";
@@ -82,7 +82,7 @@ impl ScalableParams {
         Ok(self)
     }
 
-    /// Stages of another kind.
+    /// Sets the kind of the stages.
     pub fn with_stages_of(mut self, kind: StageKind) -> Self {
         self.stages_of = kind;
         self
@@ -108,7 +108,7 @@ impl ScalableParams {
         self.tightening
     }
 
-    /// The kind of stages asked for.
+    /// The requested kind of stages.
     pub fn stages_of(&self) -> StageKind {
         self.stages_of
     }
@@ -123,7 +123,7 @@ impl ScalableParams {
         self.growth.saturating_pow(i).saturating_mul(self.initial_capacity).min(MAX_CAPACITY)
     }
 
-    /// Bytes of the bits of stage `i`, counted from 0: what growing to it takes.
+    /// Size in bytes of stage `i`, counted from 0: the memory needed to grow to it.
     pub fn stage_bytes(&self, i: usize) -> Result<u64, ParamError> {
         let bits = match self.stage_params(i)? {
             StageParams::Bloom(params) => params.bits(),
@@ -132,7 +132,7 @@ impl ScalableParams {
         Ok(bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64))
     }
 
-    /// The shape of stage `i`. The module header says why it may be of another kind or rate than the series asks for.
+    /// The shape of stage `i`. The module documentation explains why its kind or rate may differ from the series.
     fn stage_params(&self, i: usize) -> Result<StageParams, ParamError> {
         check_range("stages", i as u64 + 1, 1, MAX_STAGES as u64)?;
         let i = i as u32;
@@ -181,10 +181,10 @@ enum StageParams {
     Blocked(BlockedBloomParams),
 }
 
-/// No rate below 1 that a float can hold takes less than a 64th of a bit per key.
+/// No rate below 1 that a float can represent takes less than 1/64 bit per key.
 const MOST_KEYS_PER_BIT: u64 = 64;
 
-/// A filter that grows with its keys and still keeps its rate.
+/// A filter that grows with its keys and keeps its rate.
 ///
 /// ```
 /// use ironbloom::Scalable;
@@ -215,8 +215,8 @@ impl Scalable {
         Self::new(ScalableParams::new(initial_capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key unless some stage has it. `Ok(true)` if it was new, that is, certainly not in the filter before.
-    /// On error (no memory for another stage) nothing has changed.
+    /// Inserts a key unless some stage already has it. `Ok(true)` if it was new, that is, certainly not in the filter
+    /// before. On error (no memory for another stage) nothing has changed.
     ///
     /// # Panics
     ///
@@ -272,8 +272,8 @@ impl Scalable {
     }
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
-    /// new, so a hash that comes twice is new at most the first time. Memory accesses overlap. After an error, as
-    /// [`insert_hashes`](Self::insert_hashes); the entries of what was not inserted are left alone.
+    /// new, so a repeated hash is new at most the first time. Memory accesses overlap. After an error the filter is as
+    /// described for [`insert_hashes`](Self::insert_hashes); the entries of hashes not inserted are left unchanged.
     ///
     /// # Panics
     ///
@@ -316,7 +316,7 @@ impl Scalable {
         }
     }
 
-    /// Asks the stages one after the other, the newest and largest first, each only for what those before have not found.
+    /// Queries the stages one after the other, the newest and largest first, each only for the hashes not found so far.
     fn contains_group(&self, hashes: &[u64], found: &mut [bool]) {
         let (mut asked, mut places) = ([0; GROUP], [0; GROUP]);
         let mut len = hashes.len();
@@ -328,7 +328,7 @@ impl Scalable {
             stage.contains_hashes(&asked[..len], &mut here[..len]);
             let mut kept = 0;
             for i in 0..len {
-                // Written always and counted if it stays: no branch to mispredict.
+                // Always written, and counted only if kept: no branch to mispredict.
                 (asked[kept], places[kept]) = (asked[i], places[i]);
                 kept += usize::from(!here[i]);
             }
@@ -345,8 +345,8 @@ impl Scalable {
         }
     }
 
-    /// Adds every key of `other`, whose stages must be as many and of the same shapes. Fails, changing nothing, unless
-    /// the two set the same bits for the same key. The counts become estimates.
+    /// Adds every key of `other`, which must have the same number of stages of the same shapes. Fails, changing
+    /// nothing, unless the two set the same bits for the same key. The counts become estimates.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
@@ -405,7 +405,7 @@ impl Scalable {
         self.stages.iter().any(Stage::is_over_capacity)
     }
 
-    /// Keys that the stages there are have room for.
+    /// Number of keys that the existing stages have room for.
     pub fn capacity(&self) -> u64 {
         self.stages().map(|stage| stage.capacity).fold(0, u64::saturating_add)
     }
@@ -449,8 +449,8 @@ impl Filter for Scalable {
     }
 }
 
-/// The payload is a table with a line for each stage, then the words of the stages. The capacity in the header is
-/// the initial one; the parameters are rate, growth, tightening, kind of stages and number of stages.
+/// The payload is a table with one line per stage, then the words of the stages. The capacity in the header is the
+/// initial one; the parameters are rate, growth, tightening, kind of stages and number of stages.
 impl Persist for Scalable {
     fn encode(&self) -> Image<'_> {
         let [rate, growth, tightening, kind] = self.params.encode();
@@ -477,7 +477,7 @@ impl Persist for Scalable {
         for (i, line) in table.chunks_exact(LINE_WORDS).enumerate() {
             let line = std::array::from_fn(|i| line[i]);
             let stage = Stage::decode(line, hash_fn, &mut sections)?;
-            // The next stage is planned from these numbers, so bits that are really there must vouch for them.
+            // The next stage is planned from these numbers, so they must be backed by bits that are really there.
             let capacity = stage.info().capacity;
             let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
             if capacity != params.stage_capacity(i as u32) || capacity > most {
@@ -567,7 +567,7 @@ mod tests {
         let before = one.clone();
         let mut longer = two.clone();
         longer.insert_hashes(&(9000..12_000).map(mix64).collect::<Vec<_>>()).unwrap();
-        // Its first stage is the same, the second is not.
+        // The first stage matches, the second does not.
         let params = two.params().with_growth(3).unwrap();
         let mut steeper = Scalable::new(params, HashFn::default()).unwrap();
         steeper.insert_hashes(&(20_000..22_000).map(mix64).collect::<Vec<_>>()).unwrap();
@@ -587,7 +587,7 @@ mod tests {
         assert!(params.stage(MAX_STAGES, HashFn::default()).is_err());
     }
 
-    /// A file whose stages are full and whose next stage cannot be had: the insert is refused, nothing changes.
+    /// A file whose stages are full and whose next stage cannot be allocated: the insert fails and nothing changes.
     #[test]
     fn an_insert_that_cannot_grow_changes_nothing() {
         let mut filter = grown(StageKind::Bloom);
@@ -614,7 +614,7 @@ mod tests {
                     let table = image.sections[0].to_mut();
                     let changed = table[word] != value;
                     table[word] = value;
-                    // Form, scheme, capacity and probes have other values that make a filter.
+                    // Form, scheme, capacity and probes also have other valid values.
                     if let Ok(mut other) = decode(&image) {
                         assert!(
                             !changed || [1, 2, 5, 6, 7].contains(&(word % LINE_WORDS)),

@@ -14,7 +14,7 @@ pub enum StageKind {
     /// Segmented [`Bloom`] filters: the fewest bits.
     #[default]
     Bloom,
-    /// [`BlockedBloom`] filters: one line per stage.
+    /// [`BlockedBloom`] filters: one cache line per stage.
     Blocked,
 }
 
@@ -30,9 +30,10 @@ pub struct StageInfo {
     pub probes: u32,
     /// The capacity: the number of keys planned for.
     pub capacity: u64,
-    /// Keys counted: those that were new to it. After a union an estimate, which may exceed the capacity.
+    /// Number of keys counted: those that were new to the stage. After a union an estimate, which may exceed the
+    /// capacity.
     pub len: u64,
-    /// Whether it has as many keys as planned for: the next new key begins another stage.
+    /// Whether it has reached its capacity: the next new key starts another stage.
     pub full: bool,
 }
 
@@ -88,8 +89,8 @@ impl Stage {
         }
     }
 
-    /// Whether a union has put more keys into it than planned for. Inserts never do: they end a stage at its capacity, and
-    /// before it where its rate is high.
+    /// Whether a union has put more keys into it than planned. Inserts never do: they end a stage at its capacity, or
+    /// earlier if its rate is high.
     pub(super) fn is_over_capacity(&self) -> bool {
         match self {
             Self::Bloom(stage) => {
@@ -182,7 +183,7 @@ impl Stage {
         }
     }
 
-    /// The stage's line of the table: what the header of its own file would say.
+    /// The stage's line in the table: what the header of its own file would contain.
     ///
     /// ```text
     /// kind, len, capacity, lines of payload, four parameters
@@ -197,7 +198,7 @@ impl Stage {
         [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
     }
 
-    /// The stage of a line of the table, whose words come next in the payload.
+    /// The stage described by a line of the table, whose words come next in the payload.
     pub(super) fn decode(
         line: [u64; LINE_WORDS],
         hash_fn: HashFn,

@@ -322,10 +322,9 @@ pub fn estimate_len(m: u64, k: u32, ones: u64) -> f64 {
 /// P(Poisson(k n / m) >= limit)        m counters, k probes, n distinct keys        [FCAB00]
 /// ```
 ///
-/// Below about 1e-100 it is given as 0. At k n / m = ln 2: 7.07e-17 for 16 (four-bit counters
-/// suffice),
-/// 7.2e-7 for 8 (three bits do not), 5.6e-3 for 4. Repeated keys are another matter: the sixteenth
-/// copy fills a four-bit counter by itself.
+/// Below about 1e-100 it is given as 0. At k n / m = ln 2: 7.07e-17 for 16 (four-bit counters suffice), 7.2e-7 for 8
+/// (three bits do not), 5.6e-3 for 4. Repeated keys are a different matter: the sixteenth copy fills a four-bit counter
+/// by itself.
 pub fn counter_overflow(m: u64, k: u32, n: u64, limit: u32) -> f64 {
     if limit == 0 {
         return 1.0;

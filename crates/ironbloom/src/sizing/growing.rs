@@ -46,9 +46,8 @@ pub fn scalable_stage_rate(p: f64, tightening: f64, stage: u32) -> f64 {
 /// sum_i s^i c(p_i) / sum_i s^i,   c(p) = lg(1/p) / ln 2     s growth, i stage from 0     [ABPH07]
 /// ```
 ///
-/// Stages are taken as 1 to 1024 and growth as at least 1. At P = 1 %, s = 2 for 1, 4, 8, 12
-/// stages: 11.0, 14.3, 19.7, 25.5 with r = 0.5; 13.5, 14.3, 15.6, 16.9 with r = 0.85; so a tight
-/// series is cheap at first and dear later.
+/// Stages are taken as 1 to 1024 and growth as at least 1. At P = 1 %, s = 2 for 1, 4, 8, 12 stages: 11.0, 14.3, 19.7,
+/// 25.5 with r = 0.5; 13.5, 14.3, 15.6, 16.9 with r = 0.85; so a tight series is cheap at first and expensive later.
 pub fn scalable_bits_per_key(p: f64, growth: u64, tightening: f64, stages: u32) -> f64 {
     let growth = growth.max(1) as f64;
     let (mut keys, mut bits) = (0.0, 0.0);

@@ -41,7 +41,7 @@ pub struct Header {
     pub kind: Kind,
     /// The function its keys were hashed with.
     pub hash_fn: HashFn,
-    /// Keys counted.
+    /// Number of keys counted.
     pub len: u64,
     /// The capacity: the number of keys planned for.
     pub capacity: u64,
