@@ -23,7 +23,7 @@ const SHARED: usize = SLOTS - 1;
 #[derive(Default)]
 struct Slot(AtomicU64);
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Counter(Box<[Slot; SLOTS]>);
 
 impl Counter {

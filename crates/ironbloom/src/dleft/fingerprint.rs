@@ -62,14 +62,15 @@ impl DLeftParams {
         Self::with_remainder_bits(capacity, bits)
     }
 
-    /// A filter with exactly this many buckets in each of its four subtables and remainders of this many bits. Its
-    /// capacity is six keys per bucket.
+    /// A filter with exactly `buckets` buckets in each of its four subtables and remainders of `remainder_bits` bits.
+    /// Its capacity is six keys per bucket.
     pub fn for_buckets(buckets: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("buckets", buckets, 1, MAX_BUCKETS)?;
         Self::checked(buckets, remainder_bits, buckets * SUBTABLES * DESIGN_LOAD)
     }
 
-    /// A filter for `capacity` keys with remainders of exactly this many bits, 1 to 56. Each bit halves the rate.
+    /// A filter for `capacity` keys with remainders of exactly `remainder_bits` bits, 1 to 56. Each bit halves the
+    /// rate.
     pub fn with_remainder_bits(capacity: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("capacity", capacity, 1, MAX_CAPACITY)?;
         Self::checked(buckets_for(capacity), remainder_bits, capacity)

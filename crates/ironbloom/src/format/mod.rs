@@ -1,4 +1,4 @@
-//! Filters as files. [`native`] is Ironbloom's own format, `.ibf`; foreign formats get a file each beside it.
+//! Filters as files. [`native`] is Ironbloom's own format, `.ibf`; each foreign format has its own file next to it.
 
 pub mod native;
 

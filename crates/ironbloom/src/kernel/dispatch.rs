@@ -172,7 +172,7 @@ impl<const W: usize> Kernel<W> {
     /// [`available`](Self::available) gave.
     #[inline(always)]
     pub(super) unsafe fn contains(&self, blocks: &[[u64; W]], hash: u64) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if ALONE {
                 scalar::contains(block_at(blocks, hash), hash)
@@ -189,7 +189,7 @@ impl<const W: usize> Kernel<W> {
     /// As [`contains`](Self::contains).
     #[inline(always)]
     pub(super) unsafe fn insert(&self, blocks: &mut [[u64; W]], hash: u64) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if ALONE {
                 scalar::insert(block_at_mut(blocks, hash), hash)
@@ -206,7 +206,7 @@ impl<const W: usize> Kernel<W> {
     /// As [`contains`](Self::contains).
     #[inline(always)]
     pub(super) unsafe fn contains_shared(&self, blocks: &[[AtomicU64; W]], hash: u64) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if ALONE {
                 scalar::contains_shared(block_at(blocks, hash), hash)
@@ -227,7 +227,7 @@ impl<const W: usize> Kernel<W> {
         hashes: &[u64],
         found: &mut [bool],
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.contains_all)(blocks, hashes, found) }
     }
 
@@ -237,7 +237,7 @@ impl<const W: usize> Kernel<W> {
     ///
     /// As [`contains`](Self::contains).
     pub(super) unsafe fn insert_all(&self, blocks: &mut [[u64; W]], hashes: &[u64]) -> u64 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.insert_all)(blocks, hashes) }
     }
 
@@ -252,7 +252,7 @@ impl<const W: usize> Kernel<W> {
         hashes: &[u64],
         found: &mut [bool],
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.contains_all_shared)(blocks, hashes, found) }
     }
 }

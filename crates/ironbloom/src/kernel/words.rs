@@ -84,7 +84,7 @@ impl Mapping {
     }
 }
 
-/// An array of 64-bit words in whole cache lines. See the module header.
+/// An array of 64-bit words in whole cache lines. See the module documentation.
 pub(crate) struct Words {
     /// The first word, aligned to a line.
     start: NonNull<u64>,
@@ -184,7 +184,7 @@ impl Words {
         start: usize,
         end: usize,
     ) -> io::Result<Option<Self>> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let mut pages = unsafe { MmapOptions::new().map_copy(file)? };
         let Some(bytes) = pages.get_mut(start..end) else { return Ok(None) };
         let (len, first) = (bytes.len(), NonNull::from(bytes).cast::<u64>());

@@ -1,19 +1,19 @@
-//! What the attributes are called, and how their values become hashes.
+//! The names of the attributes, and how their values become hashes.
 //!
 //! ```text
 //! row  ("large", "red")   ─►  h_0 = H("large", seed_0),  h_1 = H("red", seed_1)
 //! ```
 //!
 //! Every attribute has a seed of its own, so that the same value means different things in different attributes: with a
-//! shared seed, ("x", "y") and ("y", "x") would look the same to every structure that adds up. A value is hashed whole and
-//! alone, its length with it, so ("ab", "c") is not ("a", "bc").
+//! shared seed, ("x", "y") and ("y", "x") would look the same to every structure that sums hashes. Each value is hashed
+//! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
 
 use crate::error::{DecodeError, ParamError, RowError, check_range};
 use crate::hash::{HashFn, mix64};
 use crate::kernel::LINE_BYTES;
 use crate::key::Key;
 
-/// Most attributes a row may have.
+/// Maximum number of attributes in a row.
 pub const MAX_ATTRIBUTES: usize = 32;
 
 /// Longest name of an attribute, in bytes.
@@ -37,7 +37,7 @@ pub struct Attributes {
 impl Attributes {
     /// 1 to 32 attributes with these names, which must be of 1 to 255 bytes and all different.
     ///
-    /// With [`HashFn::External`] the caller hashes, with another function for each attribute.
+    /// With [`HashFn::External`] the caller hashes, with a different function for each attribute.
     pub fn new<S: Into<String>>(
         names: impl IntoIterator<Item = S>,
         hash_fn: HashFn,
@@ -106,13 +106,13 @@ impl Attributes {
         query.iter().enumerate().map(hash).collect()
     }
 
-    /// An error unless a row of so many values has one for each attribute.
+    /// Returns an error unless `values` is the number of attributes.
     pub(super) fn check_len(&self, given: usize) -> Result<(), RowError> {
         let expected = self.len();
         if given == expected { Ok(()) } else { Err(RowError::Attributes { given, expected }) }
     }
 
-    /// The names as lines of a file: a byte of length before each, zeros behind the last.
+    /// The names as lines of a file: a length byte before each, zeros after the last.
     pub(super) fn encode(&self) -> Vec<u64> {
         let mut bytes = Vec::new();
         for name in &self.names {

@@ -1,14 +1,14 @@
-//! A Bloom filter of counters that do not stick: what one attribute of a parallel Bloom filter is.
+//! A Bloom filter of counters that do not stick: one attribute of a parallel Bloom filter.
 //!
 //! ```text
 //! slice j   | 0 | 3 | 15 | 0 | 1 | …          counters of four bits, one slice a hash function
 //!                     └──► surplus[position] = 99,985
 //! ```
 //!
-//! An attribute such as *size* has few values, and each counter of "large" is counted up by every large row: 10^5 rows of
-//! three sizes need 16 bits. Counters so wide would cost four times as much, and for nothing in all other places. So a
-//! counter has four bits, and 15 means "15 and what the surplus says": a table of those positions that need more. There
-//! are at most a fifteenth as many as counter increments, and most often none. Nothing sticks, every removal is exact.
+//! An attribute such as *size* has few values, and every large row increments each counter of "large": 10^5 rows of
+//! three sizes need 16 bits. Counters that wide would cost four times as much, wasted almost everywhere. So a counter
+//! has four bits, and 15 means "15 plus the surplus": a table of the positions that need more. There are at most a
+//! fifteenth as many of those as counter increments, and usually none. Nothing sticks, every removal is exact.
 
 use super::tally::Tally;
 use crate::bloom::{BloomParams, Form};
@@ -19,10 +19,10 @@ use crate::sizing;
 
 const COUNTER_BITS: u32 = 4;
 
-/// The greatest count of a counter itself.
+/// The largest count a counter itself can hold.
 const MOST: u64 = 15;
 
-/// See the module header.
+/// See the module documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Counters {
     params: BloomParams,
@@ -47,7 +47,7 @@ impl Counters {
         self.params.contains(hash, |position| u64::from(self.counters.get(position) != 0))
     }
 
-    /// Counts a hash. On error (allocation failed) nothing was counted.
+    /// Adds a hash. On error (allocation failed) nothing was counted.
     pub(super) fn insert(&mut self, hash: u64) -> Result<(), ParamError> {
         let (params, counters) = (self.params, &mut self.counters);
         let mut full = Vec::new(); // takes no memory while nothing is popular
@@ -73,7 +73,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Counts out a hash that is [contained](Self::contains).
+    /// Removes a hash that is [contained](Self::contains).
     pub(super) fn remove(&mut self, hash: u64) {
         let (params, counters, surplus) = (self.params, &mut self.counters, &mut self.surplus);
         params.positions(hash, params.all(), |position| {
@@ -102,7 +102,7 @@ impl Counters {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.used())
     }
 
-    /// Whether more counters are in use than as many distinct hashes as planned for use, beyond what chance explains.
+    /// Whether significantly more counters are in use than the planned number of distinct hashes would use.
     pub(super) fn is_over_capacity(&self) -> bool {
         self.used() > self.params.most_bits()
     }
@@ -121,7 +121,7 @@ impl Counters {
         self.counters.words().size_in_bytes() + self.surplus.size_in_bytes()
     }
 
-    /// What a file has to say beyond the parameters: the shape of the surplus.
+    /// What a file stores in addition to the parameters: the shape of the surplus.
     pub(super) fn shape(&self) -> [u64; 3] {
         self.surplus.shape()
     }
@@ -138,7 +138,7 @@ impl Counters {
     ) -> Result<Self, DecodeError> {
         let counters = sections.take_packed(params.bits(), COUNTER_BITS)?;
         let surplus = Tally::decode(shape, position_bits(&params), sections)?;
-        // A surplus beside a counter that is not full would never be counted out.
+        // A surplus for a counter that is not full would never be removed.
         let stray = |&key: &u64| key >= params.bits() || counters.get(key) != MOST;
         if let Some(value) = surplus.keys().find(stray) {
             return Err(DecodeError::Invalid { what: "surplus", value });
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(counters.fill(), 0.0);
     }
 
-    /// A surplus of a position that does not exist, or whose counter is not full, is written by no filter.
+    /// No filter writes a surplus for a position that does not exist or whose counter is not full.
     #[test]
     fn a_surplus_beside_a_counter_that_is_not_full_is_refused() {
         let mut counters = counters();

@@ -1,4 +1,4 @@
-//! What the payload of every file of several attributes begins with.
+//! The start of the payload in every multi-attribute file.
 //!
 //! ```text
 //! names    a byte of length and so many bytes of UTF-8 for each attribute, zeros to the end of the line
@@ -14,7 +14,7 @@ use crate::kernel::LINE_WORDS;
 /// Lines that the names of all attributes can take: 256 bytes each, at most.
 const MOST_LINES: u64 = MAX_ATTRIBUTES as u64 * 4;
 
-/// The number of attributes and of lines of names, as they stand among the parameters.
+/// The number of attributes and of lines of names, as stored among the parameters.
 pub(super) fn params(attributes: &Attributes) -> [u64; 2] {
     [attributes.len() as u64, (attributes.encode().len() / LINE_WORDS) as u64]
 }
@@ -40,7 +40,7 @@ pub(super) fn take_attributes(
     Attributes::decode(count, &sections.take_lines(lines)?, hash_fn)
 }
 
-/// The shapes of so many tables.
+/// The shapes of `tables` tables.
 pub(super) fn take_shapes(
     tables: usize,
     sections: &mut Sections,

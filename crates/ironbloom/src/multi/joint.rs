@@ -1,4 +1,4 @@
-//! Ours: one fingerprint of the whole row, in a cuckoo filter.
+//! Our own design: one fingerprint of the whole row, in a cuckoo filter.
 //!
 //! ```text
 //! h_i = hash of value i, with the seed of attribute i
@@ -9,16 +9,17 @@
 //! values   h_i → rows with it, for each i         tables, only if partial queries are asked for
 //! ```
 //!
-//! The rate is that of the cuckoo filter for *every* wrong row: of known values, of swapped values, of unknown ones. A filter
-//! of the values beside it would add nothing to that. It is needed only for queries that leave attributes out, and then as
-//! a table of counts, because popular values must neither be pushed nine times into a cuckoo filter nor make counters
-//! stick. Such a query is answered attribute by attribute, so among the attributes it names it mixes up rows as a
-//! [`ParallelBloom`](super::ParallelBloom) does.
+//! The rate is that of the cuckoo filter for *every* wrong row: with known values, swapped values or unknown ones. An
+//! additional filter of the values would not improve that. Values are needed only for queries that leave out
+//! attributes, and then as a table of counts, because popular values must neither be inserted nine times into a cuckoo
+//! filter nor make counters stick. Such a query is answered attribute by attribute, so among the attributes it names it
+//! mixes up rows like a [`ParallelBloom`](super::ParallelBloom).
 //!
-//! **Copies.** A cuckoo filter holds one key at most eight times. Here the second insert of a row goes to the table, under J
-//! itself, and so does the first of a row that is a false positive (a part of the rows as small as the rate). A removal
-//! takes from the table first. So a row is never in the table more often than it is there, and those of its inserts that
-//! are not in the table have a fingerprint each in the cuckoo filter: nothing is lost, in whatever order rows come and go.
+//! **Copies.** A cuckoo filter holds one key at most eight times. Here the second insert of a row goes to the table,
+//! under J itself, and so does the first insert of a row that is a false positive (a fraction of the rows as small as
+//! the rate). A removal takes from the table first. So a row is never in the table more often than it was inserted, and
+//! each of its inserts that is not in the table has a fingerprint in the cuckoo filter: nothing is lost, in whatever
+//! order rows are inserted and removed.
 
 use super::attributes::Attributes;
 use super::tally::Tally;
@@ -31,7 +32,7 @@ use crate::hash::{HashFn, mix64, remix};
 use crate::kernel::LINE_WORDS;
 use crate::uniform::expect_uniform;
 
-/// Where the fold begins: the first 64 bits of the fraction of pi.
+/// Initial value of the fold: the first 64 bits of the fraction of pi.
 const START: u64 = 0x243f_6a88_85a3_08d3;
 
 /// Numbers in the table of copies are joint hashes.
@@ -65,7 +66,7 @@ pub struct Joint {
     len: u64,
 }
 
-/// For each attribute, how many rows have a value: by so many bits of its hash.
+/// For each attribute, how many rows have a value, identified by this many bits of its hash.
 #[derive(Clone, Debug, PartialEq)]
 struct Values {
     bits: u32,
@@ -109,22 +110,23 @@ impl Values {
 }
 
 impl Joint {
-    /// An empty filter that answers for all attributes together. Fails only if allocation fails.
+    /// An empty filter for queries that name all attributes. Fails only if allocation fails.
     pub fn new(params: CuckooParams, attributes: Attributes) -> Result<Self, ParamError> {
         let rows = Cuckoo::new(params, attributes.hash_fn())?;
         Ok(Self { attributes, rows, copies: Tally::new(COPY_BITS)?, values: None, len: 0 })
     }
 
-    /// An empty filter that answers for any subset of the attributes, too. It keeps a count for each distinct value.
+    /// An empty filter that also answers queries for any subset of the attributes. It keeps a count for each distinct
+    /// value.
     pub fn new_partial(params: CuckooParams, attributes: Attributes) -> Result<Self, ParamError> {
-        // As wide as keeps the rate even if every row had a value of its own.
+        // Wide enough to keep the rate even if every row had its own value.
         let capacity = params.capacity();
         let wide = (capacity as f64 / params.rate_at(capacity)).log2().ceil() as u32;
         let values = Values::new(attributes.len(), wide.clamp(FEWEST_VALUE_BITS, u64::BITS))?;
         Ok(Self { values: Some(values), ..Self::new(params, attributes)? })
     }
 
-    /// An empty filter for `capacity` distinct rows at `rate`, that answers for all attributes together.
+    /// An empty filter for `capacity` distinct rows at `rate`, for queries that name all attributes.
     pub fn with_rate<S: Into<String>>(
         capacity: u64,
         rate: f64,
@@ -134,7 +136,8 @@ impl Joint {
         Self::new(CuckooParams::for_rate(capacity, rate)?, attributes)
     }
 
-    /// An empty filter for `capacity` distinct rows at `rate`, that answers for any subset of the attributes, too.
+    /// An empty filter for `capacity` distinct rows at `rate` that also answers queries for any subset of the
+    /// attributes.
     pub fn partial_with_rate<S: Into<String>>(
         capacity: u64,
         rate: f64,
@@ -144,7 +147,7 @@ impl Joint {
         Self::new_partial(CuckooParams::for_rate(capacity, rate)?, attributes)
     }
 
-    /// Whether queries may leave attributes out.
+    /// Whether queries may leave out attributes.
     pub fn is_partial(&self) -> bool {
         self.values.is_some()
     }
@@ -164,12 +167,13 @@ impl Joint {
         self.rows.estimate_len()
     }
 
-    /// Rows in the table of copies: those that came more than once, and a few that looked as if they had.
+    /// Rows in the table of copies: those inserted more than once, and a few that looked as if they had been.
     pub fn copied(&self) -> u64 {
         self.copies.distinct()
     }
 
-    /// Distinct values of attribute `i`, if partial queries were asked for. Two with the same bits of their hash are one.
+    /// Distinct values of attribute `i`, if partial queries are enabled. Two values with the same hash bits count as
+    /// one.
     pub fn distinct_values(&self, i: usize) -> Option<u64> {
         Some(self.values.as_ref()?.tables.get(i)?.distinct())
     }
@@ -191,7 +195,7 @@ impl Joint {
         self.rows.contains_hash(hash) || !self.copies.is_empty() && self.copies.count(hash) > 0
     }
 
-    /// The first time into the cuckoo filter, then into the table.
+    /// Inserts into the cuckoo filter the first time, then into the table.
     fn insert_joint(&mut self, hash: u64) -> Result<(), RowError> {
         if self.rows.contains_hash(hash) {
             self.copies.add(hash)?;
@@ -201,7 +205,7 @@ impl Joint {
         Ok(())
     }
 
-    /// From the table first, then from the cuckoo filter.
+    /// Removes from the table first, then from the cuckoo filter.
     fn remove_joint(&mut self, hash: u64) {
         if self.copies.is_empty() || !self.copies.remove(hash) {
             self.rows.remove_hash(hash);

@@ -1,4 +1,4 @@
-//! Filters of several attributes: is there a row with *these values together*?
+//! Multi-attribute filters: is there a row with *these values together*?
 //!
 //! ```text
 //! rows   (large, red), (small, green)              asked: (large, green)?
@@ -8,13 +8,13 @@
 //! Joint           one fingerprint of the row:      no row has this fingerprint:     no
 //! ```
 //!
-//! A row is one value, of bytes, for each attribute; the same row may be inserted several times and is then there until it
-//! was removed as often. All three are used through one trait, [`MultiFilter`].
+//! A row has one value, a byte string, for each attribute; the same row may be inserted several times and stays until
+//! it has been removed as often. All three are used through one trait, [`MultiFilter`].
 //!
-//! Take [`Joint`]. The others are those of the literature (Xiao & Hua 2010, seed 004), kept because the difference must
-//! be demonstrable: `ironbloom demo attributes` prints it. [`ParallelBloom`] says yes to every row whose values are all
-//! known, whatever its size. [`VerifiedBloom`] repairs that in part, at several times the bits of a joint filter, and its
-//! error does not fall as it grows ([`crate::sizing::sum_rate`]).
+//! Use [`Joint`]. The others are from the literature (Xiao & Hua 2010), kept for comparison: `ironbloom demo
+//! attributes` prints the difference. [`ParallelBloom`] says yes to every row whose values are all known, whatever its
+//! size. [`VerifiedBloom`] fixes that in part, at several times the bits of a joint filter, and its error does not fall
+//! as it grows ([`crate::sizing::sum_rate`]).
 //!
 //! | file | what |
 //! |---|---|
@@ -42,7 +42,7 @@ pub use verified::{Check, VerifiedBloom, Weights};
 use crate::error::RowError;
 use crate::key::Key;
 
-/// A filter whose keys are rows of several attributes.
+/// A filter whose keys are rows with several attributes.
 ///
 /// ```
 /// use ironbloom::multi::{Joint, MultiFilter};

@@ -1,4 +1,4 @@
-//! The parallel Bloom filter, PBF (Xiao & Hua 2010; seed 004): a filter for each attribute, side by side.
+//! The parallel Bloom filter, PBF (Xiao & Hua 2010): one filter for each attribute, side by side.
 //!
 //! ```text
 //!              H_i1          H_i2               H_iq
@@ -10,11 +10,11 @@
 //! remove(row):     contains(row)?  then count them down
 //! ```
 //!
-//! It knows which values there are, not which belong together: (large, red) and (small, green) make it say yes to (large,
-//! green), always, whatever its size. What it can do is answer for any subset of the attributes.
+//! It knows which values there are, not which belong together: (large, red) and (small, green) make it say yes to
+//! (large, green), always, whatever its size. Its strength is that it answers for any subset of the attributes.
 //!
-//! Seed 004 sets bits, with which nothing can be removed; the paper counts. A counter of four bits would stick on popular
-//! values, so these have a surplus beside them (`counters`).
+//! With bits nothing could be removed, so the paper uses counters. A four-bit counter would stick on popular values, so
+//! these have a surplus in addition (`counters`).
 
 use super::attributes::Attributes;
 use super::counters::Counters;
@@ -56,8 +56,8 @@ impl ParallelBloom {
         Ok(Self { attributes, params, counters, len: 0 })
     }
 
-    /// An empty filter for `capacity` distinct values of each attribute, that takes an unknown value for a known one at
-    /// `rate`. That is no rate of wrong *rows*: see the module header.
+    /// An empty filter for `capacity` distinct values of each attribute that mistakes an unknown value for a known one
+    /// at `rate`. That is not the rate of wrong *rows*: see the module documentation.
     pub fn with_rate<S: Into<String>>(
         capacity: u64,
         rate: f64,
@@ -72,14 +72,14 @@ impl ParallelBloom {
         self.params
     }
 
-    /// The rate at which a row of unknown values is taken for a known one, from the counters in use. A row of known
-    /// values is taken for one always.
+    /// The rate at which a row of unknown values is mistaken for a known one, from the counters in use. A row of known
+    /// values always is.
     pub fn estimate_rate(&self) -> f64 {
         let of_one = |counters: &Counters| counters.fill().powi(self.params.probes() as i32);
         self.counters.iter().map(of_one).product()
     }
 
-    /// Counters, over all attributes, that stand at more than 15 and so have a surplus.
+    /// Number of counters, over all attributes, that exceed 15 and therefore have a surplus.
     pub fn surpluses(&self) -> u64 {
         self.counters.iter().map(Counters::surpluses).sum()
     }
@@ -89,8 +89,8 @@ impl ParallelBloom {
         self.counters.iter().map(Counters::estimate_distinct)
     }
 
-    /// True if an attribute seems to have more distinct values than planned for, beyond what chance explains: its rate is
-    /// no longer held. How many rows there are does not matter.
+    /// True if an attribute appears to have significantly more distinct values than planned: its rate is no longer met.
+    /// The number of rows does not matter.
     pub fn is_over_capacity(&self) -> bool {
         self.counters.iter().any(Counters::is_over_capacity)
     }

@@ -1,16 +1,17 @@
-//! A multiset of numbers: how often is each there?
+//! A multiset of numbers: how often does each occur?
 //!
 //! ```text
 //! keys    | · | 17 | 4 | · | 99 | · |        numbers of w bits, side by side
 //! counts  | · |  3 | 1 | · | 20 | · |        0: the slot is empty
 //! ```
 //!
-//! One table serves four needs of this folder: verification values of rows, copies of rows beyond the first, rows by
-//! value of an attribute, and what a counter of four bits cannot hold. A number is looked for from its home slot on
-//! (linear probing); a slot that becomes empty is filled by what had to go past it, so there are no tombstones.
+//! One table serves four purposes in this module: verification values of rows, copies of rows beyond the first, rows by
+//! value of an attribute, and what a counter of four bits cannot hold. A number is searched from its home slot on
+//! (linear probing); a slot that becomes empty is filled by an entry that had been displaced past it, so there are no
+//! tombstones.
 //!
-//! Counts start at four bits. One that needs more makes all of them twice as wide: no count ever sticks, and a table in
-//! which nothing is popular stays small.
+//! Counts start at four bits. If one needs more, all of them become twice as wide: no count ever sticks, and a table
+//! without popular numbers stays small.
 
 use crate::error::{DecodeError, ParamError, check_range};
 use crate::format::native::{Image, Sections};
@@ -26,12 +27,12 @@ const MOST_SLOTS: u64 = 1 << 48;
 /// Bits of a count at first.
 const NARROWEST: u32 = 4;
 
-/// Numbers so many slots may hold: four in five. Fewer would waste room, more make long searches.
+/// How many numbers `slots` slots may hold: four in five. Fewer would waste space, more would make searches long.
 fn room(slots: u64) -> u64 {
     slots / 5 * 4 + slots % 5 * 4 / 5
 }
 
-/// See the module header.
+/// See the module documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tally {
     keys: Packed,
@@ -50,7 +51,7 @@ enum Slot {
 }
 
 impl Tally {
-    /// An empty table of numbers of so many bits, 1 to 64.
+    /// An empty table of numbers of `key_bits` bits, 1 to 64.
     pub(super) fn new(key_bits: u32) -> Result<Self, ParamError> {
         Self::of_slots(FEWEST_SLOTS, key_bits, NARROWEST)
     }
@@ -81,7 +82,7 @@ impl Tally {
         (0..self.slots).filter(used).map(|slot| self.keys.get(slot))
     }
 
-    /// How often a number is there.
+    /// How often a number occurs.
     pub(super) fn count(&self, key: u64) -> u64 {
         match self.find(key) {
             Slot::Found(slot) => self.counts.get(slot),
@@ -89,7 +90,7 @@ impl Tally {
         }
     }
 
-    /// Counts a number once more. On error (allocation failed) nothing has changed.
+    /// Adds a number once. On error (allocation failed) nothing has changed.
     pub(super) fn add(&mut self, key: u64) -> Result<(), ParamError> {
         self.add_many(key, 1)
     }
@@ -121,7 +122,7 @@ impl Tally {
         count <= u64::MAX >> (64 - self.counts.width())
     }
 
-    /// Counts a number once less. False if it is not there.
+    /// Removes a number once. False if it is not there.
     pub(super) fn remove(&mut self, key: u64) -> bool {
         let Slot::Found(slot) = self.find(key) else { return false };
         match self.counts.get(slot) {
@@ -151,7 +152,7 @@ impl Tally {
         Slot::Nowhere
     }
 
-    /// Numbers may be sums, which crowd around their mean: they are mixed before they are spread.
+    /// Numbers may be sums, which cluster around their mean, so they are mixed before they are placed.
     fn home(&self, key: u64) -> u64 {
         fastrange(mix64(key), self.slots)
     }
@@ -160,12 +161,12 @@ impl Tally {
         if slot + 1 == self.slots { 0 } else { slot + 1 }
     }
 
-    /// Steps from one slot on to another.
+    /// Distance from one slot forward to another.
     fn steps(&self, from: u64, to: u64) -> u64 {
         if from <= to { to - from } else { self.slots - from + to }
     }
 
-    /// Empties a slot, and moves up what would no longer be found behind it.
+    /// Empties a slot, and moves up entries after it that would no longer be found.
     fn vacate(&mut self, slot: u64) {
         let (mut hole, mut next) = (slot, self.after(slot));
         // There is an empty slot: a fifth of them are.
@@ -197,7 +198,7 @@ impl Tally {
         self.keys.words().size_in_bytes() + self.counts.words().size_in_bytes()
     }
 
-    /// What a file has to say of the table: slots, bits of a number, bits of a count.
+    /// What a file stores about the table: slots, bits of a number, bits of a count.
     pub(super) fn shape(&self) -> [u64; 3] {
         [self.slots, self.keys.width().into(), self.counts.width().into()]
     }
@@ -207,8 +208,8 @@ impl Tally {
         image.section(self.keys.words()).section(self.counts.words())
     }
 
-    /// The next table of a file, of numbers of so many bits. Every number must be where it is looked for: a table in
-    /// which it is not would say "absent".
+    /// The next table of a file, of numbers of `key_bits` bits. Every number must be where a search would find it:
+    /// otherwise the table would say "absent".
     pub(super) fn decode(
         shape: [u64; 3],
         wanted_key_bits: u32,
@@ -238,7 +239,7 @@ impl Tally {
         Ok(table)
     }
 
-    /// A slot whose number is not found there, or that is empty and has a number all the same.
+    /// A slot whose number would not be found there, or that is empty but has a number.
     fn misplaced(&self) -> Option<u64> {
         let empty = |slot: u64| self.counts.get(slot) == 0;
         let first_empty = (0..self.slots).find(|&slot| empty(slot))?;
@@ -291,7 +292,8 @@ mod tests {
     }
 
     proptest! {
-        /// Beside an exact multiset: few numbers so that they meet, many operations so that the table grows and shrinks.
+        /// Compared with an exact multiset: few numbers so that they collide, many operations so that the table grows
+        /// and shrinks.
         #[test]
         fn it_counts_as_a_hash_map_does(
             operations in prop::collection::vec((any::<bool>(), 0u64..60), 0..600),

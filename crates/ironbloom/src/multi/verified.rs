@@ -1,4 +1,4 @@
-//! PBF-HT and PBF-BF (Xiao & Hua 2010; seed 004): a parallel Bloom filter, and one number per row to check it by.
+//! PBF-HT and PBF-BF (Xiao & Hua 2010): a parallel Bloom filter, plus one number per row to verify answers.
 //!
 //! ```text
 //! v(row) = Σ_i F(H_i1 … H_iq)                        over the hash values that the PBF uses anyway
@@ -8,17 +8,19 @@
 //! remove(row):     contains(row)?  then both count down
 //! ```
 //!
-//! The number repairs what the PBF gets wrong, as far as different rows have different numbers. F is a sum, and sums of
-//! uniform numbers crowd around their mean; how much, [`Weights`] says. Two things must be right for it to work at all:
+//! The number corrects what the PBF gets wrong, as far as different rows have different numbers. F is a sum, and sums
+//! of uniform numbers cluster around their mean; [`Weights`] says by how much. Two things must be right for it to work
+//! at all:
 //!
-//! 1. **HT is a multiset.** Seed 004 keeps `v → true`. Of 10^5 rows of two attributes about one in six shares its plain sum
-//!    with another; removing one of the two would make the other disappear.
+//! 1. **HT is a multiset.** A plain map `v → true` is not enough: of 10^5 rows of two attributes about one in six
+//!    shares its plain sum with another; removing one of the two would make the other disappear.
 //! 2. **Every attribute hashes with its own seed.** Sums forget the order: with shared functions (x, y) and (y, x) always
 //!    have the same number.
 //!
-//! A query that leaves attributes out has no number, so only the PBF answers it, and mixes up rows.
+//! A query that leaves out attributes has no number, so only the PBF answers it, and it mixes up rows.
 //!
-//! These are here to be compared with [`Joint`](super::Joint), which needs a ninth of their bits or less, and have no files.
+//! These exist for comparison with [`Joint`](super::Joint), which needs a ninth of their bits or less, and cannot be
+//! saved to files.
 
 use super::attributes::Attributes;
 use super::counters::Counters;
@@ -37,9 +39,9 @@ pub enum Weights {
     /// Σ H_j. 16.3 %: see [`sum_rate`](crate::sizing::sum_rate).
     Equal,
     /// Σ H_j / 2^j to the last bit, that is, Σ H_j · 2^(q−j). 0.65 %: see
-    /// [`weighted_sum_rate`](crate::sizing::weighted_sum_rate). Three quarters of its variance are those of H_1.
+    /// [`weighted_sum_rate`](crate::sizing::weighted_sum_rate). Three quarters of its variance come from H_1.
     Halving,
-    /// Σ ⌊H_j / 2^j⌋, what a program with whole numbers makes of it. 53.8 %, above what the seed gives as upper bound: see
+    /// Σ ⌊H_j / 2^j⌋, the same in integer arithmetic. 53.8 %, above the published upper bound: see
     /// [`truncated_sum_rate`](crate::sizing::truncated_sum_rate). Only here to show that.
     HalvingTruncated,
 }
@@ -63,7 +65,7 @@ impl Weights {
         sum
     }
 
-    /// Bits that every sum over this many attributes fits.
+    /// Number of bits that hold every sum over this many attributes.
     fn bits(self, params: &BloomParams, attributes: usize) -> u32 {
         let slice = u128::from(params.bits() / u64::from(params.probes()));
         let most = match self {
@@ -75,7 +77,7 @@ impl Weights {
     }
 }
 
-/// What the numbers of the rows are kept in.
+/// Where the numbers of the rows are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Check {
     /// A hash table: PBF-HT.
@@ -108,7 +110,7 @@ impl Numbers {
         }
     }
 
-    /// Counts out a number that is contained.
+    /// Removes a number that is contained.
     fn remove(&mut self, number: u64) {
         match self {
             Self::Table(table) => {
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
     use crate::hash::mix64;
 
-    /// The sums of one hash beside those written down as in the seed.
+    /// The sums of one hash compared with a direct transcription of the published formula.
     #[test]
     fn sums_are_those_of_the_seed() {
         let params = BloomParams::for_bits(700, 7).unwrap().segmented();

@@ -1,4 +1,4 @@
-//! The 256 bytes at the head of a file. The table is in the parent module's header.
+//! The 256-byte file header. The parent module's documentation has the table.
 
 use std::io::Read;
 
@@ -29,12 +29,12 @@ pub(super) const CHECKSUM_AT: usize = PARAMS_AT + 8 * PARAMS;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// No filter has counted more keys; a count can be added to without overflow.
+/// No filter has counted more keys, so counts can be added without overflow.
 const MOST_KEYS: u64 = 1 << 60;
 
 const _: () = assert!(HEADER_BYTES == 256 && HEADER_BYTES.is_multiple_of(LINE_BYTES));
 
-/// What the header says of a filter, whatever its kind.
+/// What the header says about a filter, whatever its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// The kind of filter.
@@ -66,8 +66,8 @@ impl Header {
         self
     }
 
-    /// The parameters of a kind that has N of them. The others must be zero: a reader that dropped what it does
-    /// not understand would write it back lost.
+    /// The parameters of a kind that has N of them. The others must be zero: otherwise a reader would silently drop
+    /// what it does not understand when writing the file back.
     pub(crate) fn first_params<const N: usize>(&self) -> Result<[u64; N], DecodeError> {
         let unknown = self.params[N..].iter().find(|&&value| value != 0);
         match unknown {
@@ -101,7 +101,7 @@ fn hash_number(hash_fn: HashFn) -> u16 {
     }
 }
 
-/// Follows from kind and hash today; a field of its own because typed keys will need it.
+/// Currently determined by kind and hash; a separate field because typed keys will need it.
 fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
     match (kind, hash_fn) {
         (Kind::Bitmap, _) => 2,

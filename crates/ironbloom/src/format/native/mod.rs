@@ -1,4 +1,4 @@
-//! The `.ibf` file, version 1. This header is its specification; `docs/formats.md` lists the parameters by kind.
+//! The `.ibf` file, version 1. This page is its specification; `docs/formats.md` lists the parameters by kind.
 //!
 //! ```text
 //!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
@@ -19,9 +19,9 @@
 //!      …  8   XXH3-64 of the checksums, seeded with the header's checksum
 //! ```
 //!
-//! All numbers are little-endian and 64 bits wide where they count anything. The length of the file follows from
-//! the header, so a file cut short or with bytes behind it is refused before anything is allocated. A later
-//! version may give meaning to what is zero here; a reader refuses versions it does not know.
+//! All numbers are little-endian and 64 bits wide where they count anything. The length of the file follows from the
+//! header, so a truncated file, or one with trailing bytes, is rejected before anything is allocated. A later version
+//! may assign meaning to fields that are zero here; readers reject versions they do not know.
 
 mod header;
 mod piece;
@@ -49,7 +49,7 @@ use crate::hash::HashFn;
 use crate::kernel::{LINE_BYTES, Words};
 use crate::packed::Packed;
 
-/// A filter taken apart for writing: its header and the arrays that follow each other in the payload.
+/// A filter disassembled for writing: its header and the consecutive arrays of the payload.
 #[doc(hidden)]
 pub struct Image<'a> {
     pub(crate) header: Header,
@@ -72,7 +72,7 @@ impl<'a> Image<'a> {
         self.push(Cow::Borrowed(words))
     }
 
-    /// Appends an array of whole lines that was made up for the file.
+    /// Appends an array of whole lines that was built for the file.
     pub(crate) fn owned_section(self, words: Vec<u64>) -> Self {
         self.push(Cow::Owned(words))
     }
@@ -103,7 +103,7 @@ impl Parts {
         u32::try_from(value).map_err(|_| DecodeError::Invalid { what, value })
     }
 
-    /// The payload, which must have just the length that a filter of `bits` bits has, and zeros behind them.
+    /// The payload, which must have exactly the length of a filter of `bits` bits, and zeros after them.
     pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
         let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
         let found = self.words.size_in_bytes() as u64;
@@ -114,7 +114,7 @@ impl Parts {
     }
 }
 
-/// The arrays of a payload one behind the other, as an [`Image`] put them there.
+/// The consecutive arrays of a payload, as written by an [`Image`].
 pub(crate) struct Sections {
     rest: Words,
     /// Bytes of all arrays.
@@ -126,12 +126,12 @@ impl Sections {
         Self { all: words.size_in_bytes() as u64, rest: words }
     }
 
-    /// Bytes of the arrays that were taken.
+    /// Bytes of the arrays taken so far.
     fn taken(&self) -> u64 {
         self.all - self.rest.size_in_bytes() as u64
     }
 
-    /// The next array, of so many lines. `Err` if the payload has not as many.
+    /// The next array, of `lines` lines. `Err` if the payload is too short.
     pub(crate) fn take_lines(&mut self, lines: u64) -> Result<Words, DecodeError> {
         let section = usize::try_from(lines).ok().and_then(|lines| self.rest.split_lines(lines));
         section.ok_or_else(|| {
@@ -140,7 +140,7 @@ impl Sections {
         })
     }
 
-    /// The next array, of so many numbers of so many bits, with zeros behind them.
+    /// The next array, of `len` numbers of `width` bits, with zeros after them.
     pub(crate) fn take_packed(&mut self, len: u64, width: u32) -> Result<Packed, DecodeError> {
         let room = Packed::bits_for(len, width)
             .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
@@ -148,15 +148,15 @@ impl Sections {
         Ok(Packed::from_words(zero_behind(section, len * u64::from(width))?, width))
     }
 
-    /// `Err` if there are lines behind the last array.
+    /// `Err` if there are lines after the last array.
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         let (expected, found) = (self.taken(), self.all);
         if expected == found { Ok(()) } else { Err(DecodeError::Length { expected, found }) }
     }
 }
 
-/// The words if all behind so many bits are zero. These bits are counted with the others, so they must be what was
-/// written.
+/// The words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others, so they
+/// must be as written.
 fn zero_behind(words: Words, bits: u64) -> Result<Words, DecodeError> {
     match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
         0 => Ok(words),
@@ -181,15 +181,15 @@ pub trait Persist: Sized {
     #[doc(hidden)]
     fn decode(parts: Parts) -> Result<Self, DecodeError>;
 
-    /// Writes the filter to a file: to a temporary name beside it, synced, then renamed, so that the file under
-    /// the real name is the old one or the new one and never half of either.
+    /// Writes the filter to a file: under a temporary name next to it, synced, then renamed, so that the file under the
+    /// real name is always either the old one or the new one, never a mix.
     fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         save_image(&self.encode(), path)
             .map_err(|error| FileError::Io { path: path.to_owned(), error })
     }
 
-    /// Reads a filter into memory. Every checksum is verified: a damaged file is an error, never an answer.
+    /// Reads a filter into memory. Every checksum is verified: a damaged file gives an error, never a wrong answer.
     fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let (file, available) = open(path)?;
@@ -198,12 +198,12 @@ pub trait Persist: Sized {
             .map_err(|error| error.at(path))
     }
 
-    /// Maps a file: the pages of the file are the filter, shared with whoever else maps it, and nothing is
-    /// copied until the filter is changed. Every checksum is verified, which reads the file once.
+    /// Memory-maps a file: the pages of the file are the filter, shared with every other process that maps it, and
+    /// nothing is copied until the filter is changed. Every checksum is verified, which reads the file once.
     ///
-    /// [`load`](Persist::load) takes about twice as long (50 ms instead of 25 for 120 MB that are in the page cache), and
-    /// the filter then has memory of its own that nobody else can change. Mapping is for many processes that share one
-    /// large file, and with [`map_unverified`](Persist::map_unverified) for opening it at once.
+    /// [`load`](Persist::load) takes about twice as long (50 ms instead of 25 for 120 MB in the page cache), and the
+    /// filter then has its own memory that nobody else can change. Mapping is for many processes that share one large
+    /// file, and with [`map_unverified`](Persist::map_unverified) for opening it at once.
     ///
     /// ```
     /// # use ironbloom::{Bloom, Persist};
@@ -223,39 +223,39 @@ pub trait Persist: Sized {
     /// # Safety
     ///
     /// As long as the filter or a clone of it lives, nobody may change the file's bytes or truncate it, in this process
-    /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file and
-    /// renames it. Where the contract is broken, lookups may be wrong, "absent" included; a read beyond the new end of a
-    /// truncated file ends the process by a signal (SIGBUS).
+    /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file
+    /// and renames it. If this contract is broken, lookups may be wrong, including false "absent" answers; a read
+    /// beyond the new end of a truncated file kills the process with a signal (SIGBUS).
     #[expect(unsafe_code, reason = "the caller promises that the file does not change")]
     unsafe fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { map_checked(path.as_ref(), Mapped::check) }
     }
 
-    /// As [`map`](Persist::map), but only the header is verified, so opening takes no time whatever the size.
+    /// As [`map`](Persist::map), but only the header is verified, so opening is instant whatever the size.
     ///
-    /// A payload damaged since it was written would then give wrong answers, "absent" among them: for files
-    /// that [`verify`] has seen, or that this machine has just written.
+    /// A payload damaged since it was written would give wrong answers, including false "absent" ones. Use it for files
+    /// that [`verify`] has checked, or that this machine has just written.
     ///
     /// # Safety
     ///
     /// As [`map`](Persist::map).
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { map_checked(path.as_ref(), |_| Ok(())) }
     }
 
-    /// As [`map_unverified`](Persist::map_unverified), for a filter that will be changed: where a mapped filter is copied
-    /// whole by its first change, of this one the system copies each page when it is first written. The file stays
-    /// as it is. Kinds of several arrays are copied all the same.
+    /// As [`map_unverified`](Persist::map_unverified), for a filter that will be changed: the first change to a mapped
+    /// filter copies all of it, while for this one the system copies each page when it is first written. The file is
+    /// not changed. Kinds with several arrays are still copied.
     ///
     /// # Safety
     ///
     /// As [`map`](Persist::map): pages that were not written yet are still the file's.
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { map_private(path.as_ref()) }
     }
 
@@ -264,14 +264,14 @@ pub trait Persist: Sized {
         write_image(&self.encode(), out)
     }
 
-    /// Reads a filter from any reader, to its end. Memory is taken only as bytes arrive.
+    /// Reads a filter from any reader, to its end. Memory is allocated only as bytes arrive.
     fn read_from(input: impl Read) -> Result<Self, io::Error> {
         let parts = read_parts(input, None).map_err(ReadError::into_io)?;
         Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
     }
 
-    /// As [`read_from`](Persist::read_from) if it is known that just `len` bytes are there: the memory is taken at once, and
-    /// not more than once.
+    /// As [`read_from`](Persist::read_from) if it is known that exactly `len` bytes are available: the memory is
+    /// allocated up front, in one go.
     fn read_sized(input: impl Read, len: u64) -> Result<Self, io::Error> {
         let parts = read_parts(input, Some(len)).map_err(ReadError::into_io)?;
         Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
@@ -312,22 +312,22 @@ pub fn header_of(bytes: &[u8]) -> Result<Header, DecodeError> {
 /// What [`verify`] found.
 #[derive(Debug)]
 pub struct Verification {
-    /// The header, which is whole.
+    /// The header, which is intact.
     pub header: Header,
-    /// Chunks looked at.
+    /// Number of chunks checked.
     pub chunks: u64,
     /// Every damaged part. Empty if the file is as it was written.
     pub damaged: Vec<DecodeError>,
 }
 
-/// Reads a whole file and names every damaged part. `Err` if not even the header can be believed.
+/// Reads a whole file and names every damaged part. `Err` if not even the header is valid.
 pub fn verify(path: impl AsRef<Path>) -> Result<Verification, FileError> {
     let path = path.as_ref();
     let (file, available) = open(path)?;
     let (header, damaged) = read_damage(file, available).map_err(|error| error.at(path))?;
     Ok(Verification { chunks: chunk_count(header.payload_bytes), header, damaged })
 }
-/// A refusal of the operating system, or of the bytes.
+/// An error from the operating system, or in the bytes.
 enum ReadError {
     Io(io::Error),
     Decode(DecodeError),

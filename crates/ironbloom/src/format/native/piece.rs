@@ -1,4 +1,4 @@
-//! A part of the bytes of a file without the rest: for those who send a filter piece by piece and keep no copy of it.
+//! Any part of the bytes of a file without the rest: for sending a filter piece by piece without keeping a copy of it.
 //!
 //! ```text
 //! header │ payload: sections one behind the other │ checksums of the chunks, and theirs
@@ -20,7 +20,7 @@ pub fn image_bytes(filter: &impl Persist) -> u64 {
     filter.encode().header.file_bytes()
 }
 
-/// The bytes of that file from `offset` on, `most` at most. Empty behind the end.
+/// The bytes of that file from `offset` on, at most `most`. Empty past the end.
 pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
     let image = filter.encode();
     let end = image.header.file_bytes().min(offset.saturating_add(most as u64));
@@ -42,7 +42,7 @@ pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
     piece.into_bytes()
 }
 
-/// Hands out all bytes of that file, in order and in parts. The filter is read once and not copied.
+/// Passes on all bytes of that file, in order and in parts. The filter is read once and not copied.
 pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) {
     let image = filter.encode();
     let header = encode_header(&image.header);
@@ -53,10 +53,10 @@ pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) {
     visit(&seal.to_le_bytes());
 }
 
-/// What is wanted of bytes that pass by in order.
+/// The wanted range of a sequential stream of bytes.
 pub(super) struct Piece {
     wanted: Range<u64>,
-    /// Bytes that passed.
+    /// Bytes that have passed.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -90,14 +90,14 @@ impl Piece {
         if part.is_empty() {
             return;
         }
-        // Whole words, of which the first and the last may be cut.
+        // Whole words, the first and last of which may be cut.
         let first = part.start / 8;
         let bytes = little_endian(&words[first..part.end.div_ceil(8)]);
         self.bytes.extend_from_slice(&bytes[part.start - 8 * first..part.end - 8 * first]);
     }
 }
 
-/// Words as the bytes that a file has: no copy on machines that keep them so.
+/// Words as the bytes in a file: no copy on little-endian machines.
 fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
         return Cow::Borrowed(bytemuck::cast_slice(words));
@@ -105,7 +105,7 @@ fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
     Cow::Owned(words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
-/// The checksums of all chunks. Shows the payload on the way, while it is near.
+/// The checksums of all chunks. Passes the payload to `visit` on the way, while it is in the cache.
 fn checksums(image: &Image<'_>, visit: &mut impl FnMut(&[u8])) -> Vec<u8> {
     let mut checksums: Vec<u8> = Vec::new();
     let (mut chunk, mut len) = (Xxh3::with_seed(0), 0);

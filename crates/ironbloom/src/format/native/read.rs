@@ -1,4 +1,4 @@
-//! Reading: every length checked against the bytes that are there, every chunk against its checksum.
+//! Reading: every length is checked against the bytes present, every chunk against its checksum.
 
 #![expect(
     unsafe_code,
@@ -37,8 +37,8 @@ pub(super) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result
     Ok(got)
 }
 
-/// Reads and verifies a whole filter. `available` is the length of the input if it is known; otherwise memory
-/// is taken only as bytes arrive, so that a header alone can never make us allocate.
+/// Reads and verifies a whole filter. `available` is the length of the input if it is known; otherwise memory is
+/// allocated only as bytes arrive, so that a header alone can never trigger a large allocation.
 pub(super) fn read_parts(mut input: impl Read, available: Option<u64>) -> Result<Parts, ReadError> {
     let start = read_start(&mut input, available)?;
     let mut words = WordsBuilder::new(available.map_or(0, |_| start.header.payload_bytes))
@@ -60,7 +60,7 @@ pub(super) fn read_damage(
     Ok((start.header, damaged))
 }
 
-/// The start of a file, whose length is as its header says if it is known.
+/// The start of a file, whose length (if known) matches its header.
 struct Start {
     header: Header,
     checksum: u64,
@@ -111,7 +111,7 @@ impl Start {
     }
 }
 
-/// Compares the table as stored with the checksums of the chunks as they are.
+/// Compares the stored table with the actual checksums of the chunks.
 pub(super) fn table_damage(
     header: &Header,
     header_checksum: u64,
@@ -139,7 +139,7 @@ pub(super) fn table_damage(
     table.into_iter().chain(chunks).collect()
 }
 
-/// A mapped file whose header and length are right.
+/// A mapped file whose header and length are valid.
 pub(super) struct Mapped {
     file: File,
     map: Mapping,
@@ -160,7 +160,7 @@ impl Mapped {
         if metadata.len() == 0 {
             return Err(DecodeError::NotAFilter.into());
         }
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let map = unsafe { Mapping::open(&file)? };
         let found = map.bytes().len() as u64;
         let start = read_start(&mut map.bytes(), Some(found))?;
@@ -198,7 +198,7 @@ pub(super) unsafe fn map_checked<T: Persist>(
         check(mapped)?;
         Ok(Words::mapped(&mapped.map, HEADER_BYTES, mapped.payload_end()))
     };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { map_words(path, words) }
 }
 
@@ -209,10 +209,10 @@ pub(super) unsafe fn map_checked<T: Persist>(
 /// As [`Persist::map`].
 pub(super) unsafe fn map_private<T: Persist>(path: &Path) -> Result<T, FileError> {
     let words = |mapped: &Mapped| {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         Ok(unsafe { Words::private(&mapped.file, HEADER_BYTES, mapped.payload_end())? })
     };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { map_words(path, words) }
 }
 
@@ -227,7 +227,7 @@ unsafe fn map_words<T: Persist>(
         return T::load(path); // the file is little-endian, so its pages cannot be the filter
     }
     let parts = || -> Result<Parts, ReadError> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let mapped = unsafe { Mapped::open(path)? };
         let words = words(&mapped)?.expect("maps are page-aligned and the header is whole lines");
         Ok(Parts { header: mapped.header, words })

@@ -1,4 +1,4 @@
-//! A file that arrives in pieces, and is a filter as soon as the last byte has come.
+//! A file that arrives in pieces and becomes a filter as soon as the last byte has arrived.
 //!
 //! ```text
 //! header   256 bytes, all at once          checked: how long the file is
@@ -6,8 +6,8 @@
 //! table    checksums and their seal        compared at the end
 //! ```
 //!
-//! The work is done as bytes come. The end only compares the table, so whoever must not stop for long, a server for one,
-//! can receive a filter of any size.
+//! The work is done as bytes arrive. Finishing only compares the table, so a program that must not pause for long, such
+//! as a server, can receive a filter of any size.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use super::{Parts, Persist, header_of};
 use crate::error::{DecodeError, ParamError};
 use crate::kernel::WordsBuilder;
 
-/// What has come of a file. See the module header.
+/// The part of a file received so far. See the module documentation.
 #[derive(Clone)]
 pub struct Incoming {
     head: [u8; HEADER_BYTES],
@@ -35,11 +35,11 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Bytes of the header, which must be there to begin.
+    /// Size of the header, which is needed to start.
     pub const HEADER_BYTES: usize = HEADER_BYTES;
 
-    /// Begins with a header. Memory is taken for `room` bytes of the payload at most: what is known to come. Later pieces may
-    /// ask for more.
+    /// Starts with a header. Allocates memory for at most `room` bytes of the payload: what is known to arrive. Later
+    /// pieces may ask for more.
     pub fn begin(head: &[u8; HEADER_BYTES], room: u64) -> Result<Self, DecodeError> {
         let header = header_of(head)?;
         let words = WordsBuilder::new(whole_lines(room).min(header.payload_bytes))?;
@@ -58,24 +58,24 @@ impl Incoming {
         &self.header
     }
 
-    /// Bytes that came, the header's included.
+    /// Bytes received, including the header.
     pub fn arrived(&self) -> u64 {
         HEADER_BYTES as u64 + self.words.filled_bytes() + self.table.len() as u64
     }
 
-    /// Whether all bytes have come.
+    /// Whether all bytes have arrived.
     pub fn is_whole(&self) -> bool {
         self.arrived() == self.header.file_bytes()
     }
 
-    /// Bytes of memory that the arrays take.
+    /// Memory taken by the arrays, in bytes.
     pub fn size_in_bytes(&self) -> u64 {
         self.words.room_bytes() + (self.checksums.len() + self.table.len()) as u64
     }
 
-    /// Takes the bytes that come next, up to the end of the file: how many these are. If there was too little room, memory is
-    /// taken for `room` bytes of the payload, or for as many as there are now. `Err` if there is no such memory; nothing
-    /// has changed then.
+    /// Takes the next bytes, up to the end of the file, and returns how many it took. If there was too little room,
+    /// memory is allocated for `room` bytes of the payload, or for as many as there are now. Returns `Err`, changing
+    /// nothing, if that fails.
     pub fn take(&mut self, bytes: &[u8], room: u64) -> Result<usize, ParamError> {
         let missing = self.header.payload_bytes - self.words.filled_bytes();
         let (payload, behind) = bytes.split_at(at_most(bytes.len(), missing));
@@ -100,7 +100,7 @@ impl Incoming {
         Ok(payload.len() + table.len())
     }
 
-    /// The bytes that came, from `offset` on, `most` at most. Empty behind the last one.
+    /// The bytes received, from `offset` on, at most `most`. Empty past the last one.
     pub fn piece(&self, offset: u64, most: usize) -> Vec<u8> {
         let end = self.arrived().min(offset.saturating_add(most as u64));
         if offset >= end {
@@ -132,7 +132,7 @@ fn at_most(len: usize, most: u64) -> usize {
     usize::try_from(most).map_or(len, |most| len.min(most))
 }
 
-/// Whole lines of so many bytes or a little more: the payload has nothing else.
+/// `bytes` rounded up to whole lines: the payload has nothing else.
 fn whole_lines(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(crate::kernel::LINE_BYTES as u64).unwrap_or(u64::MAX)
 }
@@ -158,14 +158,14 @@ mod tests {
         Incoming::begin(bytes[..HEADER_BYTES].try_into().unwrap(), room)
     }
 
-    /// What arrives if the file is cut into pieces of this length.
+    /// What arrives if the file is cut into pieces of `step` bytes.
     fn receive<T: Persist>(bytes: &[u8], step: usize, room: u64) -> Result<T, DecodeError> {
         let mut incoming = begin(bytes, room)?;
         for piece in bytes[HEADER_BYTES..].chunks(step) {
             assert!(!incoming.is_whole());
             let taken = incoming.take(piece, room).unwrap();
             assert_eq!(taken, piece.len());
-            // What came can be sent on.
+            // What was received can be sent on.
             let last = incoming.arrived() as usize - 1;
             assert_eq!(incoming.piece(last as u64, 9), bytes[last..=last]);
         }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(incoming.size_in_bytes(), 4096);
         incoming.take(&[1; 5000], 0).unwrap();
         assert!(incoming.size_in_bytes() <= 8192 && incoming.arrived() == 5256);
-        // More than any machine has: refused, and what came is still there.
+        // More memory than any machine has: refused, and what was received is still there.
         assert!(incoming.take(&[2; 5000], u64::MAX).is_err());
         assert!(incoming.arrived() == 5256 && incoming.piece(5255, 9) == [1]);
     }

@@ -1,6 +1,6 @@
-//! Files that are replaced whole: written under another name, synced, renamed.
+//! Replacing files atomically: written under another name, synced, renamed.
 //!
-//! Whoever reads or maps the old file keeps it, and a program that dies on the way leaves it as it was.
+//! A process that reads or maps the old file keeps it, and a crash on the way leaves it as it was.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 /// The name under which [`replace_file`] writes before it renames. A program that is
 /// interrupted may remove it. (If that name is taken, by a save of another thread, a number is added.)
 pub fn temporary_path(path: &Path) -> PathBuf {
-    // Part of the name is enough, and a long one would leave no room for the rest.
+    // Part of the name is enough; a long one would leave no room for the rest.
     let stem: String =
         path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
     path.with_file_name(format!(".{stem}.{}.tmp", std::process::id()))
 }
 
-/// Puts what `write` writes in the place of a file, or makes a new one. The file under the real name is the old one or
-/// the new one, and never a part of either; permissions are kept.
+/// Replaces a file with what `write` writes, or creates a new one. The file under the real name is always either the
+/// old one or the new one, complete; permissions are kept.
 pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let existing = fs::metadata(path).ok();
     let target = behind_links(path);
     let (temporary, file) = create_temporary(&target)?;
-    // Before the first byte: what only its owner may read is never there for others.
+    // Before the first byte: a private file must never be readable by others.
     let protected = existing.map_or(Ok(()), |found| file.set_permissions(found.permissions()));
     let written = protected
         .and_then(|()| write(&file))
@@ -35,8 +35,8 @@ pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) ->
     Ok(())
 }
 
-/// The file that a name stands for: behind a symbolic link it is the file that changes, not the link, also if the
-/// file is not there yet.
+/// The file that a name refers to: for a symbolic link the target changes, not the link, even if the target does not
+/// exist yet.
 fn behind_links(path: &Path) -> PathBuf {
     const MOST_LINKS: u32 = 40; // as Linux
     let mut target = path.to_owned();

@@ -65,7 +65,7 @@ pub(super) fn save_image(image: &Image<'_>, path: &Path) -> io::Result<()> {
         return Err(ErrorKind::IsADirectory.into());
     }
     if existing.as_ref().is_some_and(|m| !m.is_file()) {
-        // A pipe or a device is written to; renaming over it would replace it.
+        // A pipe or device is written to directly; renaming over it would replace it.
         return write_image(image, BufWriter::new(File::options().write(true).open(path)?));
     }
     replace_file(path, |file| write_image(image, BufWriter::new(file)))
