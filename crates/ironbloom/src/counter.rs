@@ -1,4 +1,4 @@
-//! A counter that many threads increase without getting into each other's way.
+//! A counter that many threads increment without contention.
 //!
 //! ```text
 //! thread 3 ──► [ slot 3 ]  a cache line of its own: read, add, write
@@ -6,19 +6,20 @@
 //! others   ──► [ shared ]  an atomic addition
 //! ```
 //!
-//! One atomic number would cost as much as several bits of an insert, and its line would wander from core to core: two
-//! threads were slower than one. A thread that counts for the first time gets a number below [`SLOTS`], which is its own
-//! until it ends; so its slot has one writer at a time and needs no atomic addition. Threads beyond that share one slot.
+//! A single atomic would cost as much as several bits of an insert, and its cache line would bounce between cores: two
+//! threads were slower than one. A thread that counts for the first time gets a number below [`SLOTS`], which is its
+//! own until it ends; so its slot has one writer at a time and needs no atomic addition. Threads beyond that share one
+//! slot.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads that have a slot of their own. The last slot is that of all others.
+/// Number of threads with their own slot. The last slot is shared by all others.
 const SLOTS: usize = 32;
 const SHARED: usize = SLOTS - 1;
 
-/// A number in a cache line of its own.
+/// A number in its own cache line.
 #[repr(align(64))]
 #[derive(Default)]
 struct Slot(AtomicU64);
@@ -27,7 +28,7 @@ struct Slot(AtomicU64);
 pub(crate) struct Counter(Box<[Slot; SLOTS]>);
 
 impl Counter {
-    /// A counter that stands at `start`.
+    /// A counter with the initial value `start`.
     pub(crate) fn new(start: u64) -> Self {
         let slots: [Slot; SLOTS] = Default::default();
         slots[SHARED].0.store(start, Ordering::Relaxed);
@@ -41,23 +42,23 @@ impl Counter {
         if slot == SHARED {
             number.fetch_add(more, Ordering::Relaxed);
         } else {
-            // No other thread has this slot: between the two accesses nobody writes.
+            // No other thread has this slot, so nobody writes between the two accesses.
             number.store(number.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
 
-    /// The sum. While others add it is some number between before and after.
+    /// The sum. While other threads add, it is some value between before and after.
     pub(crate) fn get(&self) -> u64 {
         self.0.iter().fold(0, |sum, slot| sum.wrapping_add(slot.0.load(Ordering::Relaxed)))
     }
 }
 
-/// Numbers of slots that no living thread has.
+/// Slot numbers that no live thread has.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// How many numbers have been given out, at most [`SHARED`].
+/// How many slot numbers have been assigned, at most [`SHARED`].
 static GIVEN: Mutex<usize> = Mutex::new(0);
 
-/// The slot of this thread, given back when the thread ends. The lock hands over what the last owner has written.
+/// The slot of this thread, given back when the thread ends. The lock makes the last owner's writes visible.
 struct Owned(usize);
 
 impl Owned {
@@ -75,7 +76,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // Whatever of this thread still counts shares from now on.
+        // Anything in this thread that still counts uses the shared slot from now on.
         let _ = SLOT.try_with(|slot| slot.set(SHARED));
         if self.0 != SHARED {
             FREE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.0);
@@ -87,7 +88,7 @@ impl Drop for Owned {
 const UNKNOWN: usize = usize::MAX;
 
 thread_local! {
-    /// A plain number, which is read faster than one with a destructor.
+    /// A plain number, which is faster to read than one with a destructor.
     static SLOT: Cell<usize> = const { Cell::new(UNKNOWN) };
     static OWNED: Owned = Owned::take();
 }
@@ -100,7 +101,7 @@ fn own_slot() -> usize {
     }
 }
 
-/// Takes a slot for this thread. A thread that is ending shares.
+/// Takes a slot for this thread. A thread that is ending uses the shared slot.
 #[cold]
 fn first_slot() -> usize {
     let slot = OWNED.try_with(|owned| owned.0).unwrap_or(SHARED);
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Slots come back: a thousand threads one after the other find one, and each adds to what was there.
+    /// Slots are reused: a thousand threads one after the other each get one, and each adds to what was there.
     #[test]
     fn threads_that_come_and_go_do_not_use_up_the_slots() {
         let counter = Counter::new(0);

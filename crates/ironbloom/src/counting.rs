@@ -34,7 +34,7 @@ use crate::uniform::expect_uniform;
 const COUNTER_BITS: u64 = 4;
 const COUNTERS_PER_WORD: u64 = 64 / COUNTER_BITS;
 
-/// The greatest count, which stands for itself and everything above.
+/// The largest count, which stands for itself and everything above.
 const STUCK: u64 = 15;
 
 /// The lowest bit of every counter of a word.

@@ -279,9 +279,9 @@ pub enum DecodeError {
         /// The version of the file.
         found: u16,
     },
-    /// A filter of another kind than the one asked for.
+    /// A filter of a different kind than requested.
     Kind {
-        /// The kind asked for.
+        /// The requested kind.
         wanted: Kind,
         /// The kind in the file.
         found: Kind,

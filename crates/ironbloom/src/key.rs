@@ -6,12 +6,13 @@
 //!  integer                 8 bytes: the number in two's complement, little-endian, whatever its type was
 //! ```
 //!
-//! So `7i32`, `7u16` and `7u64` are one key, and so are the integer and its `u64::to_le_bytes`, which is how a program in
-//! another language asks for it; the text "7" is another. A negative number is the key of the `u64` that it casts to: who
-//! mixes signed and unsigned integers in one filter may find `u64::MAX` for -1, and never misses a key.
+//! So `7i32`, `7u16` and `7u64` are one key, and so are the integer and its `u64::to_le_bytes`, which is how a program
+//! in another language looks it up; the text "7" is a different key. A negative number is the key of the `u64` that it
+//! casts to: if you mix signed and unsigned integers in one filter, you may find `u64::MAX` for -1, but never miss a
+//! key.
 //!
-//! Types are listed one by one and not by `AsRef<[u8]>`, because the compiler would then have to assume that integers might
-//! become bytes of their own some day. `u8` is left out: a slice of keys such as `b"abc"` would be three integers.
+//! Types are listed one by one rather than by `AsRef<[u8]>`, because the compiler would then have to assume that
+//! integers might implement it some day. `u8` is left out: `b"abc"` as a slice of keys would be three integers.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
 ///
-/// A type of your own says which of these it is:
+/// Implement it for your own types by choosing one of these:
 ///
 /// ```
 /// use ironbloom::{Bloom, Encoded, Key};

@@ -1,22 +1,22 @@
-//! From a key to the number that a filter of any kind takes for it, or why there is none.
+//! From a key to the number that a filter of any kind uses for it, or why there is none.
 
 use std::fmt;
 
 use crate::hash::HashFn;
 use crate::key::{Encoded, Key};
 
-/// How the keys of a filter become the numbers its operations take.
+/// How the keys of a filter become the numbers that its operations take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHash {
     /// Bytes are hashed.
     Hash(HashFn),
-    /// Keys are integers, or text that is one in decimal, and stand for themselves: a bitmap.
+    /// Keys are integers, or their decimal text, used as they are: a bitmap.
     Integer,
     /// Keys are rows of several attributes, which [`Attributes`](crate::multi::Attributes) hashes, not bytes.
     Row(HashFn),
 }
 
-/// A key that cannot be turned into a number for this filter.
+/// A key that cannot be converted to a number for this filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -25,7 +25,7 @@ pub enum KeyError {
         /// The number that program assigned to its hash function.
         id: u64,
     },
-    /// One key, in a filter of rows of several attributes.
+    /// A single key, in a filter of rows with several attributes.
     Row,
     /// Not a decimal integer, in a filter of integers.
     NotAnInteger {
@@ -50,7 +50,7 @@ impl fmt::Display for KeyError {
 impl std::error::Error for KeyError {}
 
 impl KeyHash {
-    /// The number that stands for a key.
+    /// The number that represents a key.
     #[inline]
     pub fn of(self, key: impl Key) -> Result<u64, KeyError> {
         match self {
@@ -66,7 +66,7 @@ impl KeyHash {
     }
 }
 
-/// The integer that a text is.
+/// Parses a text as an integer.
 fn integer(text: &[u8]) -> Result<u64, KeyError> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
     number.ok_or_else(|| KeyError::NotAnInteger { key: String::from_utf8_lossy(text).into() })

@@ -1,11 +1,12 @@
-//! Where the memory of filters comes from, and asking for it early.
+//! Where the memory of filters comes from, and prefetching.
 //!
-//! For programs in which something else keeps the accounts: a server that counts what its allocator gave, for one.
+//! For programs that do their own memory accounting, such as a server that counts what its allocator handed out.
 
 use crate::kernel;
 
-/// From now on all memory of filters comes from the program's allocator. Otherwise arrays of 2 MiB and more come straight
-/// from the system, which has larger pages for them; but then whoever counts in the allocator does not see them.
+/// From now on all memory of filters comes from the program's allocator. Otherwise arrays of 2 MiB and more come
+/// directly from the system, which has larger pages for them; but then they are invisible to accounting in the
+/// allocator.
 pub fn take_all_from_allocator() {
     kernel::take_all_from_allocator();
 }
@@ -17,9 +18,8 @@ pub fn prefetch(bytes: &[u8], index: usize) {
     kernel::prefetch_line(bytes.as_ptr().wrapping_add(index).cast());
 }
 
-/// Tells the system that an array is probed at random, so that it may put it on pages of 2 MiB: probes then find their page
-/// in the processor's own table. Advice, for memory that the caller's allocator gave; filters of this crate ask for
-/// themselves.
+/// Tells the system that an array is accessed at random, so that it may put it on pages of 2 MiB: accesses then hit the
+/// TLB. A hint, for memory from the caller's allocator; filters of this crate do this themselves.
 pub fn prefer_huge_pages(array: &[u8]) {
     kernel::prefer_huge_pages(array.as_ptr(), array.len());
 }

@@ -4,7 +4,7 @@
 //! width 12    | 0·········· | 1·········· | 2·········· | …      number i is bits 12·i .. 12·i + 12
 //! ```
 //!
-//! A number may straddle two words; one spare word behind the last makes reading two always possible.
+//! A number may straddle two words; one spare word after the last makes it always possible to read two.
 
 use crate::error::ParamError;
 use crate::kernel::{Words, prefetch};
@@ -15,13 +15,12 @@ pub(crate) const MAX_WIDTH: u32 = 64;
 /// Bits that [`window`] reads, wherever it starts in a byte.
 pub(crate) const WINDOW_BITS: u32 = 57;
 
-/// The bits from this one on as the low bits of the result: 64 - bit mod 8 of them, [`WINDOW_BITS`] at least; what is
-/// above them is unspecified.
-/// One unaligned load, where joining two aligned words takes two and twice the instructions.
+/// The bits from this one on as the low bits of the result: 64 - bit mod 8 of them, at least [`WINDOW_BITS`]; what is
+/// above them is unspecified. One unaligned load, where joining two aligned words takes two and twice the instructions.
 ///
 /// # Panics
 ///
-/// If the eight bytes from that of the bit on are not all inside.
+/// If the eight bytes starting with the bit's byte are not all inside.
 #[inline]
 pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     if cfg!(target_endian = "little") {
@@ -61,7 +60,7 @@ pub(crate) fn byte(words: &[u64], index: u64) -> u8 {
     }
 }
 
-/// Says nothing of where: a message with numbers would keep them in registers on the way of every lookup.
+/// Does not say where: a message with numbers would keep them in registers during every lookup.
 #[cold]
 #[inline(never)]
 fn outside() -> ! {
@@ -72,7 +71,7 @@ fn outside() -> ! {
 ///
 /// # Panics
 ///
-/// If the eight bytes from that of the bit on are not all inside.
+/// If the eight bytes starting with the bit's byte are not all inside.
 #[inline]
 pub(crate) fn flip(words: &mut [u64], bit: u64, bits: u64) {
     if cfg!(target_endian = "little") {
@@ -119,7 +118,7 @@ impl Packed {
         self.row::<1>(index)[0]
     }
 
-    /// `N` numbers in a row. The array is looked up once, not N times.
+    /// `N` numbers in a row. The array is accessed once, not N times.
     #[inline]
     pub(crate) fn row<const N: usize>(&self, index: u64) -> [u64; N] {
         let words: &[u64] = &self.words;
@@ -192,7 +191,7 @@ impl Filler<'_> {
         window(self.words, index * self.width)
     }
 
-    /// Writes a number where zero stands.
+    /// Writes a number in a place that is still zero.
     #[inline]
     pub(crate) fn fill(&mut self, index: u64, value: u64) {
         let bit = index * self.width;

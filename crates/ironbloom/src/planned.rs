@@ -1,7 +1,7 @@
-//! When has a filter the keys it was planned for?
+//! When has a filter reached its planned number of keys?
 //!
-//! A filter of bits counts the inserts that changed a bit, and a new key that happens to find all its bits set is not among
-//! them. Of n distinct keys in **random order** the filter therefore counts about
+//! A Bloom filter counts the inserts that changed a bit, so a new key that happens to find all its bits set is not
+//! counted. Of n distinct keys in **random order** the filter therefore counts about
 //!
 //! ```text
 //! Σ (1 - rate with i keys)   over i = 0 .. n-1          150,000 keys at 1 %: 149,750
@@ -10,34 +10,34 @@
 //! which is close to n at small rates and far below it at large ones: above 63 % a filter has fewer bits than keys,
 //! and its count would never reach its capacity.
 //!
-//! The count is no more than that. Keys in the order of their hashes count more of themselves (19,968,264 of 20 million at 1 %
-//! instead of 19,950,000), a union has an estimate of all keys for its count, and a program that knows the true number has that.
-//! So there are two questions and two answers:
+//! The count is no more than that. Keys sorted by hash get a higher count (19,968,264 of 20 million at 1 % instead of
+//! 19,950,000), after a union the count is an estimate of all keys, and for a program that knows the true number it is
+//! that number. So there are two questions and two answers:
 //!
 //! | question | asked | answered by |
 //! |---|---|---|
-//! | is the filter over capacity? | now and then | the **bits**: more than its capacity sets, beyond 5 sigma of chance |
-//! | may this key still come? does a stage end? | at every insert | the **count**, against what a random order gives |
+//! | is the filter over capacity? | occasionally | the **bits**: more than its capacity sets, by over 5 sigma |
+//! | is there room for this key? does a stage end? | at every insert | the **count**, compared with a random order's |
 //!
-//! The bits depend on the set of keys alone. They are counted only if the count is at least what a random order gives at capacity, so that
-//! the question costs nothing before.
+//! The bits depend on the set of keys alone. They are counted only if the count is at least what a random order gives
+//! at capacity, so the check costs nothing before that.
 
 use crate::sizing::Occupancy;
 
-/// What a filter shows when it has the keys it was planned for.
+/// What a filter looks like when it has reached its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
     /// The count of a random order, rounded down.
     expected: u64,
-    /// The count at which a growing filter begins its next stage.
+    /// The count at which a growing filter starts its next stage.
     grown: u64,
-    /// The most that the keys planned for count in random order, but for one filter in a million.
+    /// The highest count of the planned keys in random order, except for one filter in a million.
     full: u64,
-    /// The most bits that they set, but for one filter in a million.
+    /// The most bits that they set, except for one filter in a million.
     most_bits: u64,
 }
 
-/// A stage may get as many keys too many as this part of its capacity, by chance, and no more: that costs rate.
+/// A stage may by chance exceed its capacity by this fraction, and no more, since that raises the rate.
 const MOST_OF_A_STAGE: f64 = 0.01;
 
 impl Planned {
@@ -55,9 +55,9 @@ impl Planned {
             let limit = (expected.floor() + tolerance.ceil()).clamp(1.0, n);
             capacity.min(limit as u64)
         };
-        // A stage that has just its capacity should not grow: three standard deviations.
+        // A stage exactly at capacity should not grow: three standard deviations.
         let most_of_a_stage = MOST_OF_A_STAGE * n * (1.0 - rate_at(capacity));
-        // What is refused is gone, so five; or half of the bits that could still be counted, at the highest rates.
+        // A refused key is lost, so five; at the highest rates, half of the bits that could still be counted.
         let still_countable = (bits as f64 - expected).max(0.0);
         Self {
             expected: expected as u64,
@@ -67,7 +67,7 @@ impl Planned {
         }
     }
 
-    /// True if the count is that of as many keys as planned: a growing filter starts its next stage.
+    /// True if the count indicates that the capacity is reached: a growing filter starts its next stage.
     #[inline]
     pub(crate) fn ends_stage(&self, len: u64) -> bool {
         len >= self.grown
@@ -78,18 +78,19 @@ impl Planned {
         self.grown.saturating_sub(len)
     }
 
-    /// New keys that are still planned for.
+    /// Number of new keys still planned for.
     pub(crate) fn room(&self, len: u64) -> u64 {
         self.full.saturating_sub(len)
     }
 
-    /// True if more bits are set than the keys planned for set. They are counted only if the count is suspicious.
+    /// True if more bits are set than the planned keys set. Bits are counted only if the count is suspicious.
     pub(crate) fn is_exceeded(&self, len: u64, count_bits: impl FnOnce() -> u64) -> bool {
         len > self.expected && count_bits() > self.most_bits
     }
 }
 
-/// The mean of a function while a filter takes n keys: every one if they are few, else Simpson's rule.
+/// The mean of a function while a filter fills with n keys: summed one by one if they are few, otherwise by Simpson's
+/// rule.
 fn mean(n: u64, rate_at: &impl Fn(u64) -> f64) -> f64 {
     const FEW: u64 = 32;
     if n <= FEW {
@@ -148,7 +149,7 @@ mod tests {
         assert!(planned.is_exceeded(2000, || planned.most_bits + 1));
     }
 
-    /// Above 63 % a filter has fewer bits than keys: what is waited for must still be below the number of bits.
+    /// Above 63 % a filter has fewer bits than keys: the threshold must still be below the number of bits.
     #[test]
     fn the_limits_can_be_reached_at_any_rate() {
         for rate in [0.5, 0.7, 0.9, 0.99, 0.999] {

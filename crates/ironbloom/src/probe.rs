@@ -1,8 +1,8 @@
 //! From one hash to k positions: the probe sequences of a Bloom filter.
 //!
-//! [`Scheme::Remix`] is what Ironbloom uses. The others are those of the literature and of the seeds, kept
-//! because the difference must be demonstrable, recorded in the file, and never chosen silently. Rates
-//! relative to theory (20 bits/key, k = 14, n = 1,000; `tests/measured_rate.rs` pins them):
+//! [`Scheme::Remix`] is what Ironbloom uses. The others are from the literature and from existing code. They are kept
+//! to demonstrate the difference, recorded in the file, and never chosen silently. Rates relative to theory (20
+//! bits/key, k = 14, n = 1,000; `tests/measured_rate.rs` pins them):
 //!
 //! | scheme | positions | rate / theory |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | `Independent` | k seeded hashes of the key's hash | 1.0 |
 //! | `Enhanced` | x ← x + y, y ← y + i, mod m | 1.0 |
 //! | `Double` | h1 + i·h2 mod m \[KM08\] | **1.9** |
-//! | `LevelDb` | 32-bit h + i·rotr(h, 17) mod m (seed 003) | **1.3**, and worse as n grows |
+//! | `LevelDb` | 32-bit h + i·rotr(h, 17) mod m | **1.3**, and worse as n grows |
 
 use std::ops::Range;
 
@@ -23,15 +23,14 @@ pub enum Scheme {
     /// One multiplication per probe, position from the high bits. The default.
     #[default]
     Remix,
-    /// k seeded hashes: the textbook's assumption, and the slowest.
+    /// k seeded hashes: what textbooks assume, and the slowest.
     Independent,
     /// Enhanced double hashing \[DM04\]: the increment itself grows.
     Enhanced,
     /// Plain double hashing \[KM08\]. Misses the rate in small precise filters: an increment of zero, or one
     /// that shares a factor with m, visits few positions.
     Double,
-    /// LevelDB's double hashing over 32 bits, seed 003's "optimisation". Misses the rate everywhere and cannot
-    /// address more than 2^32 bits.
+    /// LevelDB's double hashing over 32 bits. Misses the rate everywhere and cannot address more than 2^32 bits.
     LevelDb,
 }
 
@@ -58,8 +57,8 @@ impl Scheme {
 
     /// Folds the positions of these probes of a hash, each in `0..range`: `visit(so_far, i, position)` for probe i.
     ///
-    /// What is found out goes from call to call by value: a variable that `visit` changed by reference would be known to
-    /// `fold_others`, too, and so would live in memory and not in a register.
+    /// The accumulated state is passed from call to call by value: a variable that `visit` changed by reference would
+    /// also be visible to `fold_others`, and so would live in memory instead of a register.
     #[inline(always)]
     pub(crate) fn fold<T>(
         self,
@@ -80,7 +79,7 @@ impl Scheme {
         })
     }
 
-    /// [`fold`](Self::fold) for the schemes that are there for comparison.
+    /// [`fold`](Self::fold) for the schemes kept for comparison.
     #[cold]
     fn fold_others<T>(
         self,
@@ -171,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Positions are part of the file format: these numbers may never change.
+    /// Positions are part of the file format: these numbers must never change.
     #[test]
     fn positions_are_pinned() {
         let hash = 0x0123_4567_89ab_cdef;

@@ -1,9 +1,9 @@
-//! Before keys are removed: can this list be right?
+//! Before removing keys: is this list plausible?
 //!
-//! Counting, d-left and cuckoo filters remove a key by removing its trace. A key that was never inserted (or was removed
-//! before) has none; but at the filter's rate it *looks* present, and then the trace that goes is another key's, which is
-//! from then on reported absent: a false negative. Of one such key nothing can be said. Of a list there can, because its other
-//! wrong keys are seen to be absent:
+//! Counting, d-left and cuckoo filters remove a key by removing its trace. A key that was never inserted (or was
+//! removed before) has none; but at the filter's rate it *looks* present, and then the trace that is removed belongs to
+//! another key, which is reported absent from then on: a false negative. A single such key cannot be detected. A list
+//! of them can, because its other wrong keys turn out to be absent:
 //!
 //! ```text
 //! asked      N distinct keys:    A certainly absent,    P that look present
@@ -12,20 +12,20 @@
 //! therefore  F has mean A r / (1 − r) and deviation √(A r) / (1 − r)
 //! ```
 //!
-//! That gives [`expected_wrong`](RemovalCheck::expected_wrong), how many other keys the list would probably destroy, and
-//! three reasons to refuse it ([`Verdict`]):
+//! That gives [`expected_wrong`](RemovalCheck::expected_wrong), how many other keys the list would probably destroy,
+//! and three reasons to reject it ([`Verdict`]):
 //!
 //! 1. **Too many**: with all copies, more of its keys look present than the filter holds.
-//! 2. **Chance**: P is not more than the mean of F and five deviations. No key of the list need ever have been inserted.
-//! 3. **Mixed**: many keys are right, but at least one other key would be lost, by expectation.
+//! 2. **Chance**: P is not more than the mean of F plus five deviations. Possibly no key of the list was ever inserted.
+//! 3. **Mixed**: many keys are right, but at least one other key is expected to be lost.
 //!
-//! A key that is in the list more often than it was inserted looks present when asked for, and is absent only once it has been
-//! removed. Remove the list from a copy (or from a filter in memory whose file is unchanged) and tell the check how many keys
-//! were found: [`removed`](RemovalCheck::removed) counts the others as absent.
+//! A key that is in the list more often than it was inserted looks present when looked up, and is absent only once it
+//! has been removed. Remove the list from a copy (or from a filter in memory whose file is unchanged) and tell the
+//! check how many keys were found: [`removed`](RemovalCheck::removed) counts the others as absent.
 //!
-//! **What it cannot see.** Wrong keys that look present and come without absent ones: one or a few of them, or a list that was
-//! made by asking this filter (`ironbloom check` prints just the false positives of what it is given). Keep the list of what was
-//! inserted elsewhere, and remove from that list only.
+//! **What it cannot detect.** Wrong keys that look present without any absent ones in the list: one or a few of them,
+//! or a list that was made by querying this filter (`ironbloom check` prints exactly the false positives of its input).
+//! Keep a list of what was inserted elsewhere, and remove only from that list.
 //!
 //! ```
 //! use ironbloom::removal::Verdict;
@@ -46,16 +46,16 @@
 use crate::filter::Filter;
 use crate::hash::GROUP;
 
-/// What chance is granted before a list counts as more than false positives.
+/// Tolerance for chance before a list counts as more than false positives.
 const SIGMAS: f64 = 5.0;
 
-/// Other keys that a list may be expected to destroy before it is refused.
+/// Expected number of other keys destroyed above which a list is rejected.
 const MOST_WRONG: f64 = 1.0;
 
-/// And before it is doubtful: a chance of one in a hundred that one of them is lost.
+/// The same for a doubtful list: a chance of one in a hundred that one key is lost.
 const DOUBTFUL: f64 = 0.01;
 
-/// What a filter says of a list of keys to be removed. Nothing is changed by asking.
+/// What a filter says about a list of keys to remove. Checking changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RemovalCheck {
     keys: u64,
@@ -66,25 +66,26 @@ pub struct RemovalCheck {
     gone: u64,
 }
 
-/// Whether a list of keys to be removed can be right: see the [module](self).
+/// Whether a list of keys to remove is plausible: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Nothing speaks against it, or nothing would be removed.
+    /// No objection, or nothing would be removed.
     Plausible,
-    /// Some keys are certainly not there, and with a chance above 1 % another one only looks as if it were.
+    /// Some keys are certainly not there, and with a probability above 1 % another one only looks present.
     Doubtful,
     /// More removals than the filter holds keys.
     TooMany,
-    /// What looks present may all be false positives: within 5 standard deviations of their number.
+    /// All keys that look present may be false positives: their number is within 5 standard deviations.
     Chance,
-    /// At least one other key would be lost, by expectation.
+    /// At least one other key is expected to be lost.
     Mixed,
 }
 
 impl RemovalCheck {
-    /// Asks a filter that holds `keys` keys (its `len`) and has this rate now (its `estimate_rate`) for a list of keys, given by
-    /// their [uniform](crate::hash#uniform-hashes) hashes, in any order and each as often as it is to be removed.
+    /// Checks a list of keys against a filter that holds `keys` keys (its `len`) and currently has this rate (its
+    /// `estimate_rate`). The keys are given by their [uniform](crate::hash#uniform-hashes) hashes, in any order and
+    /// each as often as it is to be removed.
     pub fn of(filter: &(impl Filter + ?Sized), keys: u64, rate: f64, hashes: &[u64]) -> Self {
         let mut sorted = hashes.to_vec();
         sorted.sort_unstable();
@@ -100,20 +101,21 @@ impl RemovalCheck {
         check
     }
 
-    /// A list of nothing. For filters of rows, whose every distinct row is then [counted](Self::count).
+    /// An empty list. For filters of rows: [count](Self::count) every distinct row.
     pub fn nothing(keys: u64, rate: f64) -> Self {
         Self { keys, rate, present: 0, copies: 0, absent: 0, gone: 0 }
     }
 
-    /// Counts a key that is so often in the list, and what the filter said of it. Every distinct key once.
+    /// Counts a key, how often it is in the list, and what the filter said about it. Call it once for every distinct
+    /// key.
     pub fn count(&mut self, copies: u64, found: bool) {
         self.present += u64::from(found);
         self.copies += if found { copies } else { 0 };
         self.absent += u64::from(!found);
     }
 
-    /// Counts what removing the list showed: how many of the [copies](Self::copies) were found. A list in which each key is as
-    /// often as it was inserted leaves none over.
+    /// Counts what removing the list showed: how many of the [copies](Self::copies) were found. If each key is in the
+    /// list as often as it was inserted, none are left over.
     pub fn removed(&mut self, found: u64) {
         self.gone = self.copies.saturating_sub(found);
     }
@@ -128,7 +130,7 @@ impl RemovalCheck {
         self.present
     }
 
-    /// The same, each as often as it is in the list: removals that would be tried.
+    /// The same with repetitions: removals that would be tried.
     pub fn copies(&self) -> u64 {
         self.copies
     }
@@ -138,8 +140,8 @@ impl RemovalCheck {
         self.absent
     }
 
-    /// Removals that found nothing although their key looked present before: it had been removed, or another key had taken its
-    /// place. Known once [`removed`](Self::removed) was told.
+    /// Removals that found nothing although their key looked present before: it had been removed, or another key had
+    /// taken its place. Known once [`removed`](Self::removed) was called.
     pub fn gone(&self) -> u64 {
         self.gone
     }
@@ -150,8 +152,8 @@ impl RemovalCheck {
         self.false_positives(self.absent + self.gone, 0.0)
     }
 
-    /// The number of false positives that belongs to so many keys seen absent, and so many standard deviations, but no more
-    /// than look present.
+    /// The expected number of false positives given this many absent keys, plus `sigmas` standard deviations, but no
+    /// more than look present.
     fn false_positives(&self, absent: u64, sigmas: f64) -> f64 {
         if absent == 0 {
             return 0.0;
@@ -161,7 +163,7 @@ impl RemovalCheck {
         number.min(self.copies as f64)
     }
 
-    /// Whether the list can be right.
+    /// Whether the list is plausible.
     pub fn verdict(&self) -> Verdict {
         if self.rate <= 0.0 || self.present == 0 {
             return Verdict::Plausible; // without false positives nothing is lost
@@ -181,7 +183,7 @@ impl RemovalCheck {
 }
 
 impl Verdict {
-    /// Whether keys that nobody named would be lost, or the list cannot be right at all.
+    /// Whether keys that are not in the list would be lost, or the list cannot be right at all.
     pub fn is_wrong(self) -> bool {
         matches!(self, Self::TooMany | Self::Chance | Self::Mixed)
     }

@@ -1,20 +1,20 @@
-//! One logical filter in several parts, each of which may live on a machine of its own: which part has a key?
+//! One logical filter in several parts, each of which may live on its own machine: which part has a key?
 //!
 //! ```text
 //! key ──hash──► h ──┬─ mix64, high bits ──► shard s of n        where to ask
 //!                   └─ all bits ──────────► positions inside    what to ask
 //! ```
 //!
-//! The shard must not be taken from h as it is: filters take a block or a bucket from its high bits, so the keys of one
-//! shard would lie in one n-th of its blocks, and other bits are spoken for, too. A remix of all bits leaves the keys of a
-//! shard as even over their filter as any others, so that a shard needs the bits of a filter of its keys and no more.
+//! The shard must not be taken from h directly: filters take a block or a bucket from its high bits, so the keys of one
+//! shard would lie in one n-th of its blocks, and the other bits are used, too. A remix of all bits spreads the keys of
+//! a shard evenly over their filter, so a shard needs no more bits than any filter of its keys.
 //!
-//! The rule is a contract: parts are filled by one program and asked by another, perhaps in another language
+//! The rule is a contract: parts are filled by one program and queried by another, perhaps in another language
 //! (docs/redis.md). It does not change.
 
 use crate::hash::{fastrange, mix64};
 
-/// The shard of `shards` that a key with this hash belongs to: `fastrange(mix64(hash), shards)`.
+/// Which of `shards` shards a key with this hash belongs to: `fastrange(mix64(hash), shards)`.
 ///
 /// ```
 /// use ironbloom::{BlockedBloom, HashFn, route::shard_of};
@@ -39,10 +39,10 @@ pub fn shard_of(hash: u64, shards: u32) -> u32 {
     fastrange(mix64(hash), u64::from(shards)) as u32
 }
 
-/// Keys that each of `shards` shards must have room for, if `capacity` keys fall into them at random.
+/// Number of keys that each of `shards` shards must have room for, if `capacity` keys are distributed at random.
 ///
-/// The mean and six standard deviations of the binomial law: fewer than one filter in 10^8 has a shard above it, for up
-/// to ten shards. Of 10 M keys in 8 shards it is half a percent more than the mean.
+/// The mean plus six standard deviations of the binomial distribution: fewer than one filter in 10^8 has a shard above
+/// it, for up to ten shards. Of 10 M keys in 8 shards it is half a percent more than the mean.
 ///
 /// # Panics
 ///
@@ -64,7 +64,7 @@ mod tests {
         HashFn::default().hash(i.to_le_bytes())
     }
 
-    /// Pinned forever: a change here sends keys to other servers than those that have them.
+    /// Pinned forever: a change here sends keys to servers that do not have them.
     #[test]
     fn the_shard_of_a_key_never_changes() {
         let shards = |n: u32| {

@@ -1,4 +1,4 @@
-//! Filling one filter by several threads, from keys that come in shards.
+//! Filling one filter from several threads, with keys that come in shards.
 //!
 //! ```text
 //! shards ──┬─► thread 1: its own filter ──┐
@@ -6,10 +6,10 @@
 //!          └─► …                          ┘
 //! ```
 //!
-//! Each thread takes the next shard when it is done with one, so shards need not be equal in size. Threads have filters
-//! of their own, which takes as many times the memory, because bits set by atomic instructions cost several times as much
-//! (docs/benchmarks/kernels.md). Who has not the memory inserts into an [`AtomicBloom`](crate::AtomicBloom) or an
-//! [`AtomicBlockedBloom`](crate::AtomicBlockedBloom) from threads of their own.
+//! Each thread takes the next shard when it finishes one, so shards do not have to be equal in size. Each thread has
+//! its own filter, which multiplies the memory, because setting bits with atomic instructions costs several times as
+//! much (docs/benchmarks/kernels.md). If memory is short, insert into an [`AtomicBloom`](crate::AtomicBloom) or an
+//! [`AtomicBlockedBloom`](crate::AtomicBlockedBloom) from your own threads.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -27,7 +27,7 @@ pub(crate) fn insert<F: Send, S: IntoIterator<Item = u64>>(
 ) {
     let shards = Mutex::new(shards.into_iter());
     let work = |filter: &mut F| {
-        // The lock is held while the next shard is made, not while it is worked on.
+        // The lock is held while the next shard is produced, not while it is processed.
         let next = || shards.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
         while let Some(shard) = next() {
             in_groups(shard, |hashes| insert_hashes(filter, hashes));
@@ -49,7 +49,7 @@ pub(crate) fn others<F, E>(
     (1..threads.get()).map(|_| empty()).collect()
 }
 
-/// The hashes of a shard in groups that are worth a batch.
+/// The hashes of a shard in groups large enough for a batch.
 fn in_groups(hashes: impl IntoIterator<Item = u64>, mut work: impl FnMut(&[u64])) {
     let mut group = [0; GROUP];
     let mut len = 0;

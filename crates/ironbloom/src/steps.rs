@@ -1,19 +1,19 @@
-//! Batch lookups of filters that look at many lines for a key: in two steps.
+//! Batch lookups in filters that read many cache lines per key: in two steps.
 //!
 //! ```text
 //! all hashes  ── the first three probes ──►  survivors  ── the other probes ──►  found
 //! ```
 //!
-//! Each step asks only for its own lines, and only the keys that survive the first take the second. Of the keys that are
-//! not there one in eight does, so that they cost three or four lines and not all.
+//! Each step prefetches only its own lines, and only the keys that survive the first take the second. One absent key in
+//! eight does, so absent keys cost three or four lines instead of all.
 
 use std::ops::Range;
 
 use crate::bloom::BloomParams;
 use crate::kernel::for_each_ahead;
 
-/// Hashes that take a step before the next begins: few enough to keep on the stack and in cache, many enough that the
-/// pause between steps does not matter.
+/// Number of hashes per step: few enough to keep on the stack and in cache, many enough that the pause between steps
+/// does not matter.
 const BATCH: usize = 512;
 
 /// Keys that may still be there: their hashes, and their places in the batch.
@@ -24,8 +24,8 @@ struct Survivors {
 }
 
 impl BloomParams {
-    /// [`contains`](Self::contains) for many hashes; `touch` asks for the line of a position. In the cache that would be
-    /// work without gain.
+    /// [`contains`](Self::contains) for many hashes; `touch` prefetches the line of a position, which is pointless for
+    /// a filter in the cache.
     #[inline(always)]
     pub(crate) fn contains_all(
         &self,
@@ -78,8 +78,8 @@ impl Survivors {
         all
     }
 
-    /// Keeps the i-th of those before if it passed. It is written in any case and counted if kept: no branch to
-    /// mispredict. It never overwrites one that is still to come.
+    /// Keeps the i-th of the previous survivors if it passed. It is always written, and counted only if kept: no branch
+    /// to mispredict. It never overwrites one that is still to come.
     #[inline(always)]
     fn keep_if(&mut self, passed: bool, hash: u64, i: usize) {
         self.hashes[self.len] = hash;
@@ -93,7 +93,7 @@ mod tests {
     use crate::hash::mix64;
     use crate::{Bloom, BloomParams, HashFn, Scheme};
 
-    /// Half full, so that some hashes fall out at each step, and small, which only matters for time.
+    /// Half full, so that some hashes drop out at each step, and small only to save time.
     #[test]
     fn steps_find_what_single_lookups_find() {
         let bits = 1 << 16;

@@ -1,21 +1,21 @@
-//! Notices, in debug builds, that somebody inserts raw integers where hashes are expected.
+//! Detects, in debug builds, raw integers inserted where hashes are expected.
 //!
-//! All kinds but the fuse filter take positions straight from the bits of a hash. Numbers such as 0, 1, 2 … have no high bits,
-//! so all of them fall on the same block, which then answers "maybe" to everything: a filter that is wrong for every key and
-//! says nothing. The check costs a few instructions an insert and is therefore in debug builds only, where such mistakes are
-//! made.
+//! All kinds but the fuse filter take positions straight from the bits of a hash. Numbers such as 0, 1, 2 … have no
+//! high bits, so all of them fall on the same block, which then answers "maybe" to everything: a filter that is
+//! silently wrong for every key. The check costs a few instructions per insert and is therefore done only in debug
+//! builds, where such mistakes are made.
 //!
-//! A hash looks raw if its upper or its lower half is zero, or if it is less than 2^20 from the one before. [`MOST_RAW`] such
-//! hashes in a row, each unlike the one before, are a panic. Of uniform hashes one in 2^31 looks raw, so that chance makes
-//! the panic once in 2^248 inserts. Hashes that come sorted are nearer to each other: of n, one in 2^44 / n is as near
-//! as that, and n / 2^32 have a zero half; of 10^9 sorted hashes chance makes the panic once in 10^9 runs.
+//! A hash looks raw if its upper or its lower half is zero, or if it is less than 2^20 from the one before.
+//! [`MOST_RAW`] such hashes in a row, each different from the one before, cause a panic. One uniform hash in 2^31 looks
+//! raw, so a panic by chance happens once in 2^248 inserts. Sorted hashes are closer to each other: of n, one in 2^44 /
+//! n is that close, and n / 2^32 have a zero half; with 10^9 sorted hashes a panic by chance happens once in 10^9 runs.
 
 use std::cell::Cell;
 
-/// So many in a row may look raw, and no more.
+/// The most hashes in a row that may look raw.
 const MOST_RAW: u32 = 7;
 
-/// Numbers nearer than this to the one before are counted and not hashed.
+/// Numbers closer than this to the one before are taken for counters rather than hashes.
 const NEAR: u64 = 1 << 20;
 
 /// The last hash that this thread inserted, and how many in a row look raw.
@@ -29,13 +29,13 @@ thread_local! {
     static SEEN: Cell<Seen> = const { Cell::new(Seen { last: !0, raw: 0 }) };
 }
 
-/// Panics, in debug builds, if these hashes and those before them cannot be hashes. To be called with what is inserted by
-/// hash; one that is looked at twice counts once.
+/// Panics, in debug builds, if these and the preceding numbers cannot be hashes. Call it with everything inserted by
+/// hash; a repeated hash counts once.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn expect_uniform(hashes: &[u64]) {
     if cfg!(debug_assertions) {
-        // A thread that is ending has no record any more.
+        // A thread that is ending no longer has a record.
         let raw = SEEN.try_with(|seen| {
             let (after, raw) = hashes.iter().fold((seen.get(), None), |(seen, raw), &hash| {
                 let after = seen.then(hash);

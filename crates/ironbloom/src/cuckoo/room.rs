@@ -25,7 +25,7 @@
 use super::bucket::{Buckets, EMPTY};
 use super::places::{Place, Places};
 
-/// Full buckets looked into before an insert is refused.
+/// Number of full buckets searched before an insert fails.
 const MAX_BUCKETS: usize = 500;
 
 /// A fingerprint that would enter a bucket once one there has made room for it.

@@ -1,4 +1,4 @@
-//! Four nibbles in twelve bits: a bucket is a set, so the order of its entries need not be stored.
+//! Four nibbles in twelve bits: a bucket is a set, so the order of its entries does not have to be stored.
 //!
 //! ```text
 //! four nibbles in order       16^4     = 65536 cases     16 bits

@@ -46,7 +46,7 @@ const BUCKET_CELLS: u64 = 8;
 
 const COUNTER_BITS: u32 = 2;
 
-/// The greatest count, which stands for itself and everything above. Also the mask of the counter in a cell.
+/// The largest count, which stands for itself and everything above. Also the mask of the counter in a cell.
 const STUCK: u64 = 3;
 
 /// A filter from which keys can be removed, half the size of a [`CountingBloom`](crate::CountingBloom).

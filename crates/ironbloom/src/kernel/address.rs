@@ -6,9 +6,10 @@ use crate::hash::fastrange;
 
 /// The bytes before the block of a hash: [`block_of`] times the bytes of a block.
 ///
-/// For whole lines the size goes into the multiplication and its remainder is masked away. Multiplied afterwards, the
-/// compiler joins the shifts into a double shift, which takes six micro-operations on AMD's processors: a tenth of a
-/// lookup in cache, and the check of a bound as much again. That is why the two functions below are unsafe.
+/// For whole lines the size goes into the multiplication and the remainder is masked off. If it were multiplied
+/// afterwards, the compiler would merge the shifts into a double shift, which takes six micro-operations on AMD
+/// processors: a tenth of a lookup in cache, and a bounds check as much again. That is why the two functions below are
+/// unsafe.
 #[inline(always)]
 fn offset<const W: usize>(hash: u64, count: u64) -> usize {
     if W == 8 {

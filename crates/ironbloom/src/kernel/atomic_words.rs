@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dispatch::Kernel;
 use super::words::{LINE_WORDS, Words};
 
-/// [`Words`] that are only reached as atomics, until they are taken out again.
+/// [`Words`] that are accessed only as atomics, until they are taken out again.
 pub struct AtomicWords {
     words: Words,
-    /// What looks into their blocks, if they are those of a blocked filter.
+    /// The kernel for their blocks, if they belong to a blocked filter.
     kernel: &'static Kernel<LINE_WORDS>,
 }
 
@@ -65,9 +65,9 @@ impl AtomicWords {
 
 /// Sets a bit. True if it was not set.
 ///
-/// Written so that the compiler sees one bit go in and come out, which is a single instruction on x86-64; a look before
-/// whether it is set already would be a branch that is mispredicted half the time, and cost more (54 ns per insert
-/// instead of 32 to 39, a million keys, AMD EPYC Zen 3, 2026-11-16).
+/// Written so that the compiler sees one bit go in and come out, which is a single instruction on x86-64; checking
+/// first whether it is already set would be a branch that is mispredicted half the time, and would cost more (54 ns per
+/// insert instead of 32 to 39, a million keys, AMD EPYC Zen 3, 2026-11-16).
 #[inline(always)]
 pub(crate) fn set(cell: &AtomicU64, bit: u64) -> bool {
     let mask = 1 << (bit % 64);

@@ -5,10 +5,10 @@
 //! [ h | h | h | h | h | h | h | h ]  →  [ products ]        →  [ … ]     →  [ mask 0–7 ]
 //! ```
 //!
-//! Rotation takes its count modulo 64, so the six bits need not be cut out of the product, and the multiplication of
-//! 32-bit halves to 64 bits takes half as long as the one that AVX2 has for lanes of 32 bits (5 cycles instead of 10 on
-//! Intel's processors). Blocks of four words are half a register and left to
-//! AVX2: these functions compile for them, and panic.
+//! Rotation takes its count modulo 64, so the six bits do not have to be extracted from the product, and the
+//! multiplication of 32-bit halves to 64 bits takes half as long as the one that AVX2 has for lanes of 32 bits (5
+//! cycles instead of 10 on Intel processors). Blocks of four words are half a register and left to AVX2: these
+//! functions compile for them, and panic.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -16,10 +16,10 @@ use std::sync::atomic::AtomicU64;
 
 use super::scalar::SALTS;
 
-/// Does this processor have what the kernel needs, at no price elsewhere?
+/// Does this processor have what the kernel needs, without slowing down other code?
 ///
-/// The instructions are all of AVX-512F. But processors before Ice Lake lower their clock for multiplications of 512
-/// bits, also for what runs beside them; they lack VBMI2.
+/// The instructions are all of AVX-512F. But processors before Ice Lake lower their clock for 512-bit multiplications,
+/// which also affects other code; they lack VBMI2.
 pub(super) fn is_worthwhile() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vbmi2")
 }

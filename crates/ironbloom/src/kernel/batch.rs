@@ -1,4 +1,4 @@
-//! The loop behind every batch call: ask memory for the lines of a later hash, then work on this one.
+//! The loop behind every batch call: prefetch the cache lines of a later hash, then work on this one.
 //!
 //! ```text
 //! hashes   … i          i + 1      …          i + AHEAD …
@@ -6,39 +6,39 @@
 //! ```
 //!
 //! A filter larger than the cache answers one lookup in one memory latency, but memory serves dozens of requests at a
-//! time. Asking early turns latency into throughput. What `ask` has found out of a hash (a block, buckets, positions)
-//! waits in a ring for its turn, so that it is computed once.
+//! time. Prefetching turns latency into throughput. What `ask` has computed for a hash (a block, buckets, positions)
+//! waits in a ring for its turn, so that it is computed only once.
 
 use std::convert::Infallible;
 
 use crate::filter::check_lengths;
 
-/// How many hashes ahead lines are asked for where a hash has several of them. More requests than memory serves at a
-/// time only wait (docs/benchmarks/kernels.md).
+/// Prefetch distance, in hashes, where a hash has several cache lines. More requests than memory serves at a time would
+/// only wait (docs/benchmarks/kernels.md).
 const AHEAD: usize = 16;
 
-/// How many hashes ahead where each has one line.
+/// Prefetch distance where each hash has one cache line.
 pub(super) const AHEAD_BY_LINE: usize = 32;
 
-/// Arrays up to this size are in the second-level cache of nearly every processor when they are used much: asking for
-/// their lines early is work without gain (2.9 ns per lookup without, 3.6 with; docs/benchmarks/kernels.md).
+/// Arrays up to this size stay in the second-level cache of nearly every processor when in heavy use: prefetching them
+/// gains nothing (2.9 ns per lookup without, 3.6 with; docs/benchmarks/kernels.md).
 const NEAR_BYTES: usize = 512 << 10;
 
-/// Is an array of this size so small that asking for its lines early does not pay, if a hash has one of them?
+/// Is an array of this size so small that prefetching does not pay, if a hash has one cache line?
 #[inline]
 pub(super) fn is_near(bytes: usize) -> bool {
     bytes <= NEAR_BYTES
 }
 
-/// The same if a hash has many lines. To find and ask for them takes longer, and more is asked for than is needed, so it
-/// begins to pay later: a lookup of 1.2 MB took 17 ns without and 24 with, one of 12 MB 40 without and 32 with.
+/// The same if a hash has many cache lines. Finding and prefetching them takes longer, and some are not needed, so it
+/// starts to pay later: a lookup of 1.2 MB took 17 ns without and 24 with, one of 12 MB 40 without and 32 with.
 #[inline]
 pub(crate) fn is_near_for_many(bytes: usize) -> bool {
     bytes <= 8 * NEAR_BYTES
 }
 
-/// Calls `work(filter, i, hash, asked)` for every hash in order until one fails. What is `asked` comes from `ask`, which
-/// is called for each hash once, a little ahead; it may be nothing where addresses are cheap to compute again.
+/// Calls `work(filter, i, hash, asked)` for every hash in order until one fails. `asked` comes from `ask`, which is
+/// called once for each hash, a little ahead; it may be empty where addresses are cheap to recompute.
 #[inline(always)]
 pub(crate) fn try_for_each_ahead<T: ?Sized, Q: Copy, E>(
     filter: &mut T,
@@ -115,7 +115,7 @@ pub(crate) fn contains_ahead<Q: Copy>(
     for_each_ahead(found, hashes, ask, |found, i, hash, asked| found[i] = answer(hash, asked));
 }
 
-/// Batch lookup of a filter in the cache: nothing to ask for.
+/// Batch lookup in a filter that is in the cache: nothing to prefetch.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Which instructions work on the blocks of a filter: chosen once, when the filter is made.
+//! Which instructions work on the blocks of a filter: chosen once, when the filter is created.
 //!
 //! ```text
 //!              contains, insert, contains_shared          the same, with addresses and loops
@@ -7,11 +7,10 @@
 //!  avx512   ┘
 //! ```
 //!
-//! A function compiled for more instructions than its caller cannot be inlined into it. So the whole of an operation,
-//! loops and addresses included, is compiled for each kernel, and a filter calls it through a pointer: for single
-//! lookups that is as fast as instructions chosen by a branch in the caller's code, for batches faster
-//! (docs/benchmarks/kernels.md). And at a call, the compiler knows which registers survive, whatever the caller was
-//! compiled for.
+//! A function compiled for more instructions than its caller cannot be inlined into it. So a whole operation, including
+//! loops and addresses, is compiled for each kernel, and a filter calls it through a pointer: for single lookups that
+//! is as fast as instructions chosen by a branch in the caller's code, for batches faster (docs/benchmarks/kernels.md).
+//! And at a call the compiler knows which registers are preserved, whatever the caller was compiled for.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -28,7 +27,7 @@ const ALONE: bool = cfg!(not(all(target_arch = "x86_64", feature = "simd")));
 
 /// What one instruction set does with blocks of `W` words.
 ///
-/// For all functions, there must be a block, and the processor must have the instructions.
+/// For all functions there must be a block, and the processor must support the instructions.
 pub(super) struct Kernel<const W: usize> {
     name: &'static str,
     contains: unsafe fn(blocks: &[[u64; W]], hash: u64) -> bool,
@@ -115,7 +114,7 @@ macro_rules! kernel {
     }};
 }
 
-/// Answers every hash: in a filter in the cache at once, otherwise some time after its line was asked for.
+/// Answers every hash: immediately if the filter is in the cache, otherwise some time after prefetching its line.
 #[inline(always)]
 fn answer_each<T, const W: usize>(
     blocks: &[[T; W]],
@@ -142,7 +141,7 @@ impl<const W: usize> Kernel<W> {
     #[cfg(all(target_arch = "x86_64", feature = "simd"))]
     const AVX512: Self = kernel!(avx512, "avx512f");
 
-    /// Every kernel that this processor has the instructions for, the best one first.
+    /// Every kernel that this processor supports, the best one first.
     pub(super) fn available() -> impl Iterator<Item = &'static Self> {
         #[cfg(all(target_arch = "x86_64", feature = "simd"))]
         let vectors = [

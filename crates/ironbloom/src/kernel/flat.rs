@@ -4,12 +4,13 @@
 //! x0 = hash        position i = floor(xi · m / 2^64)        x(i+1) = xi · C mod 2^64
 //! ```
 //!
-//! `probe` defines this (`Scheme::Remix`) among other sequences; here it is alone, so that nothing has to be chosen between
-//! two probes, and positions are inside the array by construction, so that it is checked once and not for every probe.
+//! `probe` defines this (`Scheme::Remix`) among other sequences; here it is the only one, so there is no choice to make
+//! between probes, and positions are inside the array by construction, so it is checked once rather than for every
+//! probe.
 //!
-//! In the cache a lookup makes all probes at once: a branch between two of them is mispredicted whenever nobody can
-//! know whether the key is there, which costs as much as all the probes. Beyond the cache it goes in two steps, since
-//! lines that are not needed cost time, too; seven in eight absent keys need no more than three.
+//! In the cache a lookup makes all probes at once: a branch between two of them is often mispredicted if present and
+//! absent keys are mixed, which costs as much as all the probes. Beyond the cache it takes two steps, since fetching
+//! unneeded cache lines costs time, too; seven in eight absent keys need no more than three.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +20,8 @@ use crate::hash::{fastrange, remix};
 /// Probes of the first step of a lookup: one absent key in eight survives them.
 pub(crate) const FIRST_PROBES: u32 = 3;
 
-/// Filters up to this size, 16 MiB, make all probes at once. Nanoseconds per lookup at 1 % of keys of which all, half
-/// or none are there (AMD EPYC Zen 3, 32 MiB of cache, 2026-11-16):
+/// Filters up to this size, 16 MiB, make all probes at once. Nanoseconds per lookup at 1 % for keys of which all, half
+/// or none are present (AMD EPYC Zen 3, 32 MiB of cache, 2026-11-16):
 ///
 /// ```text
 ///               10^6 keys, 1 MiB       10^7, 11 MiB           10^8, 114 MiB
@@ -39,7 +40,7 @@ pub(crate) struct Flat {
     pub(crate) probes: u32,
 }
 
-/// Words to look into: those of one owner, or those that other threads write to.
+/// Words to read: owned by one thread, or written to by other threads.
 pub(crate) trait Load {
     /// A word as it is now.
     fn load(&self) -> u64;
@@ -64,7 +65,7 @@ impl Flat {
     ///
     /// # Panics
     ///
-    /// If there are not so many bits.
+    /// If there are fewer than `bits` bits.
     #[inline(always)]
     pub(crate) fn contains<W: Load>(self, words: &[W], hash: u64) -> bool {
         self.check(words.len());
@@ -97,7 +98,7 @@ impl Flat {
     ///
     /// # Panics
     ///
-    /// If there are not so many bits.
+    /// If there are fewer than `bits` bits.
     #[inline(always)]
     pub(crate) fn insert(self, words: &mut [u64], hash: u64) -> bool {
         self.check(words.len());
@@ -115,12 +116,13 @@ impl Flat {
 
     /// Sets all bits of the hash in words that other threads write to. True if some were not.
     ///
-    /// An atomic OR lets nothing that follows begin before it is done, so lines would be waited for one after the other:
-    /// looking at all of them first fetches them together. It also tells what is new, and an OR that need not is faster.
+    /// Nothing after an atomic OR can start before it is done, so the cache lines would be fetched one after the other:
+    /// reading all of them first fetches them together. It also tells what is new, and an OR whose result is unused is
+    /// faster.
     ///
     /// # Panics
     ///
-    /// If there are not so many bits.
+    /// If there are fewer than `bits` bits.
     #[inline(always)]
     pub(crate) fn insert_shared(self, words: &[AtomicU64], hash: u64) -> bool {
         self.check(words.len());
@@ -143,7 +145,7 @@ impl Flat {
         ((position / 64) as usize, position % 64)
     }
 
-    /// Panics unless `words` have `bits` bits, and there are any. Does not depend on the hash: a loop checks once.
+    /// Panics unless `words` has `bits` bits, and at least one. Does not depend on the hash: a loop checks once.
     #[inline(always)]
     fn check(self, words: usize) {
         assert!(self.bits.wrapping_sub(1) / 64 < words as u64, "bits out of range");

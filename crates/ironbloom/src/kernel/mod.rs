@@ -1,6 +1,6 @@
-//! Memory and machine: everything below the level of "a filter is an array of words".
+//! Memory and machine: everything below "a filter is an array of words".
 //!
-//! This folder is the only one of the crate that may contain `unsafe`; each block says why it is sound.
+//! Only this module of the crate may contain `unsafe`; each block says why it is sound.
 //!
 //! ```text
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads

@@ -1,5 +1,4 @@
-//! What the block kernels compute, in plain Rust: the definition of correct, and what runs where there is nothing
-//! better.
+//! What the block kernels compute, in plain Rust: the reference implementation, and the fallback.
 //!
 //! A block is `W` words: eight lanes of 64 bits (W = 8, a cache line) or of 32 (W = 4, half of one, Parquet's). A hash
 //! has one bit in each lane:
@@ -83,7 +82,7 @@ pub(crate) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64)
 
 /// Sets all bits of the hash in a block that other threads write to.
 ///
-/// What an atomic OR finds is not asked for: then it is one instruction, and not a loop of two.
+/// The result of the atomic OR is not used, so it is one instruction instead of a loop of two.
 #[inline(always)]
 pub(crate) fn set_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) {
     for (word, mask) in block.iter().zip(mask::<W>(hash)) {

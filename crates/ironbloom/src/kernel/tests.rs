@@ -1,4 +1,4 @@
-//! Every kernel this processor has does what the scalar one does.
+//! Every kernel this processor supports does what the scalar one does.
 
 use std::sync::atomic::AtomicU64;
 
@@ -8,7 +8,7 @@ use super::scalar::{self, block_of};
 use super::words::Words;
 use crate::hash::mix64;
 
-/// Blocks with every share of set bits, empty and full ones among them.
+/// Blocks with every fraction of bits set, including empty and full ones.
 fn random_blocks<const W: usize>(len: u64) -> Vec<[u64; W]> {
     let word = |block: u64, word: u64| {
         let random = |i: u64| mix64(block << 20 | word << 8 | i);

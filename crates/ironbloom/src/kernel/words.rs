@@ -7,9 +7,9 @@
 //!  start, len  └── Mapped   the file is the filter: no copy, no parse
 //! ```
 //!
-//! Readers see one `&[u64]`, which is a pointer and a length whoever owns the memory: a lookup pays nothing for the
-//! choice. The first write to a mapped filter copies it ([`Words::to_mut`]), so a file is never changed behind the back
-//! of whoever else maps it.
+//! Readers see one `&[u64]`, a pointer and a length no matter who owns the memory: lookups pay nothing for the choice.
+//! The first write to a mapped filter copies it ([`Words::to_mut`]), so a file is never changed under other processes
+//! that map it.
 
 use std::alloc::Layout;
 #[cfg(target_os = "linux")]
@@ -30,8 +30,8 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// 64-bit words of one line.
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
 
-/// From this size on memory comes straight from the system. Random probes into pages of 4 KiB miss the TLB each time,
-/// and even a prefetch then waits for the page table; the system has pages of this size for those who ask.
+/// From this size on, memory comes directly from the system. Random probes into pages of 4 KiB miss the TLB each time,
+/// and even a prefetch then waits for the page table; the system has pages of this size on request.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// Whether large arrays come from the allocator, too.
@@ -42,7 +42,7 @@ pub(crate) fn take_all_from_allocator() {
     ALLOCATOR_ALONE.store(true, Ordering::Relaxed);
 }
 
-/// Asks for huge pages under the part of some memory that whole ones fit under.
+/// Requests huge pages for the part of some memory that covers whole ones.
 pub(crate) fn prefer_huge_pages(start: *const u8, len: usize) {
     let first = start.addr().next_multiple_of(HUGE_PAGE);
     let end = (start.addr() + len) / HUGE_PAGE * HUGE_PAGE;
@@ -64,17 +64,16 @@ unsafe extern "C" {
     fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
 }
 
-/// A memory-mapped file, shared by the filters that look into it.
+/// A memory-mapped file, shared by the filters that use it.
 #[derive(Clone)]
 pub(crate) struct Mapping(Arc<Mmap>);
 
 impl Mapping {
     /// # Safety
     ///
-    /// Nobody may change or truncate the file while a filter looks into it
-    /// ([`Persist::map`](crate::Persist::map)).
+    /// Nobody may change or truncate the file while a filter uses it ([`Persist::map`](crate::Persist::map)).
     pub(crate) unsafe fn open(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is read-only and lives as long as the Arc; the rest is the caller's.
+        // SAFETY: the map is read-only and lives as long as the Arc; the rest is guaranteed by the caller.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(Arc::new(map)))
     }
@@ -88,20 +87,20 @@ impl Mapping {
 pub(crate) struct Words {
     /// The first word, aligned to a line.
     start: NonNull<u64>,
-    /// Number of words that are seen, whole lines.
+    /// Number of visible words, whole lines.
     len: usize,
     owner: Owner,
 }
 
-/// What keeps the memory. None of them is moved or reached but through `start` while the words live.
+/// What owns the memory. While the words live it is not moved, and accessed only through `start`.
 enum Owner {
-    /// Of the allocator, with this layout, which is not empty.
+    /// From the allocator, with this layout, which is not empty.
     Heap(Layout),
     /// No memory at all.
     Nobody,
     #[expect(dead_code, reason = "held for its Drop")]
     Pages(MmapMut),
-    /// A part of an array that was split, which no other part overlaps and nobody looks into any more.
+    /// A part of an array that was split, which no other part overlaps and nobody else reads any more.
     Part(Arc<Words>),
     Mapped(Mapping),
 }
@@ -173,8 +172,8 @@ impl Words {
         Some(Self { start, len: bytes.len() / size_of::<u64>(), owner })
     }
 
-    /// Bytes `start..end` of a file as memory of our own: the system copies a page when it is first written, and the
-    /// file stays as it is. `None` if they are not there, or not whole aligned lines.
+    /// Bytes `start..end` of a file as private memory: the system copies a page when it is first written, and the file
+    /// is not changed. `None` if they are not there, or not whole aligned lines.
     ///
     /// # Safety
     ///
@@ -196,8 +195,8 @@ impl Words {
         Ok(Some(Self { start: first, len: len / size_of::<u64>(), owner }))
     }
 
-    /// Takes the first lines away as an array of their own. Nothing is copied: the memory is freed with the last part.
-    /// `None` if there are not as many.
+    /// Splits off the first lines as a separate array. Nothing is copied: the memory is freed with the last part.
+    /// `None` if there are too few lines.
     pub(crate) fn split_lines(&mut self, lines: usize) -> Option<Self> {
         let len = lines.checked_mul(LINE_WORDS).filter(|&len| len <= self.len)?;
         if let Owner::Heap(_) | Owner::Pages(_) = self.owner {
@@ -235,7 +234,7 @@ impl Words {
         *self = Self::copied(self);
     }
 
-    /// Keeps the first `len` words, whole lines. The memory of the others is kept, too, but no longer seen.
+    /// Keeps the first `len` words, whole lines. The memory of the others is kept but no longer visible.
     fn truncate(&mut self, len: usize) {
         debug_assert!(len.is_multiple_of(LINE_WORDS));
         self.len = self.len.min(len);
@@ -320,30 +319,29 @@ impl std::fmt::Debug for Words {
     }
 }
 
-/// Collects little-endian bytes as they are read.
+/// Collects little-endian bytes as they arrive.
 #[derive(Clone)]
 pub(crate) struct WordsBuilder {
-    /// Zeros behind what is filled.
+    /// Zeros after the filled part.
     words: Words,
-    /// Bytes that came.
+    /// Bytes received.
     filled: usize,
 }
 
 impl WordsBuilder {
-    /// `bytes` of room at once. The caller has seen that so many bytes are really there.
+    /// Room for `bytes` bytes up front. The caller has checked that this many bytes are really available.
     pub(crate) fn new(bytes: u64) -> Result<Self, ParamError> {
         Ok(Self { words: Words::zeroed(bytes.saturating_mul(8))?, filled: 0 })
     }
 
-    /// Appends bytes. At least doubles the room if it is not enough; of a large array, what is not filled yet takes no
-    /// memory.
+    /// Appends bytes. At least doubles the capacity if needed; the unfilled part of a large array takes no memory.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ParamError> {
         self.make_room(bytes.len(), 2 * self.filled as u64)?;
         self.push_bytes(bytes);
         Ok(())
     }
 
-    /// Sees that `more` bytes fit. If they do not, there is room for `room` bytes in all afterwards, or for these.
+    /// Makes sure that `more` bytes fit. If they do not, grows to `room` bytes in total, or to what is needed.
     pub(crate) fn make_room(&mut self, more: usize, room: u64) -> Result<(), ParamError> {
         let wanted = (self.filled as u64).saturating_add(more as u64);
         if wanted > self.room_bytes() {
@@ -360,7 +358,7 @@ impl WordsBuilder {
         let (first, in_word) = (self.filled / 8, self.filled % 8);
         self.filled += bytes.len();
         let words = &mut self.words.to_mut()[first..];
-        // The rest of a word that was begun, whole words, and the beginning of another.
+        // The rest of a partial word, whole words, and the start of another.
         let begun = if in_word == 0 { 0 } else { (8 - in_word).min(bytes.len()) };
         let (head, bytes) = bytes.split_at(begun);
         for (i, &byte) in head.iter().enumerate() {
@@ -376,7 +374,7 @@ impl WordsBuilder {
         }
     }
 
-    /// Bytes that came.
+    /// Bytes received.
     pub(crate) fn filled_bytes(&self) -> u64 {
         self.filled as u64
     }
@@ -386,12 +384,12 @@ impl WordsBuilder {
         self.words.size_in_bytes() as u64
     }
 
-    /// What came, with zeros in the rest of the last word.
+    /// What was received, with zeros in the rest of the last word.
     pub(crate) fn filled_words(&self) -> &[u64] {
         &self.words[..self.filled.div_ceil(8)]
     }
 
-    /// The whole lines that came.
+    /// The whole lines received.
     pub(crate) fn finish(mut self) -> Words {
         self.words.truncate(self.filled / LINE_BYTES * LINE_WORDS);
         self.words

@@ -4,7 +4,7 @@
 //! row  ("large", "red")   ─►  h_0 = H("large", seed_0),  h_1 = H("red", seed_1)
 //! ```
 //!
-//! Every attribute has a seed of its own, so that the same value means different things in different attributes: with a
+//! Every attribute has its own seed, so that the same value means different things in different attributes: with a
 //! shared seed, ("x", "y") and ("y", "x") would look the same to every structure that sums hashes. Each value is hashed
 //! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
 
@@ -106,7 +106,7 @@ impl Attributes {
         query.iter().enumerate().map(hash).collect()
     }
 
-    /// Returns an error unless `values` is the number of attributes.
+    /// Returns an error unless `given` is the number of attributes.
     pub(super) fn check_len(&self, given: usize) -> Result<(), RowError> {
         let expected = self.len();
         if given == expected { Ok(()) } else { Err(RowError::Attributes { given, expected }) }
@@ -166,7 +166,7 @@ mod tests {
         assert!(Attributes::new(["x".repeat(256)], HashFn::default()).is_err());
     }
 
-    /// Hashes are part of the file format: the number may never change.
+    /// Hashes are part of the file format: the number must never change.
     #[test]
     fn every_attribute_hashes_with_its_own_seed() {
         let attributes = of(&["size", "color"]);

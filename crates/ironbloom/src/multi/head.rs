@@ -1,7 +1,7 @@
 //! The start of the payload in every multi-attribute file.
 //!
 //! ```text
-//! names    a byte of length and so many bytes of UTF-8 for each attribute, zeros to the end of the line
+//! names    a length byte and that many bytes of UTF-8 for each attribute, zeros to the end of the line
 //! tables   a line for each table that follows: slots, bits of a number, bits of a count, five zeros
 //! ```
 

@@ -66,7 +66,8 @@ pub trait MultiFilter {
     /// Fails, changing nothing, if the number of values is wrong or there is no room.
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
 
-    /// Might there be a row with these [uniform](crate::hash#uniform-hashes) hashes? `None` stands for any value. False is certain.
+    /// Whether there might be a row with these [uniform](crate::hash#uniform-hashes) hashes. `None` stands for any
+    /// value. `false` is certain.
     fn contains_hashed(&self, query: &[Option<u64>]) -> Result<bool, RowError>;
 
     /// Removes a row that was inserted, once, by the [uniform](crate::hash#uniform-hashes) hashes of its values.
@@ -95,7 +96,7 @@ pub trait MultiFilter {
         self.insert_hashed(&hashes)
     }
 
-    /// Might there be a row with these values? `None` stands for any value. False is certain.
+    /// Whether there might be a row with these values. `None` stands for any value. `false` is certain.
     fn contains<A: Key>(&self, query: &[Option<A>]) -> Result<bool, RowError>
     where
         Self: Sized,
@@ -117,7 +118,7 @@ pub trait MultiFilter {
     }
 }
 
-/// A row as the query that asks for it.
+/// The query for exactly this row.
 fn as_query(row: &[u64]) -> Vec<Option<u64>> {
     row.iter().copied().map(Some).collect()
 }

@@ -208,8 +208,8 @@ impl Tally {
         image.section(self.keys.words()).section(self.counts.words())
     }
 
-    /// The next table of a file, of numbers of `key_bits` bits. Every number must be where a search would find it:
-    /// otherwise the table would say "absent".
+    /// The next table of a file, of numbers of `wanted_key_bits` bits. Every number must be where a search would find
+    /// it: otherwise the table would say "absent".
     pub(super) fn decode(
         shape: [u64; 3],
         wanted_key_bits: u32,

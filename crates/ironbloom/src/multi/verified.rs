@@ -41,7 +41,7 @@ pub enum Weights {
     /// Σ H_j / 2^j to the last bit, that is, Σ H_j · 2^(q−j). 0.65 %: see
     /// [`weighted_sum_rate`](crate::sizing::weighted_sum_rate). Three quarters of its variance come from H_1.
     Halving,
-    /// Σ ⌊H_j / 2^j⌋, the same in integer arithmetic. 53.8 %, above the published upper bound: see
+    /// Σ ⌊H_j / 2^j⌋, the same in integer arithmetic. 53.8 %, above the claimed upper bound: see
     /// [`truncated_sum_rate`](crate::sizing::truncated_sum_rate). Only here to show that.
     HalvingTruncated,
 }
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::hash::mix64;
 
-    /// The sums of one hash compared with a direct transcription of the published formula.
+    /// The sums of one hash compared with a direct transcription of the formula.
     #[test]
     fn sums_are_those_of_the_seed() {
         let params = BloomParams::for_bits(700, 7).unwrap().segmented();

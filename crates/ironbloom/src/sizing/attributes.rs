@@ -1,8 +1,8 @@
 //! Filters of several attributes: how often does a verification value collide?
 //!
-//! A parallel Bloom filter forgets which values stood in one row. A verification value v, a sum over
-//! the p q hash values of the row, is kept to tell. Hash values are uniform in 0..m, so their sum is
-//! close to normal, and a wrong row passes if its v is that of one of the n rows:
+//! A parallel Bloom filter forgets which values occurred in the same row. A verification value v, a sum over the p q
+//! hash values of the row, is stored to check that. Hash values are uniform in 0..m, so their sum is close to normal,
+//! and a wrong row passes if its v is that of one of the n rows:
 //!
 //! ```text
 //! f = E[1 - exp(-n phi_s(v))],  v ~ N(0, s)        n / (2 s sqrt(pi)) while that is small
@@ -17,7 +17,7 @@
 
 use std::f64::consts::TAU;
 
-/// Beyond so many standard deviations there is nothing left to sum up.
+/// Beyond this many standard deviations there is nothing left to sum.
 const FAR: f64 = 8.0;
 
 /// Intervals of Simpson's rule.
@@ -53,7 +53,7 @@ fn weighted_deviation(m: u64, attributes: u32, probes: u32) -> f64 {
     m as f64 * (f64::from(attributes) * quarters).sqrt() / 6.0
 }
 
-/// Rate at which a plain sum takes an unknown row of known values for a row.
+/// Rate at which a plain sum mistakes an unknown row of known values for a known row.
 ///
 /// ```text
 /// s = m sqrt(p q / 12)        m counters a hash function, q functions, p attributes
@@ -65,7 +65,7 @@ pub fn sum_rate(n: u64, m: u64, attributes: u32, probes: u32) -> f64 {
     collision_rate(n, m as f64 * (terms / 12.0).sqrt())
 }
 
-/// Rate at which a weighted sum, kept to its last bit, takes an unknown row of known values for a row.
+/// Rate at which a weighted sum, kept to its last bit, mistakes an unknown row of known values for a known row.
 ///
 /// ```text
 /// s = 2^q m sqrt(p (1 - 4^-q)) / 6        in units of 2^-q
@@ -76,7 +76,7 @@ pub fn weighted_sum_rate(n: u64, m: u64, attributes: u32, probes: u32) -> f64 {
     collision_rate(n, weighted_deviation(m, attributes, probes) * f64::from(probes).exp2())
 }
 
-/// The same for a weighted sum of which only the whole number is kept.
+/// The same for a weighted sum of which only the integer part is kept.
 ///
 /// ```text
 /// s = m sqrt(p (1 - 4^-q)) / 6
@@ -87,8 +87,7 @@ pub fn truncated_sum_rate(n: u64, m: u64, attributes: u32, probes: u32) -> f64 {
     collision_rate(n, weighted_deviation(m, attributes, probes))
 }
 
-/// What seed 004 gives as an upper bound of the rate of a weighted sum. It is none: see
-/// [`truncated_sum_rate`].
+/// The claimed upper bound on the rate of a weighted sum. It is not an upper bound: see [`truncated_sum_rate`].
 ///
 /// ```text
 /// 2 Phi(n / 2s') - 1,   s' = p (m - 1)(2^q - 1) / (2 sqrt(3) 2^q)
@@ -110,11 +109,11 @@ mod tests {
     use std::f64::consts::PI;
 
     const N: u64 = 100_000;
-    /// n / ln 2, where half of the counters are in use, and what the code of seed 004 takes.
+    /// n / ln 2, where half of the counters are in use.
     const M: u64 = 144_270;
     const LARGE: u64 = 958_500;
 
-    /// The theory of structures.md, section 12.3, to the digits printed there.
+    /// The theoretical values in structures.md, section 12.3, to the digits printed there.
     #[test]
     fn rates_of_the_sums_are_the_worked_numbers() {
         let table = [

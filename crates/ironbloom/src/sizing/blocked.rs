@@ -1,8 +1,8 @@
 //! Blocked Bloom filters: all bits of a key in one cache line.
 //!
-//! A block is a small Bloom filter, and keys choose blocks at random. Some blocks get more keys
-//! than their share, and because the rate grows steeply with load they cost more than the light
-//! ones save. So the rate is a mean over the load j of a block, never the rate at the mean load:
+//! A block is a small Bloom filter, and keys choose blocks at random. Some blocks get more than their share of keys,
+//! and because the rate grows steeply with load they cost more than the light ones save. So the rate is a mean over the
+//! load j of a block, never the rate at the mean load:
 //!
 //! ```text
 //! p = sum_j P(j keys in a block) g(j)
@@ -41,7 +41,7 @@ pub fn split_block_rate(blocks: u64, words: u32, word_bits: u32, n: u64) -> f64 
     binomial_mean(n, blocks, block_rate).min(1.0)
 }
 
-/// The fewest blocks that keep a rate.
+/// The smallest number of blocks that meets a rate.
 ///
 /// ```text
 /// min b  such that  split_block_rate(b, s, w, n) <= p
@@ -55,7 +55,7 @@ pub fn split_blocks(n: u64, p: f64, words: u32, word_bits: u32) -> u64 {
     least(guess as u64, |blocks| split_block_rate(blocks, words, word_bits, n) <= p)
 }
 
-/// The most keys that blocks hold at a rate.
+/// The largest number of keys that blocks hold at a rate.
 ///
 /// ```text
 /// max n  such that  split_block_rate(b, s, w, n) <= p
@@ -77,7 +77,7 @@ pub fn split_block_capacity(blocks: u64, p: f64, words: u32, word_bits: u32) -> 
 /// c bits a key, B bits a block, k probes, X_j bits set by j keys
 /// ```
 ///
-/// Takes the exact law inside a block. Less than a hundredth of a bit per key: p = 1. At c = 10: 0.966 % for 512 bits
+/// Uses the exact law inside a block. Less than a hundredth of a bit per key: p = 1. At c = 10: 0.966 % for 512 bits
 /// and 6 probes, 1.784 % for a 64-bit register and 5 probes.
 pub fn flat_block_rate(c: f64, block_bits: u32, k: u32) -> f64 {
     if block_bits == 0 || k == 0 || c.is_nan() || c < 0.01 {
@@ -87,14 +87,14 @@ pub fn flat_block_rate(c: f64, block_bits: u32, k: u32) -> f64 {
     poisson_mean(load, |j| bloom_rate_exact(u64::from(block_bits), k, j)).min(1.0)
 }
 
-/// Bits a key that the classic law promises for eight probes: a trap for split blocks.
+/// Bits a key by the classic law for eight probes: misleading for split blocks.
 ///
 /// ```text
 /// c = -8 / ln(1 - p^(1/8))
 /// ```
 ///
-/// Right for a segmented filter, but it ignores the uneven load of blocks. For 1 % it says 9.68
-/// where 8 words of 32 bits need 10.53 and deliver 1.46 % at 9.68. Use [`split_blocks`].
+/// Correct for a segmented filter, but it ignores the uneven load of blocks. For 1 % it says 9.68 where 8 words of 32
+/// bits need 10.53 and deliver 1.46 % at 9.68. Use [`split_blocks`].
 pub fn classic_split_bits_per_key(p: f64) -> f64 {
     bits_per_key(8, p)
 }

@@ -1,8 +1,8 @@
 //! Flat, segmented and counting Bloom filters.
 //!
-//! A query for an absent key fails only if all k of its bits are set. The classic law takes the share of set bits as a
-//! constant; in truth it is random, and the mean of a power exceeds the power of the mean. At ten bits per key the
-//! excess is 24 % for 4 keys and 0.9 % for 100, so small filters sized by the classic law miss their rate.
+//! A query for an absent key fails only if all k of its bits are set. The classic law treats the fraction of set bits
+//! as a constant; in fact it is random, and the mean of a power exceeds the power of the mean. At ten bits per key the
+//! difference is 24 % for 4 keys and 0.9 % for 100, so small filters sized by the classic law miss their rate.
 //!
 //! ```text
 //! flat        [ . . x . . x . . . x . . ]      k probes anywhere in m bits
@@ -15,7 +15,7 @@ use super::{clamp_rate, hit_share};
 use std::f64::consts::{E, LN_2};
 use std::iter::once;
 
-/// Shapes use at most this many probes: enough for a rate of 2^-64, the floor of a 64-bit hash.
+/// Shapes use at most this many probes, enough for a rate of 2^-64, the floor of a 64-bit hash.
 const MAX_PROBES: u32 = 64;
 
 /// Up to this many keys the exact law is a recurrence of k * k n steps; above, a formula.
@@ -24,7 +24,7 @@ const RECURRENCE_KEYS: u64 = 64;
 /// At this many throws per bit the filter is full: 64 e^-45 < 2^-53.
 const FULL: f64 = 45.0;
 
-/// Bits of a flat filter by the textbook.
+/// Bits of a flat filter by the textbook formula.
 ///
 /// ```text
 /// m = -n ln p / ln^2 2        n keys, p rate        [Bloom70], [BM03]
@@ -36,7 +36,7 @@ pub fn classic_bits(n: u64, p: f64) -> f64 {
     -(n as f64) * clamp_rate(p).ln() / (LN_2 * LN_2)
 }
 
-/// Probes with the least rate by the textbook, a fraction.
+/// Number of probes with the lowest rate by the textbook formula, a fraction.
 ///
 /// ```text
 /// k = (m/n) ln 2        m bits, n keys        [BM03]
@@ -47,20 +47,19 @@ pub fn classic_probes(m: u64, n: u64) -> f64 {
     m as f64 / n.max(1) as f64 * LN_2
 }
 
-/// Probes that the textbook pairs with a rate, a fraction.
+/// Number of probes that the textbook pairs with a rate, a fraction.
 ///
 /// ```text
 /// k = -ln p / ln 2 = lg(1/p)        p rate        [BM03]
 /// ```
 ///
-/// Round it, never truncate: k = floor(lg(1/p)) with m = k n / ln 2 asks for 1 % and delivers 2^-6
-/// =
-/// 1.56 %. At p = 1 %: 6.644.
+/// Round it, never truncate: k = floor(lg(1/p)) with m = k n / ln 2 asks for 1 % and delivers
+/// 2^-6 = 1.56 %. At p = 1 %: 6.644.
 pub fn probes_for_rate(p: f64) -> f64 {
     -clamp_rate(p).log2()
 }
 
-/// Keys that m bits hold at a rate, by the textbook.
+/// Number of keys that m bits hold at a rate, by the textbook formula.
 ///
 /// ```text
 /// n = -m ln^2 2 / ln p        m bits, p rate        [BM03]
@@ -135,7 +134,7 @@ pub fn bloom_rate_exact(m: u64, k: u32, n: u64) -> f64 {
     }
 }
 
-/// E[(X/m)^k] seen from the query, in steps that only ever add positive numbers.
+/// E[(X/m)^k] from the point of view of the query, in steps that only add positive numbers.
 ///
 /// ```text
 /// h_t(r) = (r/m) h_(t-1)(r-1) + (1 - r/m) h_(t-1)(r)     r given bits are all set after t throws
@@ -208,7 +207,7 @@ pub struct BloomShape {
     pub probes: u32,
 }
 
-/// The smallest flat filter that keeps a rate.
+/// The smallest flat filter that meets a rate.
 ///
 /// ```text
 /// min m  such that  bloom_rate_exact(m, k, n) <= p  for a k in 1..=64; ties to the fewer probes
@@ -220,7 +219,7 @@ pub fn bloom_shape(n: u64, p: f64) -> BloomShape {
     least_shape(n, p, |_| 1, |m, k| bloom_rate_exact(m, k, n))
 }
 
-/// The smallest segmented filter that keeps a rate; its bits are a multiple of its probes.
+/// The smallest segmented filter that meets a rate; its bits are a multiple of its probes.
 ///
 /// ```text
 /// min m = k s  such that  segmented_rate(m, k, n) <= p  for a k in 1..=64; ties to fewer probes
@@ -256,7 +255,7 @@ fn least_shape(
     best
 }
 
-/// The most keys a flat filter of m bits holds at a rate, with the probes best for that.
+/// The largest number of keys a flat filter of m bits holds at a rate, with the best number of probes for it.
 ///
 /// ```text
 /// max n  such that  bloom_rate_exact(m, k, n) <= p  for a k in 1..=64
@@ -278,7 +277,7 @@ pub fn bloom_capacity(m: u64, p: f64) -> u64 {
     best
 }
 
-/// The whole number of probes, 1 to 64, with the least rate.
+/// The number of probes, 1 to 64, with the lowest rate.
 ///
 /// ```text
 /// argmin_k bloom_rate_exact(m, k, n)        m bits, n keys; ties to the fewer probes
@@ -298,14 +297,13 @@ pub fn best_probes(m: u64, n: u64) -> u32 {
     k
 }
 
-/// Keys in a filter, estimated from its set bits.
+/// Number of keys in a filter, estimated from its set bits.
 ///
 /// ```text
 /// n = -(m/k) ln(1 - X/m)        m bits, k probes, X bits set        [SB07]
 /// ```
 ///
-/// Infinite when every bit is set, or without probes any bit is. At m = 1000, k = 7, X = 503:
-/// 99.88.
+/// Infinite when every bit is set, or, without probes, when any bit is. At m = 1000, k = 7, X = 503: 99.88.
 pub fn estimate_len(m: u64, k: u32, ones: u64) -> f64 {
     if ones >= m {
         return f64::INFINITY;
@@ -322,9 +320,9 @@ pub fn estimate_len(m: u64, k: u32, ones: u64) -> f64 {
 /// P(Poisson(k n / m) >= limit)        m counters, k probes, n distinct keys        [FCAB00]
 /// ```
 ///
-/// Below about 1e-100 it is given as 0. At k n / m = ln 2: 7.07e-17 for 16 (four-bit counters suffice), 7.2e-7 for 8
-/// (three bits do not), 5.6e-3 for 4. Repeated keys are a different matter: the sixteenth copy fills a four-bit counter
-/// by itself.
+/// Values below about 1e-100 are returned as 0. At k n / m = ln 2: 7.07e-17 for 16 (four-bit counters suffice), 7.2e-7
+/// for 8 (three bits do not), 5.6e-3 for 4. Repeated keys are a different matter: the sixteenth copy fills a four-bit
+/// counter by itself.
 pub fn counter_overflow(m: u64, k: u32, n: u64, limit: u32) -> f64 {
     if limit == 0 {
         return 1.0;
@@ -343,7 +341,7 @@ pub fn counter_overflow(m: u64, k: u32, n: u64, limit: u32) -> f64 {
 /// P(counter >= limit) <= (e ln 2 / limit)^limit        [FCAB00]
 /// ```
 ///
-/// A limit of 0 gives 1. At 16: 1.37e-15, nineteen times the truth.
+/// A limit of 0 gives 1. At 16: 1.37e-15, nineteen times the true value.
 pub fn counter_overflow_bound(limit: u32) -> f64 {
     let limit = f64::from(limit);
     if limit == 0.0 { 1.0 } else { (E * LN_2 / limit).powf(limit) }

@@ -1,8 +1,7 @@
 //! Filters that keep a fingerprint of each key: d-left, cuckoo, binary fuse.
 //!
-//! An absent key is taken for present when its fingerprint equals one it is compared with. Each
-//! comparison errs with probability 2^-f, so the rate is the number of comparisons times 2^-f, and
-//! a bit of fingerprint halves it:
+//! An absent key is mistaken for present when its fingerprint equals one it is compared with. Each comparison errs with
+//! probability 2^-f, so the rate is the number of comparisons times 2^-f, and each fingerprint bit halves it:
 //!
 //! ```text
 //! d-left         n/B keys share a bucket row     24 * 2^-r at 24 keys a row
@@ -12,13 +11,13 @@
 
 use super::{clamp_rate, hit_share};
 
-/// No fingerprint is wider: keys are known by 64-bit hashes.
+/// No fingerprint is wider: keys are represented by 64-bit hashes.
 const WIDEST: u32 = 64;
 
 /// A cuckoo table is planned for this load with four slots per bucket.
 const CUCKOO_LOAD: f64 = 0.95;
 
-/// A table with this expected number of unplaceable groups of keys is taken as buildable.
+/// A table with at most this expected number of unplaceable groups of keys is considered buildable.
 const UNPLACEABLE: f64 = 0.01;
 
 /// The cap of the paper's reference code: longer segments scatter the cells of a key.
@@ -44,7 +43,7 @@ pub fn dleft_rate(buckets: u64, remainder_bits: u32, n: u64) -> f64 {
     hit_share(fingerprints, n as f64)
 }
 
-/// The fewest remainder bits that keep a rate, at most 64.
+/// The smallest number of remainder bits that meets a rate, at most 64.
 ///
 /// ```text
 /// min r  such that  dleft_rate(B, r, n) <= p        r = ceil(lg(n / (B p))) but for rounding
@@ -74,7 +73,7 @@ pub fn cuckoo_rate(fingerprint_bits: u32, slots_per_bucket: u32, load: f64) -> f
     hit_share(fingerprints, 2.0 * f64::from(slots_per_bucket) * load)
 }
 
-/// The fewest fingerprint bits that keep a rate, 1 to 64.
+/// The smallest number of fingerprint bits that meets a rate, 1 to 64.
 ///
 /// ```text
 /// min f  such that  cuckoo_rate(f, b, a) <= p        f = ceil(lg(2 b a / p)) but for rounding
@@ -86,7 +85,7 @@ pub fn cuckoo_fingerprint_bits(p: f64, slots_per_bucket: u32, load: f64) -> u32 
     (1..WIDEST).find(|f| cuckoo_rate(*f, slots_per_bucket, load) <= p).unwrap_or(WIDEST)
 }
 
-/// The fewest fingerprint bits with which a cuckoo table of n keys can be filled.
+/// The smallest number of fingerprint bits with which a cuckoo table of n keys can be filled.
 ///
 /// ```text
 /// C(n, 2b+1) (2 / (2^f m))^(2b) < 0.01        m = n / (0.95 b) buckets        [FAKM14]
@@ -127,7 +126,7 @@ pub fn fuse_segment_length(arity: u32, n: u64) -> u64 {
     length.clamp(SHORTEST_SEGMENT, LONGEST_SEGMENT)
 }
 
-/// Cells a key of a binary fuse filter.
+/// Cells per key in a binary fuse filter.
 ///
 /// ```text
 /// 3-wise: max(1.125, 0.875 + 0.25 ln 10^6 / ln n)        n keys        [GL22]
@@ -145,7 +144,7 @@ pub fn fuse_size_factor(arity: u32, n: u64) -> f64 {
     }
 }
 
-/// The fewest fingerprint bits whose chance match keeps a rate, 1 to 64.
+/// The smallest number of fingerprint bits whose chance matches meet a rate, 1 to 64.
 ///
 /// ```text
 /// min f  such that  2^-f <= p

@@ -1,8 +1,8 @@
 //! Filters for streams: scalable ones that grow, windowed ones that forget.
 //!
-//! A scalable filter adds a larger, stricter stage whenever the last one is full; the rates of the
-//! stages form a geometric series whose sum is the rate asked for. A windowed filter turns a ring
-//! of slices, so that old keys fade as their slices are cleared:
+//! A scalable filter adds a larger, stricter stage whenever the last one is full; the rates of the stages form a
+//! geometric series whose sum is the requested rate. A windowed filter turns a ring of slices, so that old keys fade as
+//! their slices are cleared:
 //!
 //! ```text
 //! age       0   1   2   3   4   5        k = 3, l = 3
@@ -22,7 +22,7 @@ use super::{clamp_rate, hit_share};
 /// A window is cut into at most this many slices, k + l: a query touches up to all of them.
 pub(crate) const MOST_SLICES: u32 = 48;
 
-/// Counts of stages, probes and ages above this are taken as this.
+/// Numbers of stages, probes and ages are capped at this.
 const MOST_TERMS: u32 = 1024;
 
 /// A product of fills below this may have lost digits, or be zero, and is not divided further.
@@ -34,8 +34,7 @@ const LEAST_PRODUCT: f64 = 1e-200;
 /// p_i = P (1 - r) r^i        P rate of the whole, r tightening, i stage from 0        [ABPH07]
 /// ```
 ///
-/// The sum over all stages is P, however many there come to be. At P = 1 %, r = 0.5: 0.5 % for
-/// stage 0, 0.25 % for stage 1.
+/// The sum over all stages is P, however many there are. At P = 1 %, r = 0.5: 0.5 % for stage 0, 0.25 % for stage 1.
 pub fn scalable_stage_rate(p: f64, tightening: f64, stage: u32) -> f64 {
     clamp_rate(p) * (1.0 - clamp_rate(tightening)) * clamp_rate(tightening).powf(f64::from(stage))
 }
@@ -68,10 +67,9 @@ pub fn scalable_bits_per_key(p: f64, growth: u64, tightening: f64, stages: u32) 
 /// p   = R_(n-k)                                    [SBA20]
 /// ```
 ///
-/// n bits, f_i the chance that bit i is set. R_s is the probability that a run of k set bits starts
-/// at s or before: the first run starts at s if its bits are set, the bit before is not, and no run
-/// ended before that. The recurrence adds only positive terms, so small rates keep their digits. No
-/// neighbours wanted: p = 1; more than there are: p = 0.
+/// n bits, f_i the chance that bit i is set. R_s is the probability that a run of k set bits starts at s or before: the
+/// first run starts at s if its bits are set, the bit before is not, and no run ended before that. The recurrence adds
+/// only positive terms, so small rates keep their digits. k = 0: p = 1; k larger than the number of bits: p = 0.
 ///
 /// Two heads in a row in three throws of a coin: 3/8.
 pub fn run_rate(k: u32, fills: &[f64]) -> f64 {

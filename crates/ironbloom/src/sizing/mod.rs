@@ -1,13 +1,12 @@
-//! Every formula of the project: rates, sizes and capacities as pure numbers.
+//! All formulas: rates, sizes and capacities as pure functions of numbers.
 //!
-//! A filter trades bits for a rate. A *law* says which rate a shape delivers after n keys; *sizing*
-//! inverts it. Textbooks invert the asymptotic law, drop the integers and the variance, and so
-//! promise slightly more than the filter keeps. Here the order is fixed:
+//! A filter trades bits for a rate. A *law* says which rate a shape delivers after n keys; *sizing* inverts it.
+//! Textbooks invert the asymptotic law, drop the integers and the variance, and so promise slightly more than the
+//! filter delivers. Here the order is fixed:
 //!
 //! 1. state the law as exactly as can be computed (`bloom_rate_exact`, `split_block_rate`, ...);
-//! 2. find the least shape at which that law, not an approximation of it, is within the rate;
-//! 3. keep the textbook formula beside it (`classic_...`) as the first guess, and to show by how
-//!    much it is off.
+//! 2. find the smallest shape for which that law, not an approximation of it, meets the rate;
+//! 3. keep the textbook formula as well (`classic_...`), as the first guess and to show how far off it is.
 //!
 //! | structure | law | inverse | bits per key at 1 % and 0.1 % |
 //! |---|---|---|---|
@@ -21,9 +20,9 @@
 //! | windowed Bloom | [`windowed_rate`] | [`window_shape`] | 19.7, 27.2 |
 //! | any | | [`lower_bound`] | 6.64, 9.97 |
 //!
-//! Symbols: n keys, m bits, k probes, p the rate, c = m/n bits per key, lg the binary logarithm. Keys in brackets name
-//! papers. Rates outside (0, 1) are taken as the nearest representable rate inside it; no function panics on finite
-//! input. Refusing nonsense is the work of the parameter types.
+//! Symbols: n keys, m bits, k probes, p the rate, c = m/n bits per key, lg the binary logarithm. Names in brackets
+//! refer to papers. Rates outside (0, 1) are taken as the nearest representable rate inside it; no function panics on
+//! finite input. Rejecting invalid values is the job of the parameter types.
 
 mod attributes;
 mod blocked;
@@ -56,7 +55,7 @@ pub(crate) use occupancy::{
     Occupancy, bloom_occupancy, segmented_occupancy, split_block_occupancy,
 };
 
-/// The fewest bits per key any filter can spend.
+/// The lower bound on bits per key for any filter.
 ///
 /// ```text
 /// lg(1/p)        p rate        [BM03]
@@ -73,9 +72,8 @@ pub fn lower_bound(p: f64) -> f64 {
 /// n / 2^64        n keys
 /// ```
 ///
-/// Two keys with one hash are one key to the filter, so an absent key is mistaken for one of n with
-/// this probability whatever the filter spends. At n = 5 * 10^8: 2.7e-11, so a request for 1e-12
-/// must be refused.
+/// Two keys with the same hash are one key to the filter, so an absent key is mistaken for one of n with this
+/// probability however large the filter is. At n = 5 * 10^8: 2.7e-11, so a request for 1e-12 must be rejected.
 pub fn hash_floor(n: u64) -> f64 {
     n as f64 / 2f64.powi(64)
 }

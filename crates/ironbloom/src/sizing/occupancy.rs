@@ -1,8 +1,8 @@
-//! How many bits n keys set: mean and variance, and the most that chance explains.
+//! How many bits n keys set: mean and variance, and the most that chance can explain.
 //!
-//! The bits of a filter depend on *which* keys were inserted and not on their order, their number of copies or the way they
-//! came (a batch, threads, a union). So they tell whether there are more keys than planned, where a count of inserts that
-//! looked new does not.
+//! The bits of a filter depend on *which* keys were inserted, not on their order, their multiplicity or the way they
+//! were inserted (batch, threads, union). So they show whether there are more keys than planned, while a count of
+//! inserts that looked new does not.
 
 /// Mean and variance of the number of bits set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct Occupancy {
     variance: f64,
 }
 
-/// What chance is granted. Beyond 5 standard deviations it goes once in 3.5 million.
+/// The tolerance for chance. It exceeds 5 standard deviations once in 3.5 million.
 const SIGMAS: f64 = 5.0;
 
 /// Bits of a flat filter.
@@ -56,7 +56,7 @@ pub(crate) fn split_block_occupancy(blocks: u64, lanes: u32, lane_bits: u32, n: 
     Occupancy { mean: lanes * one.mean, variance }
 }
 
-/// Bins that are hit by so many throws.
+/// Number of bins hit by `throws` throws.
 fn throws(bins: f64, throws: f64) -> Occupancy {
     if bins <= 1.0 {
         return Occupancy { mean: bins.min(throws), variance: 0.0 };
@@ -72,8 +72,8 @@ fn throws(bins: f64, throws: f64) -> Occupancy {
 }
 
 impl Occupancy {
-    /// More bits than this show more keys. Of `bits` that are nearly all set, half of those that are left are enough: at
-    /// rates above 90 % five deviations would be more than there are.
+    /// More set bits than this indicate more keys. If nearly all `bits` are set, half of the remaining ones are enough:
+    /// at rates above 90 % five deviations would be more than there are.
     pub(crate) fn most(self, bits: u64) -> u64 {
         let bound = self.mean + SIGMAS * self.variance.sqrt();
         bits.min(bound.min((self.mean + bits as f64) / 2.0) as u64)

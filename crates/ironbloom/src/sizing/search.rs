@@ -1,11 +1,11 @@
-//! Inverting a law: the least whole number at which it holds.
+//! Inverting a law: the smallest integer at which it holds.
 //!
 //! Every rate falls as bits are added and rises as keys are added, so every sizing question is
 //! "where does a predicate flip?". A formula without corrections gives a good guess; we gallop away
 //! from it with doubling steps until the flip is between two numbers, then bisect.
 
-/// The least `x >= 1` at which `holds` is true, for a predicate that flips once from false to true.
-/// `u64::MAX` when it never does.
+/// The smallest `x >= 1` at which `holds` is true, for a predicate that flips once from false to true. `u64::MAX` when
+/// it never does.
 pub(super) fn least(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let start = guess.max(1);
     let mut step = start / 1024 + 1;
