@@ -1,4 +1,4 @@
-//! What a guard asks of a store.
+//! What a guard requires of a store.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use crate::generation::Generation;
 
 /// A store of keys and values, shared by threads.
 ///
-/// A guard keeps its promise, never to answer "absent" for a stored key, if the store keeps these:
+/// A guard keeps its promise, never to answer "absent" for a stored key, if the store keeps the following:
 ///
 /// - what [`put`](Self::put) has acknowledged, [`get`](Self::get) finds and [`scan`](Self::scan) visits, from then on;
-/// - `put` and [`remove`](Self::remove) tell truly whether the key was there;
+/// - `put` and [`remove`](Self::remove) report correctly whether the key was there;
 /// - [`scan`](Self::scan) visits every key that is there from its beginning to its end (others it may visit or not,
 ///   once or several times);
 /// - [`set_generation`](Self::set_generation) is durable when it returns, and comes before every later write: there is no
 ///   crash after which a later write is there and the generation is not;
-/// - what was asked of it by a process that has ended does not land after another has opened it.
+/// - a request from a process that has ended does not take effect after another process has opened the store.
 ///
-/// And if all keys come through the guard: see [`is_exclusive`](Self::is_exclusive).
+/// All keys must also come through the guard: see [`is_exclusive`](Self::is_exclusive).
 pub trait Backend: Send + Sync + 'static {
-    /// How it fails.
+    /// The error type.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// The values of many keys, in their order. For stores that answer several questions at the price of one.
+    /// The values of many keys, in their order. For stores that answer several queries for the price of one.
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Self::Error> {
         keys.iter().map(|key| self.get(key)).collect()
     }
@@ -38,8 +38,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Stores a value. True if the key was not there before.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Stores many values, one behind the other; for each, whether its key was not there before. For stores that write
-    /// several at the price of one.
+    /// Stores many values, one after the other; returns for each whether its key was not there before. For stores that
+    /// write several for the price of one.
     fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, Self::Error> {
         pairs.iter().map(|(key, value)| self.put(key, value)).collect()
     }
@@ -47,47 +47,48 @@ pub trait Backend: Send + Sync + 'static {
     /// Removes a key. True if it was there.
     fn remove(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Removes many keys, one behind the other; for each, whether it was there. For stores that write several at the price of
-    /// one.
+    /// Removes many keys, one after the other; returns for each whether it was there. For stores that write several for
+    /// the price of one.
     fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>, Self::Error> {
         keys.iter().map(|key| self.remove(key)).collect()
     }
 
-    /// Visits all keys, in any order, until told to stop.
+    /// Visits all keys, in any order, until the callback says stop.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
 
-    /// About how many keys there are, if the store knows without counting. `Some(0)` only if there is none.
+    /// Approximate number of keys, if the store knows it without counting. `Some(0)` only if there are none.
     fn len_hint(&self) -> Result<Option<u64>, Self::Error> {
         Ok(None)
     }
 
-    /// The generation that was set last. A store that has no place for one always answers `None`; its guards then make
-    /// their filter anew whenever they are opened.
+    /// The generation set last. A store that cannot keep one always returns `None`; its guards then rebuild their
+    /// filter whenever they are opened.
     fn generation(&self) -> Result<Option<Generation>, Self::Error>;
 
-    /// Keeps a generation.
+    /// Stores a generation.
     fn set_generation(&self, generation: Generation) -> Result<(), Self::Error>;
 
-    /// Keeps the generation of a checkpoint: no write of the guard follows before it sets another. A store that is written to
-    /// all the same, by who has no guard, can know by that, and forget the generation with the first such write. The
-    /// stores of this crate do, for writes through the same handle.
+    /// Stores the generation of a checkpoint: the guard sets another one before its next write. A store can therefore
+    /// tell that a write bypassed the guard, and drop the generation with the first such write. The stores of this
+    /// crate do, for writes through the same handle.
     fn seal(&self, generation: Generation) -> Result<(), Self::Error> {
         self.set_generation(generation)
     }
 
-    /// How long after a write has failed, or was given up, it may still land. `None` if nobody knows: then its key is in doubt
-    /// for as long as the guard lives, and longer. See [`Options::lands_within`](crate::Options::lands_within).
+    /// How long after a write has failed, or was abandoned, it may still take effect. `None` if unknown: its key is
+    /// then in doubt for as long as the guard lives, and longer. See
+    /// [`Options::lands_within`](crate::Options::lands_within).
     fn lands_within(&self) -> Option<Duration> {
         None
     }
 
-    /// Makes durable what was written so far, if writes are acknowledged before.
+    /// Makes everything written so far durable, if writes are acknowledged earlier than that.
     fn sync(&self) -> Result<(), Self::Error> {
         Ok(())
     }
 
     /// True if nobody else can write to the store while this is open (a locked file). Then a checkpoint of its
-    /// generation is proof enough; otherwise it is only believed if the user promises that all writes go through
+    /// generation is sufficient proof; otherwise it is trusted only if the user promises that all writes go through
     /// guards, one at a time ([`Options::only_writer`](crate::Options::only_writer)).
     fn is_exclusive(&self) -> bool {
         false

@@ -1,16 +1,16 @@
-//! Keys of which nobody knows whether they were stored, or whether they will be.
+//! Keys for which it is unknown whether they were, or will be, stored.
 //!
 //! A put that ended with an error, a panic or a dropped future may have been written, or may be written later: a server
-//! can still have it in its queue when the client has given up. A scan that passes before it lands does not see it, so
-//! a filter made from that scan would answer "absent" for a stored key. Therefore such a key is remembered *beside* the
-//! filter, and stays when the filter is exchanged; checkpoints save it.
+//! can still have it in its queue when the client has given up. A scan that runs before the write takes effect does not
+//! see it, so a filter built from that scan would answer "absent" for a stored key. Such a key is therefore remembered
+//! *outside* the filter, and stays when the filter is replaced; checkpoints save it.
 //!
-//! They are remembered in a Bloom filter of fixed size, made when the first doubt comes. That is the bound: a doubt is never
-//! forgotten, and when there are more of them than planned for, more keys look doubtful, in the end all of them.
-//! Then every lookup asks the store, which is slow and right.
+//! They are remembered in a Bloom filter of fixed size, created at the first doubt. That bounds the memory: a doubt is
+//! never forgotten, and if there are more of them than planned, more keys look doubtful, in the end all of them. Then
+//! every lookup goes to the store, which is slow but correct.
 //!
-//! A doubt ends when a scan has begun after its write could land for the last time. How long that takes, only the
-//! store or its user can say ([`Backend::lands_within`](crate::Backend::lands_within),
+//! A doubt ends when a scan starts after the last moment its write could take effect. Only the store or its user can
+//! say how long that is ([`Backend::lands_within`](crate::Backend::lands_within),
 //! [`Options::lands_within`](crate::Options::lands_within)). If neither does, it never ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use ironbloom::{AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, HashFn, Persist};
 
-/// Doubts planned for, and the share of other keys that look doubtful with so many: half a megabyte.
+/// Planned number of doubts, and the fraction of other keys that then look doubtful: half a megabyte.
 const CAPACITY: u64 = 1 << 18;
 const RATE: f64 = 0.001;
 
@@ -32,7 +32,7 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
-    /// None yet, of keys that are hashed so.
+    /// No doubts yet, for keys hashed with this function.
     pub(crate) fn new(hash_fn: HashFn) -> Self {
         let (filter, count, last) = (OnceLock::new(), AtomicU64::new(0), Mutex::new(None));
         Self { hash_fn, filter, count, last }
@@ -48,7 +48,7 @@ impl Doubts {
         self.filter.get().is_some_and(|filter| filter.contains_hash(hash))
     }
 
-    /// The write of this key may land from now on, or may have landed.
+    /// The write of this key may take effect from now on, or may have done so.
     pub(crate) fn insert(&self, hash: u64) {
         self.filter.get_or_init(|| empty(self.hash_fn)).insert_hash(hash);
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Doubts {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// True if no write can land any more, provided that each does within this time or never.
+    /// True if no write can take effect any more, provided that each does so within this time or never.
     pub(crate) fn are_over(&self, lands_within: Option<Duration>) -> bool {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match (last, lands_within) {
@@ -83,7 +83,7 @@ impl Doubts {
         copy.to_bytes()
     }
 
-    /// From what [`to_bytes`](Self::to_bytes) has made. They are as young as can be: nobody knows how old they are.
+    /// From what [`to_bytes`](Self::to_bytes) has made. They count as new, since their age is unknown.
     pub(crate) fn from_bytes(bytes: &[u8], hash_fn: HashFn) -> Result<Self, String> {
         let doubts = Self::new(hash_fn);
         if bytes.is_empty() {
@@ -102,7 +102,7 @@ impl Doubts {
 
 /// # Panics
 ///
-/// If half a megabyte is not available: without it a wrong answer would follow.
+/// If half a megabyte cannot be allocated: continuing without it would give a wrong answer.
 fn empty(hash_fn: HashFn) -> AtomicBlockedBloom {
     let params = BlockedBloomParams::for_rate(CAPACITY, RATE).expect("a valid rate");
     AtomicBlockedBloom::new(params, hash_fn).expect("memory for keys in doubt")

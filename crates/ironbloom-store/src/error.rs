@@ -4,21 +4,21 @@ use std::fmt;
 
 use ironbloom::{FileError, ParamError};
 
-/// A failure of a guard. `E` is that of its store.
+/// An error from a guard. `E` is the error type of its store.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error<E> {
     /// The store has failed.
     Store(E),
-    /// No filter can be made of what was asked for, or there is no memory for it.
+    /// The requested filter is invalid, or there is not enough memory for it.
     Params(ParamError),
     /// The checkpoint could not be written.
     Checkpoint(FileError),
-    /// A checkpoint was asked for, and the options name no file for it.
+    /// A checkpoint was requested, but the options do not name a file for it.
     NoCheckpointFile,
-    /// A window cannot be made anew: the store does not know which keys are recent.
+    /// A window cannot be rebuilt, because the store does not know which keys are recent.
     NoRebuild,
-    /// The store has panicked in the background, with these words.
+    /// The store panicked in the background, with this message.
     Panicked(String),
     /// Others write to the store so fast that no filter is ever complete.
     Overtaken,

@@ -5,25 +5,25 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A rebuild has failed, and is tried again after a pause.
+/// A rebuild has failed and will be retried after a pause.
 pub(crate) fn rebuild_failed(error: &dyn Display, pause: Duration) {
     #[cfg(feature = "tracing")]
     tracing::warn!(%error, ?pause, "the filter could not be built; lookups ask the store");
 }
 
-/// A filter made from a scan is in place.
+/// A filter built from a scan is in place.
 pub(crate) fn rebuilt(keys: u64) {
     #[cfg(feature = "tracing")]
     tracing::info!(keys, "the filter was built from a scan");
 }
 
-/// A key was in the store that had come there without the guard.
+/// The store has a key that was written without the guard.
 pub(crate) fn foreign_row() {
     #[cfg(feature = "tracing")]
     tracing::warn!("the store holds keys that came without the guard; the filter is built again");
 }
 
-/// The checkpoint is of no use.
+/// The checkpoint cannot be used.
 pub(crate) fn checkpoint_unusable(why: &dyn Display) {
     #[cfg(feature = "tracing")]
     tracing::info!(%why, "the checkpoint is not used");

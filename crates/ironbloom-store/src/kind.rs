@@ -1,4 +1,4 @@
-//! Which filter stands before the store: chosen by what its user needs.
+//! Which filter to put in front of the store, chosen by need.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// Keys are put and looked up, seldom removed: one cache line a lookup, 10.1 bits a key at 1 %. A removed key stays
-    /// in the filter, as a false positive, until there are so many of them that the filter is built anew.
+    /// Keys are put and looked up, rarely removed: one cache line per lookup, 10.1 bits per key at 1 %. A removed key
+    /// stays in the filter, as a false positive, until there are enough of them that the filter is rebuilt.
     Blocked,
     /// Keys come and go: a removed key leaves the filter at once, if nobody else can write to the store
-    /// ([`Options::only_writer`](crate::Options::only_writer)). 10.8 bits a key at 1 %.
+    /// ([`Options::only_writer`](crate::Options::only_writer)). 10.8 bits per key at 1 %.
     Cuckoo,
-    /// Keys come and go, and the rate is to be far below 1 %: 20 bits a key at 0.02 % and all rates above. Inserts move
-    /// nothing, so a put costs the same however full the filter is.
+    /// Keys come and go, and the rate must be far below 1 %: 20 bits per key at 0.02 % and all rates above. Inserts
+    /// move nothing, so a put costs the same however full the filter is.
     DLeft,
-    /// Nobody knows how many keys will come: the filter grows with them, 13 to 16 bits a key at 1 %.
+    /// The number of keys is unknown: the filter grows with them, 13 to 16 bits per key at 1 %.
     Scalable,
     /// Only the most recently put keys matter, as in a cache: **older ones may be answered "absent" although they are
-    /// stored.** The capacity is the number of latest puts whose keys are remembered for certain; a key that is put again
-    /// counts again.
+    /// stored.** The capacity is the number of most recent puts whose keys are certain to be remembered; a key that is
+    /// put again counts again.
     Windowed,
 }
 
@@ -38,12 +38,13 @@ impl Kind {
         matches!(self, Self::Cuckoo | Self::DLeft)
     }
 
-    /// Whether a scan of the store can make the filter anew. Not a window: a scan does not know what is recent.
+    /// Whether the filter can be rebuilt from a scan of the store. A window cannot: a scan does not know what is
+    /// recent.
     pub fn can_rebuild(self) -> bool {
         self != Self::Windowed
     }
 
-    /// The kind of the library that it stands for; its number is written to files.
+    /// The corresponding kind in the library; its number is written to files.
     pub(crate) fn in_files(self) -> ironbloom::Kind {
         match self {
             Self::Blocked => ironbloom::Kind::Blocked,
@@ -76,7 +77,7 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// A word that names no kind.
+/// A word that does not name a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKind {
     /// The word.

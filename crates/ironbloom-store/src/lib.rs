@@ -1,4 +1,4 @@
-//! A filter in front of a slow store: what is not there is not asked for.
+//! A filter in front of a slow store: lookups of absent keys never reach it.
 //!
 //! ```text
 //!            absent: answered from memory, certainly right
@@ -8,8 +8,8 @@
 //!  put ──► filter, then store            remove ──► store, then filter
 //! ```
 //!
-//! A [`Guard`] stands before anything that is a [`Backend`]: a file of `redb`, a table of PostgreSQL, a Redis server, objects
-//! in S3 (those through an `AsyncGuard`), or a store of your own.
+//! A [`Guard`] sits in front of any [`Backend`]: a `redb` file, a PostgreSQL table, a Redis server, objects in S3
+//! (through an `AsyncGuard`), or your own store.
 //!
 //! ```
 //! use ironbloom_store::{Guard, Kind, Options, Redb, checkpoint_beside};
@@ -29,34 +29,36 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - **A stored key is never answered "absent"**: not while writers, rebuilds and checkpoints run, not after a crash at
-//!   any instant, and not if the store errs, panics, stalls, or carries out late what it had reported as failed. The one
-//!   exception is chosen by name: [`Kind::Windowed`].
-//! - **Lookups take no lock.** Writers take one of 64, by key; a slow write holds up only those that share it.
-//! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built from a scan of the store, in
-//!   the background, while every lookup asks the store. [`Options::checkpoint`] makes that rare; [`Generation`] tells how a
-//!   checkpoint proves that it has seen every write. A rebuild that fails is tried again.
+//!   any point, and not if the store returns errors, panics, stalls, or later completes a write it had reported as
+//!   failed. The one exception is opt-in: [`Kind::Windowed`].
+//! - **Lookups take no lock.** Writers take one of 64 locks, by key; a slow write blocks only those that share its
+//!   lock.
+//! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built from a scan of the store,
+//!   in the background, while every lookup goes to the store. [`Options::checkpoint`] makes that rare; [`Generation`]
+//!   explains how a checkpoint proves that it has seen every write. A failed rebuild is retried.
 //! - **All keys must come through the guard.** What others write to the store must be [noted](Guard::note). Stores that
-//!   others can write to are scanned when they are opened, unless you promise to be [alone](Options::only_writer). A
-//!   foreign key that is put through the guard is noticed: the filter is then built again.
+//!   others can write to are scanned when they are opened, unless you promise to be the [only
+//!   writer](Options::only_writer). If a key written by others is put through the guard, the guard notices and rebuilds
+//!   the filter.
 //!
 //! # Which kind?
 //!
-//! | You | Take | bits/key at 1 % |
+//! | You | Use | bits/key at 1 % |
 //! |---|---|---|
-//! | put and look up, seldom remove | [`Kind::Blocked`] | 10.1 |
+//! | put and look up, rarely remove | [`Kind::Blocked`] | 10.1 |
 //! | remove, too | [`Kind::Cuckoo`] | 11 |
 //! | remove, too, at a rate far below 1 % | [`Kind::DLeft`] | 20 |
-//! | do not know how many keys will come | [`Kind::Scalable`] | 13 to 16 |
-//! | only care for recent keys, and may forget others | [`Kind::Windowed`] | 17 |
+//! | do not know the number of keys | [`Kind::Scalable`] | 13 to 16 |
+//! | only care about recent keys, and may forget others | [`Kind::Windowed`] | 17 |
 //!
 //! # What does it save?
 //!
-//! [`Guard::stats`] counts and times lookups by what became of them, and says what other rates and kinds would have cost:
-//! [`Stats::choices`]. The feature `metrics` hands that to Prometheus; the feature `tracing` tells of rebuilds that fail and
-//! of foreign keys.
+//! [`Guard::stats`] counts and times lookups by outcome, and says what other rates and kinds would have cost:
+//! [`Stats::choices`]. The feature `metrics` exports that to Prometheus; the feature `tracing` reports failed rebuilds
+//! and keys written by others.
 
 #![forbid(unsafe_code)]
 

@@ -1,20 +1,21 @@
-//! Statistics for Prometheus and whoever else the `metrics` crate has an exporter for.
+//! Statistics for Prometheus and every other exporter of the `metrics` crate.
 
 use metrics::{counter, gauge};
 
 use crate::stats::Stats;
 
 impl Stats {
-    /// Tells the recorder of the `metrics` crate, under the label `store`. Call it now and then, or when a scrape comes:
+    /// Reports to the recorder of the `metrics` crate, under the label `store`. Call it periodically, or on each
+    /// scrape:
     ///
     /// | name | |
     /// |---|---|
     /// | `ironbloom_store_lookups_total{result="skipped"}` | also `"false_positive"`, `"hit"`, `"unguarded"` |
     /// | `ironbloom_store_rebuilds_total` | `_failed_rebuilds_total` are those that failed |
-    /// | `ironbloom_store_foreign_rows_total` | keys found in the store that came without the guard |
+    /// | `ironbloom_store_foreign_rows_total` | keys found in the store that were written without the guard |
     /// | `ironbloom_store_doubtful_keys` | puts whose outcome is not known |
     /// | `ironbloom_store_filter_bytes`, `_filter_keys`, `_filter_capacity`, `_dead_keys` | |
-    /// | `ironbloom_store_false_positive_ratio` | measured; `_planned_ratio` is what was asked for |
+    /// | `ironbloom_store_false_positive_ratio` | measured; `_planned_ratio` is what was requested |
     /// | `ironbloom_store_skip_seconds`, `_read_seconds` | C1 and C2, means |
     /// | `ironbloom_store_saved_seconds` | time saved |
     /// | `ironbloom_store_delta_seconds` | P2·(C2 − C1), of a lookup |

@@ -1,4 +1,4 @@
-//! How a guard is to be opened.
+//! How to open a guard.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Options {
     pub(crate) retry_after: Duration,
 }
 
-/// What a filter is made from; the capacity is the least that is planned for.
+/// The parameters of a filter; the capacity is a minimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) kind: Kind,
@@ -33,19 +33,20 @@ pub(crate) struct Plan {
     pub(crate) hash_fn: HashFn,
 }
 
-/// Who decides that the filter is made anew from a scan of the store.
+/// Who decides when the filter is rebuilt from a scan of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebuild {
-    /// The guard, in a thread of its own, when too many keys are dead or there are more than planned for.
+    /// The guard, in its own thread, when too many keys are dead or there are more than planned.
     Background,
-    /// The user, by [`Guard::rebuild`](crate::Guard::rebuild), also after a crash: until then every lookup asks the
-    /// store.
+    /// The user, with [`Guard::rebuild`](crate::Guard::rebuild), even after a crash: until then every lookup goes to
+    /// the store.
     Manual,
 }
 
 impl Options {
-    /// A filter of this kind, for at least `capacity` keys at `rate`; of a window, the capacity is the number of
-    /// latest puts that it remembers. If the store holds more keys, more are planned for. No checkpoint; the guard rebuilds as it needs to.
+    /// A filter of this kind, for at least `capacity` keys at `rate`; for a window, the capacity is the number of most
+    /// recent puts that it remembers. If the store holds more keys, the filter is planned for those. No checkpoint; the
+    /// guard rebuilds as needed.
     pub fn new(kind: Kind, capacity: u64, rate: f64) -> Self {
         Self {
             plan: Plan { kind, capacity, rate, hash_fn: HashFn::default() },
@@ -58,16 +59,16 @@ impl Options {
         }
     }
 
-    /// The file for checkpoints: a small one under this name, and the filter in `.ibf` files beside it.
+    /// The file for checkpoints: a small one under this name, and the filter in `.ibf` files next to it.
     pub fn checkpoint(mut self, path: impl AsRef<Path>) -> Self {
         self.checkpoint = Some(path.as_ref().to_owned());
         self
     }
 
-    /// The promise that nobody writes to the store but through guards, and never through two at once. Without it, the
+    /// A promise that the store is written to only through guards, and never through two at once. Without it, the
     /// checkpoint of a store that others can write to ([`Backend::is_exclusive`](crate::Backend::is_exclusive)) is not
-    /// believed, and a removed key stays in the filter of any kind until the next rebuild: it may be one that the
-    /// filter has never seen, and the copy taken out for it would be that of another key.
+    /// trusted, and a removed key stays in the filter, whatever its kind, until the next rebuild: the filter may never
+    /// have seen it, and the copy removed for it would belong to another key.
     pub fn only_writer(mut self) -> Self {
         self.only_writer = true;
         self
@@ -79,29 +80,29 @@ impl Options {
         self
     }
 
-    /// The share of dead keys in the filter above which it is built anew. A quarter if nothing is said.
+    /// The fraction of dead keys in the filter above which it is rebuilt. Default: a quarter.
     pub fn most_dead(mut self, share: f64) -> Self {
         self.most_dead = share;
         self
     }
 
-    /// The promise that a put or remove that has failed, or whose future was dropped, is carried out within this time or
-    /// never. Until then its key is in doubt: lookups of it ask the store. A scan that begins later ends the doubt. If nothing
-    /// is said, and the store knows nothing better ([`Backend::lands_within`](crate::Backend::lands_within)), doubts never
-    /// end, which costs a read of the store for each lookup of such a key, and answers nothing wrongly.
+    /// A promise that a put or remove that has failed, or whose future was dropped, takes effect within this time or
+    /// never. Until then its key is in doubt: lookups of it go to the store. A scan that starts later ends the doubt.
+    /// By default, if the store does not know better ([`Backend::lands_within`](crate::Backend::lands_within)), doubts
+    /// never end, which costs a read of the store for each lookup of such a key but never gives a wrong answer.
     pub fn lands_within(mut self, time: Duration) -> Self {
         self.lands_within = Some(time);
         self
     }
 
-    /// The pause after a rebuild in the background that failed; it doubles with each failure, up to 256 times as long. A
-    /// second if nothing is said.
+    /// The pause after a failed background rebuild; it doubles with each failure, up to 256 times as long. Default: one
+    /// second.
     pub fn retry_after(mut self, pause: Duration) -> Self {
         self.retry_after = pause;
         self
     }
 
-    /// The hash function; another seed where keys come from people who would like to see false positives.
+    /// The hash function; use a secret seed if keys come from people who may want to cause false positives.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
-//! Locks for writers: one key is written by one thread at a time, and no reader knows of them.
+//! Locks for writers: a key is written by one thread at a time; readers do not use them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// More than threads that write at once are likely to be.
+/// More than the number of threads likely to write at once.
 pub(crate) const STRIPES: usize = 64;
 
 /// A lock for each part of the keys.
@@ -27,7 +27,7 @@ impl Stripes {
         Self(std::array::from_fn(|_| Mutex::new(())))
     }
 
-    /// They protect no data of their own, so a thread that panicked has left nothing half done in them.
+    /// They protect no data, so a thread that panicked has left nothing half done in them.
     fn at(&self, stripe: usize) -> MutexGuard<'_, ()> {
         self.0[stripe].lock().unwrap_or_else(PoisonError::into_inner)
     }

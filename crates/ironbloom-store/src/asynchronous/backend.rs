@@ -1,4 +1,4 @@
-//! What a guard asks of a store that answers later.
+//! What a guard requires of an asynchronous store.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use crate::generation::Generation;
 /// Called with each key of a scan.
 pub type Visit<'v> = &'v mut (dyn FnMut(&[u8]) -> ControlFlow<()> + Send);
 
-/// A store of keys and values that is asked asynchronously. The duties are those of a [`Backend`](crate::Backend).
+/// An asynchronous key-value store. It has the same obligations as a [`Backend`](crate::Backend).
 pub trait AsyncBackend: Send + Sync {
-    /// How it fails.
+    /// The error type.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// The value of a key.
@@ -45,7 +45,7 @@ pub trait AsyncBackend: Send + Sync {
     /// Removes a key. True if it was there.
     fn remove(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 
-    /// Stores many values, one behind the other; for each, whether its key was not there before.
+    /// Stores many values, one after the other; returns for each whether its key was not there before.
     fn put_many(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -59,7 +59,7 @@ pub trait AsyncBackend: Send + Sync {
         }
     }
 
-    /// Removes many keys, one behind the other; for each, whether it was there.
+    /// Removes many keys, one after the other; returns for each whether it was there.
     fn remove_many(
         &self,
         keys: &[&[u8]],
@@ -73,34 +73,34 @@ pub trait AsyncBackend: Send + Sync {
         }
     }
 
-    /// Visits all keys, in any order, until told to stop.
+    /// Visits all keys, in any order, until the callback says stop.
     fn scan(&self, visit: Visit<'_>) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// About how many keys there are, if the store knows without counting. `Some(0)` only if there is none.
+    /// Approximate number of keys, if the store knows it without counting. `Some(0)` only if there are none.
     fn len_hint(&self) -> impl Future<Output = Result<Option<u64>, Self::Error>> + Send {
         async { Ok(None) }
     }
 
-    /// The generation that was set last.
+    /// The generation set last.
     fn generation(&self) -> impl Future<Output = Result<Option<Generation>, Self::Error>> + Send;
 
-    /// Keeps a generation.
+    /// Stores a generation.
     fn set_generation(
         &self,
         generation: Generation,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Keeps the generation of a checkpoint; see [`Backend::seal`](crate::Backend::seal).
+    /// Stores the generation of a checkpoint; see [`Backend::seal`](crate::Backend::seal).
     fn seal(&self, generation: Generation) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.set_generation(generation)
     }
 
-    /// How long after a write has failed, or its future was dropped, it may still land. `None` if nobody knows.
+    /// How long after a write has failed, or its future was dropped, it may still take effect. `None` if unknown.
     fn lands_within(&self) -> Option<Duration> {
         None
     }
 
-    /// Makes durable what was written so far, if writes are acknowledged before.
+    /// Makes everything written so far durable, if writes are acknowledged earlier than that.
     fn sync(&self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         async { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! A filter in front of a store that is asked asynchronously.
+//! A filter in front of an asynchronous store.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use crate::stripes::{STRIPES, stripe_of, stripes_of};
 
 type Result<T, B> = std::result::Result<T, Error<<B as AsyncBackend>::Error>>;
 
-/// A filter in front of a store that is asked asynchronously. As [`Guard`](crate::Guard), but nothing runs in the
-/// background: see [`rebuild`](Self::rebuild).
+/// A filter in front of an asynchronous store. Like [`Guard`](crate::Guard), but nothing runs in the background: see
+/// [`rebuild`](Self::rebuild).
 ///
-/// The filter itself is asked without waiting; only the store is awaited. Futures may be dropped at any time: a put that
-/// was given up may or may not have been stored, and is answered if it was.
+/// The filter itself is queried without waiting; only the store is awaited. Futures may be dropped at any time: an
+/// abandoned put may or may not have been stored, and is found if it was.
 pub struct AsyncGuard<B: AsyncBackend> {
     backend: B,
     front: Front,
     stripes: [Mutex<()>; STRIPES],
-    /// Held by who gives the store a generation.
+    /// Held while giving the store a generation.
     naming: Mutex<()>,
     files: Option<Files>,
     counters: Counters,
-    /// Held by who builds a filter or writes a checkpoint.
+    /// Held while building a filter or writing a checkpoint.
     maintaining: Mutex<()>,
     opened: Opened,
 }
 
-/// Checkpoints that are tried while others write to the store without the guard.
+/// Number of checkpoint attempts while others write to the store without the guard.
 const MOST_REBUILDS: u32 = 8;
 
 impl<B: AsyncBackend> AsyncGuard<B> {
-    /// Puts a guard in front of a store. If no checkpoint covers it, every lookup asks the store until
-    /// [`rebuild`](Self::rebuild) was called. Reads the checkpoint while it blocks the thread: some milliseconds for a
-    /// hundred megabytes.
+    /// Puts a guard in front of a store. If no checkpoint covers it, every lookup goes to the store until
+    /// [`rebuild`](Self::rebuild) is called. Reading the checkpoint blocks the thread: a few milliseconds for a hundred
+    /// megabytes.
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
         SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now
         let files = options.checkpoint.as_deref().map(Files::new);
@@ -78,12 +78,12 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         })
     }
 
-    /// How the guard came by its filter.
+    /// How the guard got its filter.
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// The value of a key. The store is only asked if the key may be there.
+    /// The value of a key. The store is queried only if the key may be there.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
         let key = key.as_ref();
         let sample = self.counters.begin();
@@ -97,7 +97,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(value)
     }
 
-    /// Whether a key is stored. The store is only asked if it may be.
+    /// Whether a key is stored. The store is queried only if it may be.
     pub async fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
         let key = key.as_ref();
         let sample = self.counters.begin();
@@ -111,7 +111,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(found)
     }
 
-    /// The values of many keys, in their order. The store is asked once, for those that may be there.
+    /// The values of many keys, in their order. The store is queried once, for those that may be there.
     pub async fn get_many<K: AsRef<[u8]> + Sync>(
         &self,
         keys: &[K],
@@ -130,7 +130,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let hash = self.front.hash(key);
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
-        // Ends before the stripe does, also if this future is dropped while it waits.
+        // Dropped before the stripe, even if this future is dropped while it waits.
         let pending = self.begin_put(hash).await?;
         let new = self.backend.put(key, value).await.map_err(Error::Store)?;
         if pending.end(!new) {
@@ -139,7 +139,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(new)
     }
 
-    /// Stores many values; for each, whether its key was not there before.
+    /// Stores many values; returns for each whether its key was not there before.
     pub async fn put_many<K: AsRef<[u8]> + Sync, V: AsRef<[u8]> + Sync>(
         &self,
         pairs: &[(K, V)],
@@ -169,7 +169,8 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(removed == [true])
     }
 
-    /// Removes many keys; for each, whether it was stored. The store is asked once, for those that may be there.
+    /// Removes many keys; returns for each whether it was stored. The store is queried once, for those that may be
+    /// there.
     pub async fn remove_many<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<bool>, B> {
         let hashes: Vec<u64> = keys.iter().map(|key| self.front.hash(key.as_ref())).collect();
         let _held = self.lock_many(&hashes).await;
@@ -192,7 +193,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(answers)
     }
 
-    /// Tells the guard that somebody else has stored this key.
+    /// Tells the guard that someone else has stored this key.
     pub async fn note(&self, key: impl AsRef<[u8]>) -> Result<(), B> {
         let hash = self.front.hash(key.as_ref());
         let _stripe = self.stripes[stripe_of(hash)].lock().await;
@@ -202,23 +203,23 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(())
     }
 
-    /// Tells the guard that somebody else has removed this key. Not needed for right answers.
+    /// Tells the guard that someone else has removed this key. Not needed for correct answers.
     pub fn note_removed(&self, key: impl AsRef<[u8]>) {
         self.front.note_removed(self.front.hash(key.as_ref()));
     }
 
-    /// What was counted so far.
+    /// The statistics so far.
     pub fn stats(&self) -> Stats {
         self.front.stats(&self.counters)
     }
 
-    /// Whether the filter should be built anew: it is not there yet, over capacity, or has too many dead keys.
+    /// Whether the filter should be rebuilt: it does not exist yet, is over capacity, or has too many dead keys.
     pub fn wants_rebuild(&self) -> bool {
         self.front.wants_rebuild()
     }
 
-    /// Builds the filter anew from a scan of the store. Reads and writes go on meanwhile. If the future is dropped, the old
-    /// filter stays.
+    /// Rebuilds the filter from a scan of the store. Reads and writes continue meanwhile. If the future is dropped, the
+    /// old filter stays.
     pub async fn rebuild(&self) -> Result<(), B> {
         let _only = self.maintaining.lock().await;
         self.rebuild_alone().await
@@ -259,7 +260,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Ok(())
     }
 
-    /// Writes the filter and the statistics to the checkpoint file, while it blocks the thread.
+    /// Writes the filter and the statistics to the checkpoint file, blocking the thread.
     pub async fn checkpoint(&self) -> Result<(), B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
         let _only = self.maintaining.lock().await;
@@ -279,7 +280,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         Err(Error::Overtaken)
     }
 
-    /// Writes a checkpoint, if there is a file for it, and ends the guard.
+    /// Writes a checkpoint, if the options name a file for it, and closes the guard.
     pub async fn close(self) -> Result<(), B> {
         if self.files.is_some() { self.checkpoint().await } else { Ok(()) }
     }
@@ -289,11 +290,11 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         &self.backend
     }
 
-    /// Others have written to the store: as [`Guard`](crate::Guard)'s, but the caller rebuilds.
+    /// Others have written to the store: like [`Guard`](crate::Guard), but the caller rebuilds.
     async fn distrust(&self) {
         self.front.distrust();
         events::foreign_row();
-        // A checkpoint that is being written does not know of them either.
+        // A checkpoint being written does not know about them either.
         let _ = self.new_generation().await;
     }
 
@@ -305,7 +306,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         held
     }
 
-    /// As [`Guard`](crate::Guard)'s: before the first write after a checkpoint.
+    /// As in [`Guard`](crate::Guard): before the first write after a checkpoint.
     async fn new_generation(&self) -> Result<(), B> {
         let _naming = self.naming.lock().await;
         if self.front.is_clean() {

@@ -1,9 +1,8 @@
-//! Guards over stores that are asked asynchronously. Needs no particular runtime.
+//! Guards for asynchronous stores. Needs no particular runtime.
 //!
-//! Everything is as in `guard.rs`, with two differences: nothing runs in the background, since only the caller's runtime
-//! can do that, so [`AsyncGuard::rebuild`] is the caller's to spawn when
-//! [`AsyncGuard::wants_rebuild`] says so; and every future may be dropped at any `await`, which must not make
-//! a stored key "absent".
+//! Everything works as in `guard.rs`, with two differences: nothing runs in the background, since only the caller's
+//! runtime can do that, so the caller must spawn [`AsyncGuard::rebuild`] when [`AsyncGuard::wants_rebuild`] says so;
+//! and every future may be dropped at any `await`, which must not make a stored key "absent".
 
 mod backend;
 mod guard;

@@ -1,4 +1,4 @@
-//! A store in memory, for tests and examples: it has all the duties of a store and none of its slowness.
+//! An in-memory store for tests and examples: it behaves like any store, but is fast.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::generation::Generation;
 
-/// A store in memory. Clones are the same store: it outlives the guard that one of them went into.
+/// An in-memory store. Clones share the same store, which outlives the guard that owns one of them.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Arc<RwLock<Contents>>);
 
@@ -30,7 +30,7 @@ impl Contents {
     }
 }
 
-/// Keys that a scan takes under one lock.
+/// Number of keys that a scan reads under one lock.
 const PAGE: usize = 1024;
 
 impl Memory {
@@ -73,7 +73,7 @@ impl Backend for Memory {
         Ok(self.write().about_to_change().remove(key).is_some())
     }
 
-    /// A page at a time, so that writers come in between, as in a store that has no snapshots.
+    /// A page at a time, so that writers can get in between, as in a store without snapshots.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Infallible> {
         let mut after = Bound::Unbounded;
         loop {
@@ -114,7 +114,7 @@ impl Backend for Memory {
         Some(Duration::ZERO)
     }
 
-    /// Whoever has a clone can write to it.
+    /// Anyone with a clone can write to it.
     fn is_exclusive(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Stores that a guard can stand before, each in its file.
+//! Stores that a guard can protect, one file each.
 
 mod memory;
 #[cfg(feature = "object_store")]

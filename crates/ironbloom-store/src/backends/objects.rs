@@ -1,4 +1,4 @@
-//! Objects in a directory, in S3 and in what speaks its language, through the `object_store` crate.
+//! Objects in a directory, in S3 and in compatible services, through the `object_store` crate.
 //!
 //! ```text
 //!  <prefix>/kalice            the key "alice": letters, digits, - and _ as they are, other bytes as =2f
@@ -6,8 +6,8 @@
 //!  <prefix>/generation        no key
 //! ```
 //!
-//! Others can write to it at any time, so what `postgres.rs` says holds here as well; notifications of the store are one way
-//! to hear of what others put. A store that has no "create if not there" (S3 has) is asked before every put.
+//! Others can write to it at any time, so what `postgres.rs` says applies here as well; notifications from the store
+//! are one way to learn what others put. A store without "create if absent" (S3 has it) is queried before every put.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use super::seal::Seal;
 use crate::asynchronous::{AsyncBackend, Visit};
 use crate::generation::Generation;
 
-/// Letters of one part of a path.
+/// Maximum length of one path component.
 const PART: usize = 200;
-/// Objects that are asked for at once.
+/// Number of objects requested at once.
 const AT_ONCE: usize = 16;
 
 /// The objects below a prefix.
@@ -30,12 +30,12 @@ const AT_ONCE: usize = 16;
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Clones are the same handle.
+    /// Clones share the same handle.
     seal: Arc<Seal>,
 }
 
 impl Objects {
-    /// The objects of a store below a prefix, which may be empty.
+    /// The objects of a store under a prefix, which may be empty.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
         Self { store, prefix: Path::from(prefix), seal: Arc::new(Seal::new()) }
     }
@@ -87,7 +87,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Before a write: who writes without a guard makes the store forget its generation.
+    /// Before a write: writing without a guard makes the store forget its generation.
     async fn break_seal(&self) -> Result<(), Error> {
         if self.seal.is_whole() {
             match self.store.delete(&self.generation_place()).await {
@@ -99,7 +99,8 @@ impl Objects {
     }
 }
 
-/// Letters, digits, `-` and `_` as they are, other bytes as two digits behind `=`: `%` is the `object_store` crate's own.
+/// Letters, digits, `-` and `_` as they are, other bytes as two digits after `=`: `%` is used by the `object_store`
+/// crate itself.
 fn encoded(key: &[u8]) -> String {
     let mut text = String::with_capacity(key.len());
     for &byte in key {
@@ -112,7 +113,7 @@ fn encoded(key: &[u8]) -> String {
     text
 }
 
-/// The other way. `None` if it is not what [`encoded`] makes.
+/// The inverse. `None` if it is not the output of [`encoded`].
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut key = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
-//! Connections that threads take and give back.
+//! A pool of connections that threads take and give back.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Idle connections. There are as many as were ever in use at once.
+/// Idle connections. There are as many as were ever in use at the same time.
 #[derive(Debug)]
 pub(super) struct Pool<C>(Mutex<Vec<C>>);
 
@@ -11,7 +11,7 @@ impl<C> Pool<C> {
         Self(Mutex::new(vec![first]))
     }
 
-    /// Uses an idle connection, or a new one. One that has failed is not used again: who knows in which state it is.
+    /// Uses an idle connection, or a new one. One that has failed is not used again, since its state is unknown.
     pub(super) fn with<T, E>(
         &self,
         connect: impl FnOnce() -> Result<C, E>,

@@ -1,14 +1,15 @@
-//! A table of PostgreSQL, `key bytea primary key, value bytea`.
+//! A PostgreSQL table, `key bytea primary key, value bytea`.
 //!
 //! Others can write to the table at any time. Therefore:
 //!
-//! - A checkpoint is only believed if the user promises that all writes go through guards
-//!   ([`Options::only_writer`](crate::Options::only_writer)). Otherwise the filter is built from a scan when it is opened.
-//! - What others insert while the guard is open is answered "absent" until it is [noted](crate::Guard::note). `LISTEN` on a
-//!   channel that a trigger notifies is one way to hear of it.
+//! - A checkpoint is trusted only if the user promises that all writes go through guards
+//!   ([`Options::only_writer`](crate::Options::only_writer)). Otherwise the filter is built from a scan when the store
+//!   is opened.
+//! - What others insert while the guard is open is answered "absent" until it is [noted](crate::Guard::note). `LISTEN`
+//!   on a channel that a trigger notifies is one way to learn about it.
 //! - What others delete does no harm.
 //!
-//! Cannot be used inside an asynchronous runtime, since the `postgres` crate has one of its own: every call is an error there.
+//! Cannot be used inside an async runtime, since the `postgres` crate has its own: every call returns an error there.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -22,13 +23,13 @@ use crate::generation::Generation;
 
 type Result<T> = std::result::Result<T, PostgresError>;
 
-/// A failure of a table of PostgreSQL.
+/// An error from a PostgreSQL table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PostgresError {
-    /// The server, or the way to it.
+    /// The server, or the connection to it.
     Server(postgres::Error),
-    /// It was called inside an asynchronous runtime, where nothing may block: use a thread for it, such as those of
+    /// It was called inside an async runtime, where nothing may block: use a separate thread, for example with
     /// `tokio::task::spawn_blocking`.
     InsideRuntime,
 }
@@ -64,13 +65,13 @@ impl std::fmt::Display for PostgresError {
     }
 }
 
-/// All causes are told already.
+/// All causes are already in the message.
 impl std::error::Error for PostgresError {}
 
-/// Rows that a scan fetches at a time.
+/// Number of rows that a scan fetches at a time.
 const PAGE: i32 = 10_000;
 
-/// A table of PostgreSQL, over as many connections as threads use it at once.
+/// A PostgreSQL table, with one connection for each thread using it at the same time.
 #[derive(Debug)]
 pub struct Postgres {
     config: Config,
@@ -112,7 +113,7 @@ impl Session {
             get: prepare(format!("select value from {table} where key = $1"))?,
             get_many: prepare(format!("select key, value from {table} where key = any($1)"))?,
             contains: prepare(format!("select exists (select from {table} where key = $1)"))?,
-            // A row that was there has a transaction that ended it, the one before.
+            // A row that existed before has a transaction that ended the previous version.
             put: prepare(format!(
                 "insert into {table} (key, value) values ($1, $2) {conflict} returning xmax = 0"
             ))?,
@@ -141,8 +142,8 @@ fn quoted(name: &str) -> String {
 }
 
 impl Postgres {
-    /// Connects to a server (`host=localhost user=me`, or `postgresql://…`) and opens a table, or makes one. Beside it is
-    /// a small one for the generation, `<table>_ironbloom`.
+    /// Connects to a server (`host=localhost user=me`, or `postgresql://…`) and opens a table, or creates one. A
+    /// second, small table holds the generation, `<table>_ironbloom`.
     pub fn connect(url: &str, table: &str) -> Result<Self> {
         ensure_may_block()?;
         let config: Config = url.parse()?;
@@ -164,7 +165,7 @@ impl Postgres {
         Ok(self.pool.with(|| Session::new(&self.config, &self.sql), ask)?)
     }
 
-    /// Before a write: who writes without a guard makes the server forget its generation.
+    /// Before a write: writing without a guard makes the server forget its generation.
     fn break_seal(&self) -> Result<()> {
         if self.seal.is_whole() {
             let sql = format!("delete from {} where name = 'generation'", self.sql.notes);
@@ -174,7 +175,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Commits reach the log in their order, so this is there if a later write is.
+    /// Commits reach the log in order, so this is there if a later write is.
     fn keep(&self, generation: Generation) -> Result<()> {
         self.with(|s| {
             let sql = format!(
@@ -219,7 +220,7 @@ impl Backend for Postgres {
         let rows = self.with(|s| s.client.query(&s.put_many, &[&keys, &values]))?;
         let mut new: HashMap<&[u8], bool> =
             rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        // A key that comes twice is new only once.
+        // A repeated key is new only once.
         Ok(pairs.iter().map(|(key, _)| new.insert(key, false).unwrap_or(false)).collect())
     }
 
@@ -234,11 +235,11 @@ impl Backend for Postgres {
         let rows = self.with(|s| s.client.query(&s.remove_many, &[&keys]))?;
         let mut removed: std::collections::HashSet<&[u8]> =
             rows.iter().map(|row| row.get(0)).collect();
-        // A key that comes twice was there only once.
+        // A repeated key was there only once.
         Ok(keys.iter().map(|key| removed.remove(key)).collect())
     }
 
-    /// As of one moment.
+    /// A consistent snapshot.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
         self.with(|s| {
             let mut transaction = s.client.transaction()?;
@@ -253,7 +254,7 @@ impl Backend for Postgres {
         })
     }
 
-    /// What the last `analyze` or `vacuum` has counted.
+    /// The number found by the last `analyze` or `vacuum`.
     fn len_hint(&self) -> Result<Option<u64>> {
         self.with(|s| {
             let table = &self.sql.table;

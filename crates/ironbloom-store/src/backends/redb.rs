@@ -1,9 +1,9 @@
 //! An embedded store: one file of the `redb` crate, a B-tree that survives crashes.
 //!
-//! The generation is in a table of its own, written by a transaction of its own that is on the disk before the write that
-//! follows it. The file is locked while it is open, and what is written through [`Redb`] without a guard removes the generation
-//! in the same transaction, so a checkpoint of its generation is proof. The exception is who changes the table `keys` with
-//! the `redb` crate itself.
+//! The generation is in its own table, written by its own transaction that is on disk before the next write. The file
+//! is locked while it is open, and a write through [`Redb`] without a guard removes the generation in the same
+//! transaction, so a checkpoint of its generation is proof. The exception is changing the table `keys` with the `redb`
+//! crate itself.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ const KEYS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
 const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ironbloom");
 const GENERATION: &str = "generation";
 
-/// A file of `redb`.
+/// A `redb` file.
 #[derive(Debug)]
 pub struct Redb {
     database: Database,
@@ -29,7 +29,7 @@ pub struct Redb {
     seal: Seal,
 }
 
-/// A failure, with the file that it is about.
+/// An error, with the file it concerns.
 #[derive(Debug)]
 pub struct RedbError {
     /// The file.
@@ -47,12 +47,12 @@ impl fmt::Display for RedbError {
 impl std::error::Error for RedbError {}
 
 impl Redb {
-    /// Opens a file, or makes one.
+    /// Opens a file, or creates one.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, RedbError> {
         Self::build(redb::Builder::new(), path.as_ref())
     }
 
-    /// Opens a file, or makes one, with so many bytes of memory for its pages.
+    /// Opens a file, or creates one, with this many bytes of memory for its page cache.
     pub fn with_cache(path: impl AsRef<Path>, bytes: usize) -> Result<Self, RedbError> {
         let mut builder = redb::Builder::new();
         builder.set_cache_size(bytes);
@@ -81,8 +81,8 @@ impl Redb {
     }
 
     /// The database, for its other tables. Keys that are written to the table `keys` must be
-    /// [noted](crate::Guard::note), and what changes it while no guard is open makes the next one believe a checkpoint that
-    /// it must not: use [`put`](Backend::put) and [`remove`](Backend::remove) for that.
+    /// [noted](crate::Guard::note), and changing it while no guard is open makes the next guard trust an outdated
+    /// checkpoint: use [`put`](Backend::put) and [`remove`](Backend::remove) for that.
     pub fn database(&self) -> &Database {
         &self.database
     }
@@ -119,7 +119,8 @@ impl Redb {
         self.named(changed())
     }
 
-    /// Commits, and seals the store or breaks its seal. One that was not committed is taken for sealed, which is never wrong.
+    /// Commits, and seals the store or breaks its seal. A store whose transaction was not committed counts as sealed,
+    /// which is always safe.
     fn commit(
         &self,
         transaction: redb::WriteTransaction,
@@ -146,13 +147,13 @@ impl Redb {
     }
 }
 
-/// Makes a file under another name and gives it its own when it is whole: a process that is killed while `redb` makes a
-/// file leaves one that nobody can open.
+/// Creates a file under another name and renames it when it is complete: a process killed while `redb` creates a file
+/// leaves one that nobody can open.
 fn make(path: &Path) -> Result<(), redb::Error> {
     let temporary = ironbloom::format::native::temporary_path(path);
     let _ = std::fs::remove_file(&temporary);
     make_tables(&Database::create(&temporary)?)?;
-    // A link, where a rename would replace what another process has made meanwhile.
+    // A link, because a rename would replace what another process has created meanwhile.
     let linked = std::fs::hard_link(&temporary, path);
     std::fs::remove_file(&temporary)?;
     match linked {
@@ -161,7 +162,7 @@ fn make(path: &Path) -> Result<(), redb::Error> {
     }
 }
 
-/// So that readers find the tables. A file that has them stays as it is.
+/// Creates the tables for readers. A file that has them is not changed.
 fn make_tables(database: &Database) -> Result<(), redb::Error> {
     let missing = {
         let transaction = database.begin_read()?;
@@ -183,7 +184,7 @@ impl Backend for Redb {
         self.read(|table| Ok(table.get(key)?.map(|value| value.value().to_vec())))
     }
 
-    /// In one transaction, as of one moment.
+    /// In one transaction: a consistent snapshot.
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, RedbError> {
         self.read(|table| {
             let value = |key: &&[u8]| Ok(table.get(*key)?.map(|value| value.value().to_vec()));
@@ -247,7 +248,7 @@ impl Backend for Redb {
         self.keep(generation, true)
     }
 
-    /// A transaction that has failed is not carried out later.
+    /// A failed transaction is not carried out later.
     fn lands_within(&self) -> Option<Duration> {
         Some(Duration::ZERO)
     }

@@ -1,7 +1,7 @@
-//! Keys of a Redis or Valkey server, all that begin with a prefix.
+//! The keys of a Redis or Valkey server that start with a prefix.
 //!
-//! Others can write to the server at any time, so what `postgres.rs` says holds here as well; keyspace notifications are one
-//! way to hear of what others set. Keys that expire or are evicted do no harm: they are false positives.
+//! Others can write to the server at any time, so what `postgres.rs` says applies here as well; keyspace notifications
+//! are one way to learn what others set. Keys that expire or are evicted do no harm: they are false positives.
 
 use std::ops::ControlFlow;
 
@@ -12,14 +12,14 @@ use super::seal::Seal;
 use crate::backend::Backend;
 use crate::generation::Generation;
 
-/// Keys that a scan asks for at a time.
+/// Number of keys that a scan requests at a time.
 const PAGE: usize = 1000;
 
-/// The keys of a server that begin with a prefix, over as many connections as threads use it at once.
+/// The keys of a server that start with a prefix, with one connection for each thread using it at the same time.
 pub struct Redis {
     client: Client,
     prefix: Vec<u8>,
-    /// Where the generation is: among the keys, so a scan leaves it out.
+    /// The key of the generation: it is among the keys, so a scan skips it.
     note: Vec<u8>,
     pool: Pool<Connection>,
     seal: Seal,
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Redis {
     }
 }
 
-/// A pattern that means these bytes and nothing else.
+/// A pattern that matches exactly these bytes.
 fn escaped(bytes: &[u8]) -> Vec<u8> {
     let escape = |&byte: &u8| {
         let special = matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\' | b'^' | b'-');
@@ -41,8 +41,8 @@ fn escaped(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Redis {
-    /// Connects to a server (`redis://127.0.0.1/`). Keys are stored with this prefix before them, and the generation under
-    /// `<prefix>ironbloom:generation`, which is no key of the store.
+    /// Connects to a server (`redis://127.0.0.1/`). Keys are stored with this prefix, and the generation under
+    /// `<prefix>ironbloom:generation`, which is not a key of the store.
     pub fn connect(server: impl IntoConnectionInfo, prefix: impl AsRef<[u8]>) -> RedisResult<Self> {
         let client = Client::open(server)?;
         let prefix = prefix.as_ref().to_vec();
@@ -59,7 +59,7 @@ impl Redis {
         self.pool.with(|| self.client.get_connection(), ask)
     }
 
-    /// Before a write: who writes without a guard makes the server forget its generation.
+    /// Before a write: writing without a guard makes the server forget its generation.
     fn break_seal(&self) -> RedisResult<()> {
         if self.seal.is_whole() {
             self.with(|c| redis::cmd("DEL").arg(&self.note).query::<()>(c))?;
@@ -133,7 +133,7 @@ impl Backend for Redis {
         self.with(|c| pipe.query(c))
     }
 
-    /// The server promises that keys which are there all the time are visited.
+    /// The server guarantees to visit keys that are there all the time.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> RedisResult<()> {
         let pattern = [&escaped(&self.prefix)[..], b"*"].concat();
         let mut cursor = 0u64;
@@ -163,7 +163,7 @@ impl Backend for Redis {
         Ok(kept.and_then(|kept| Generation::from_bytes(&kept)))
     }
 
-    /// The server's files and replicas take writes in their order, so this is there if a later write is.
+    /// The server's files and replicas apply writes in order, so this is there if a later write is.
     fn set_generation(&self, generation: Generation) -> RedisResult<()> {
         self.keep(generation)?;
         self.seal.set(false);

@@ -1,8 +1,8 @@
-//! What marks a store that is written to without a guard.
+//! Marks a store that is written to without a guard.
 //!
-//! The checkpoint of a guard gives its store a generation and seals it: a guard sets another generation before it writes
-//! again. Whoever writes without one does not, so the first write to a sealed store forgets the generation, and no
-//! checkpoint is believed any more. A handle that was just opened is sealed.
+//! The checkpoint of a guard gives its store a generation and seals it: a guard sets another generation before it
+//! writes again. A writer without a guard does not, so the first write to a sealed store drops the generation, and no
+//! checkpoint is trusted any more. A newly opened handle is sealed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Seal(AtomicBool);
 
 impl Seal {
-    /// That of a handle that was just opened.
+    /// The seal of a newly opened handle.
     pub(super) fn new() -> Self {
         Self(AtomicBool::new(true))
     }

@@ -17,12 +17,12 @@
 //!   7  capacity of the filter             32+p  keys in doubt, a whole .ibf file, d words; then XXH3-64 of all before
 //! ```
 //!
-//! A part is a whole `.ibf` file; a file of parts is these one behind the other. Version 1 had 16 words of statistics and no
-//! keys in doubt: its lengths began at word 27.
+//! A part is a complete `.ibf` file; a file of parts is their concatenation. Version 1 had 16 words of statistics and
+//! no keys in doubt: its lengths began at word 27.
 //!
-//! **The files are read, not mapped.** A map would be changed, or cut off under the reader, by whoever writes to the file; a
-//! file that is read whole, and whose checksums are those of the bytes that were read, belongs to the guard alone. Large
-//! filters are read in the background while lookups ask the store, so that opening takes no time either way.
+//! **The files are read, not mapped.** A mapping would be changed, or truncated under the reader, by anyone who writes
+//! to the file; a file read completely, with checksums verified over the bytes read, belongs to the guard alone. Large
+//! filters are read in the background while lookups go to the store, so opening takes no time either way.
 
 mod sidecar;
 
@@ -42,7 +42,8 @@ use crate::kind::Kind;
 use crate::options::Plan;
 use crate::stats::{Stats, Totals};
 
-/// A filter up to this size is read before the guard is there; a larger one in the background, while lookups ask the store.
+/// A filter up to this size is read when the guard is opened; a larger one in the background, while lookups go to the
+/// store.
 const READ_AT_ONCE: u64 = 4 << 20;
 
 /// Why a checkpoint was not used.
@@ -51,11 +52,11 @@ const READ_AT_ONCE: u64 = 4 << 20;
 pub enum Unusable {
     /// There is none.
     Missing,
-    /// It cannot be read, or is not as it was written.
+    /// It cannot be read, or is damaged.
     Damaged(String),
-    /// The store was written to after it, or it is that of another store.
+    /// The store was written to after it, or it belongs to another store.
     OtherGeneration,
-    /// It holds a filter of another kind, rate, hash function or window than asked for.
+    /// It holds a filter of another kind, rate, hash function or window than requested.
     OtherPlan,
     /// Others may have written to the store: see [`Options::only_writer`](crate::Options::only_writer).
     SharedStore,
@@ -75,12 +76,12 @@ impl std::fmt::Display for Unusable {
     }
 }
 
-/// Where the checkpoint of a store that is a file is looked for: beside it, `users.ibg` for `users.redb`.
+/// The default checkpoint path for a store that is a file: next to it, `users.ibg` for `users.redb`.
 pub fn checkpoint_beside(store: impl AsRef<Path>) -> PathBuf {
     store.as_ref().with_extension("ibg")
 }
 
-/// A filter out of a checkpoint.
+/// A filter from a checkpoint.
 pub(crate) struct Loaded {
     pub(crate) filter: SharedFilter,
     pub(crate) dead: u64,
@@ -99,8 +100,8 @@ impl ToLoad {
         self.files.load(&self.sidecar, &self.plan)
     }
 
-    /// Whether this takes so long that it should be done in the background. Not of a window: what is put meanwhile would lose its
-    /// order.
+    /// Whether this takes so long that it should be done in the background. Never for a window: what is put meanwhile
+    /// would lose its order.
     pub(crate) fn is_large(&self) -> bool {
         self.plan.kind != Kind::Windowed && self.sidecar.parts.iter().sum::<u64>() > READ_AT_ONCE
     }
@@ -110,7 +111,7 @@ impl ToLoad {
 pub(crate) struct Found {
     /// What was counted before.
     pub(crate) totals: Totals,
-    /// What was in doubt, also if the filter is of no use.
+    /// What was in doubt, even if the filter cannot be used.
     pub(crate) doubts: Doubts,
     /// The filter, if it covers the store.
     pub(crate) filter: Result<ToLoad, Unusable>,
@@ -134,7 +135,7 @@ pub(crate) fn find(
         Err(why) => return none(why),
     };
     let totals = sidecar.totals;
-    // Doubts are hashes, so those of another hash function say nothing.
+    // Doubts are hashes, so those of another hash function are meaningless.
     let doubts = Doubts::from_bytes(&sidecar.doubts, plan.hash_fn);
     let filter = if generation != Some(sidecar.generation) {
         Err(Unusable::OtherGeneration)
@@ -165,7 +166,7 @@ impl Files {
         self.sidecar.with_file_name(format!("{}-{generation}.{suffix}", self.stem()))
     }
 
-    /// What the names of the filters begin with: another for each checkpoint of a folder, whatever its ending is.
+    /// Prefix of the filter file names: different for each checkpoint in a folder, whatever its extension.
     fn stem(&self) -> String {
         let ours = self.sidecar.extension().is_some_and(|extension| extension == "ibg");
         let name = if ours { self.sidecar.file_stem() } else { self.sidecar.file_name() };
@@ -199,7 +200,7 @@ impl Files {
         }
     }
 
-    /// The folder must be there: a checkpoint that cannot be written is better known when the guard is opened.
+    /// The folder must exist: it is better to learn that a checkpoint cannot be written when the guard is opened.
     pub(crate) fn check_folder(&self) -> Result<(), FileError> {
         let folder = self.folder();
         let error = match fs::metadata(folder) {
@@ -255,7 +256,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes filters of other generations, and what a process that died has left half written. A file that cannot be
+    /// Removes filters of other generations, and files that a dead process left half written. A file that cannot be
     /// removed does no harm.
     pub(crate) fn sweep(&self, keep: Option<Generation>) {
         let kept = keep.map(|generation| generation.to_string());
@@ -276,9 +277,9 @@ impl Files {
         (digits.len() == DIGITS && is_hex(digits)).then_some(digits)
     }
 
-    /// Whether this is what [`replace_file`] calls a file of ours before it is whole: a point, the first 40 letters of
-    /// its name, the number of the process, perhaps another number, `.tmp`. Names that are cut so that they might be those
-    /// of others are not ours.
+    /// Whether this is the temporary name that [`replace_file`] gives one of our files: a dot, the first 40 characters
+    /// of its name, the number of the process, perhaps another number, `.tmp`. Truncated names that might belong to
+    /// others are not ours.
     fn is_temporary(&self, name: &str) -> bool {
         let numbers = |rest: &str| {
             let numbers = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
@@ -299,7 +300,7 @@ impl Files {
         let Some((digits, rest)) = of_filter.and_then(|rest| rest.split_at_checked(kept)) else {
             return false;
         };
-        // Behind all digits stands the ending, or what the cut has left of it.
+        // After all digits comes the extension, or what truncation has left of it.
         let ending =
             rest.find(|letter: char| letter == '.' && kept < DIGITS).unwrap_or_else(|| {
                 CUT_AT.saturating_sub(stem.chars().count() + 1 + kept).min(".parts".len())
@@ -312,9 +313,9 @@ impl Files {
     }
 }
 
-/// Letters of a name that [`replace_file`] keeps.
+/// Number of characters of a name that [`replace_file`] keeps.
 const CUT_AT: usize = 40;
-/// Digits of a generation, and how many of them make a name certainly ours.
+/// Digits of a generation, and how many of them make a name certainly one of ours.
 const DIGITS: usize = 32;
 const LEAST_DIGITS: usize = 8;
 
@@ -322,7 +323,7 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Cuts bytes into parts of these lengths. `None` if these are not the bytes.
+/// Cuts bytes into parts of these lengths. `None` if the total does not match.
 fn cut<'a>(mut bytes: &'a [u8], lengths: &[u64]) -> Option<Vec<&'a [u8]>> {
     let mut parts = Vec::with_capacity(lengths.len());
     for &length in lengths {
@@ -369,7 +370,7 @@ mod tests {
                 assert!(!files.is_temporary(&name), "{name}");
             }
         }
-        // Cut, they might be anybody's.
+        // Truncated, they might be anyone's.
         let long = Files::new(Path::new("a-name-that-is-longer-than-forty-letters-1.ibg"));
         let twin = Files::new(Path::new("a-name-that-is-longer-than-forty-letters-2.ibg"));
         assert!(!temporary_names(&twin).iter().any(|name| long.is_temporary(name)));

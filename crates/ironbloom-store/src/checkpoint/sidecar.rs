@@ -1,4 +1,4 @@
-//! The `.ibg` file: its words, and what they mean. The layout is described at the head of `mod.rs`.
+//! The `.ibg` file: its words, and what they mean. The layout is described at the top of `mod.rs`.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,7 +9,7 @@ use crate::options::Plan;
 use crate::stats::Totals;
 
 const MAGIC: [u8; 8] = *b"\x89IBG\r\n\x1a\n";
-/// What is written. Version 1 is read as well.
+/// The version written. Version 1 can be read as well.
 const VERSION: u64 = 2;
 const WORD: usize = size_of::<u64>();
 /// Words before the statistics.
@@ -21,7 +21,7 @@ pub(crate) struct Sidecar {
     pub(crate) generation: Generation,
     pub(crate) kind: Kind,
     pub(crate) rate: f64,
-    /// Asked for.
+    /// Requested.
     pub(crate) capacity: u64,
     /// Of the filter.
     pub(crate) filter_capacity: u64,
@@ -103,7 +103,8 @@ impl Sidecar {
         })
     }
 
-    /// The same filter would be made today: kind, rate and, of a window, its length. The hash stands in the filter itself.
+    /// Whether the same filter would be built today: kind, rate and, for a window, its length. The hash function is in
+    /// the filter itself.
     pub(crate) fn fits(&self, plan: &Plan) -> bool {
         self.kind == plan.kind
             && self.rate == plan.rate

@@ -14,8 +14,8 @@
 //! The library takes a hash's place from its high bits and its fingerprint from a mixture of all, so the shard is
 //! chosen by the low ones.
 //!
-//! **No put is ever refused.** A key for which its shard has no room goes to a small table of whole hashes beside it, the spill, until
-//! the filter is built anew with more room.
+//! **No put is ever refused.** A key for which its shard has no room goes to a small table of whole hashes beside it,
+//! the spill, until the filter is rebuilt with more room.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

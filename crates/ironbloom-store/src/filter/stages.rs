@@ -41,7 +41,7 @@ const COUNTED: u64 = 1 << 8;
 pub(crate) struct Stages {
     list: ArcSwap<Vec<Arc<Stage>>>,
 
-    /// Held by who changes the list.
+    /// Held while changing the list.
     changing: Mutex<()>,
     series: Series,
     hash_fn: HashFn,
@@ -64,7 +64,7 @@ struct Stage {
 
 enum Bits {
     Blocked(AtomicBlockedBloom),
-    /// For rates that one cache line a key cannot deliver.
+    /// For rates that one cache line per key cannot deliver.
     Bloom(AtomicBloom),
 }
 

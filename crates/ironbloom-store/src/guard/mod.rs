@@ -23,12 +23,12 @@ use crate::options::{Options, Rebuild};
 use crate::stats::{Counters, Outcome, Stats};
 use crate::stripes::Stripes;
 
-/// Writes between two looks whether the filter should be built again.
+/// Number of writes between two checks whether the filter should be rebuilt.
 const LOOK_EVERY: u64 = 64;
 
 type Result<T, B> = std::result::Result<T, Error<<B as Backend>::Error>>;
 
-/// A filter in front of a store: what is not there is not asked for. See the [crate's documentation](crate).
+/// A filter in front of a store: lookups of absent keys never reach it. See the [crate's documentation](crate).
 ///
 /// All methods take `&self` and can be called by many threads at once. Lookups take no lock.
 ///
@@ -47,18 +47,18 @@ pub struct Guard<B: Backend> {
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How a guard came by its filter.
+/// How a guard got its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// The generation of the checkpoint is that of the store, and its filter is being read; until it is there, and is seen
-    /// to be whole, every lookup asks the store. [`Guard::settle`] waits for it.
+    /// The generation of the checkpoint is that of the store, and its filter is being read; until it has been read and
+    /// verified, every lookup goes to the store. [`Guard::settle`] waits for it.
     Reading,
     /// The checkpoint covers the store.
     FromCheckpoint,
     /// The store is empty.
     Empty,
-    /// The filter is being built from a scan (or will be, see [`Rebuild`]); until then every lookup asks the store. A
-    /// window is not built, but filled: every lookup asks the store until as many keys were put as it remembers.
+    /// The filter is being built from a scan (or will be, see [`Rebuild`]); until then every lookup goes to the store.
+    /// A window is not built, but filled: every lookup goes to the store until as many keys were put as it remembers.
     Anew(Unusable),
 }
 
@@ -66,13 +66,13 @@ struct Inner<B: Backend> {
     backend: B,
     front: Front,
     stripes: Stripes,
-    /// Held by who gives the store a generation.
+    /// Held while giving the store a generation.
     naming: Mutex<()>,
     files: Option<Files>,
     counters: Counters,
     rebuild: Rebuild,
     retry_after: Duration,
-    /// Held by who builds a filter, reads one or writes a checkpoint.
+    /// Held while building or reading a filter or writing a checkpoint.
     maintaining: Mutex<()>,
     background: Background<B::Error>,
     /// Not set while that is not known.
@@ -86,7 +86,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<B: Backend> Guard<B> {
     /// Puts a guard in front of a store. If the checkpoint covers the store this takes no time; if not, the filter is
-    /// built in the background, while lookups ask the store. [`opened`](Self::opened) tells.
+    /// built in the background, while lookups go to the store. [`opened`](Self::opened) tells which.
     pub fn open(backend: B, options: Options) -> Result<Self, B> {
         SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now, not in the background
         let files = options.checkpoint.as_deref().map(Files::new);
@@ -117,17 +117,17 @@ impl<B: Backend> Guard<B> {
         Ok(guard)
     }
 
-    /// How the guard came by its filter.
+    /// How the guard got its filter.
     pub fn opened(&self) -> &Opened {
         self.inner.opened.get().unwrap_or(&Opened::Reading)
     }
 
-    /// The value of a key. The store is only asked if the key may be there.
+    /// The value of a key. The store is queried only if the key may be there.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
         self.ask(key.as_ref(), |key| self.inner.backend.get(key), Option::is_some)
     }
 
-    /// Whether a key is stored. The store is only asked if it may be.
+    /// Whether a key is stored. The store is queried only if it may be.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
         self.ask(key.as_ref(), |key| self.inner.backend.contains(key), |&found| found)
     }
@@ -151,7 +151,7 @@ impl<B: Backend> Guard<B> {
         Ok(result)
     }
 
-    /// The values of many keys, in their order. The store is asked once, for those that may be there.
+    /// The values of many keys, in their order. The store is queried once, for those that may be there.
     pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, B> {
         let Inner { front, counters, backend, .. } = &*self.inner;
         let questions = Questions::sort_out(front, counters, keys);
@@ -163,16 +163,17 @@ impl<B: Backend> Guard<B> {
         Ok(questions.answered(counters, values, nanos_since(start)))
     }
 
-    /// Stores a value: the filter first, then the store, so that a crash between them can only be a false positive. True
-    /// if the key was not there before.
+    /// Stores a value: the filter first, then the store, so that a crash between the two can only cause a false
+    /// positive. True if the key was not there before.
     ///
-    /// After an error nobody knows whether the value was stored, or will be; lookups of the key ask the store from then on.
+    /// After an error it is unknown whether the value was, or will be, stored; lookups of the key go to the store from
+    /// then on.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, B> {
         let Inner { front, stripes, backend, .. } = &*self.inner;
         let key = key.as_ref();
         let hash = front.hash(key);
         let stripe = stripes.lock(hash);
-        // Ends before the stripe does, however this function is left.
+        // Dropped before the stripe, however this function exits.
         let pending = self.inner.begin_put(hash)?;
         let put = backend.put(key, value.as_ref());
         let foreign = match put {
@@ -187,8 +188,8 @@ impl<B: Backend> Guard<B> {
         put.map_err(Error::Store)
     }
 
-    /// Stores many values; for each, whether its key was not there before. Many times as fast as one by one where the store
-    /// waits for the disk once and not for each.
+    /// Stores many values; returns for each whether its key was not there before. Many times faster than one by one if
+    /// the store waits for the disk once instead of for each.
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: &[(K, V)],
@@ -233,7 +234,8 @@ impl<B: Backend> Guard<B> {
         Ok(removed)
     }
 
-    /// Removes many keys; for each, whether it was stored. The store is asked once, for those that may be there.
+    /// Removes many keys; returns for each whether it was stored. The store is queried once, for those that may be
+    /// there.
     pub fn remove_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<bool>, B> {
         let Inner { front, stripes, backend, .. } = &*self.inner;
         let hashes: Vec<u64> = keys.iter().map(|key| front.hash(key.as_ref())).collect();
@@ -257,8 +259,8 @@ impl<B: Backend> Guard<B> {
         Ok(answers)
     }
 
-    /// Tells the guard that somebody else has stored this key. A key that comes into the store without the guard is
-    /// answered "absent" until this is called, or the filter is built again.
+    /// Tells the guard that someone else has stored this key. A key written to the store without the guard is answered
+    /// "absent" until this is called or the filter is rebuilt.
     pub fn note(&self, key: impl AsRef<[u8]>) -> Result<(), B> {
         let Inner { front, stripes, .. } = &*self.inner;
         let hash = front.hash(key.as_ref());
@@ -269,27 +271,27 @@ impl<B: Backend> Guard<B> {
         Ok(())
     }
 
-    /// Tells the guard that somebody else has removed this key. Not needed for right answers: what is not noted costs a read of
-    /// the store for each lookup of the key, until the filter is built again.
+    /// Tells the guard that someone else has removed this key. Not needed for correct answers: without it, each lookup
+    /// of the key costs a read of the store until the filter is rebuilt.
     pub fn note_removed(&self, key: impl AsRef<[u8]>) {
         let front = &self.inner.front;
         front.note_removed(front.hash(key.as_ref()));
         self.after_writes(1, false);
     }
 
-    /// What was counted so far.
+    /// The statistics so far.
     pub fn stats(&self) -> Stats {
         self.inner.front.stats(&self.inner.counters)
     }
 
-    /// Writes the filter and the statistics to the checkpoint file. Opening with it takes no time, until the next write.
-    /// Reads and writes go on meanwhile.
+    /// Writes the filter and the statistics to the checkpoint file. Until the next write, opening with it is instant.
+    /// Reads and writes continue meanwhile.
     pub fn checkpoint(&self) -> Result<(), B> {
         self.inner.background.wait();
         self.inner.checkpoint()
     }
 
-    /// Builds the filter again from a scan of the store, and returns when it is in place. Reads and writes go on
+    /// Rebuilds the filter from a scan of the store, and returns when it is in place. Reads and writes continue
     /// meanwhile.
     pub fn rebuild(&self) -> Result<(), B> {
         self.inner.background.wait();
@@ -297,32 +299,32 @@ impl<B: Backend> Guard<B> {
         self.inner.rebuild()
     }
 
-    /// Waits for what runs in the background, and tells how it failed if it did. A rebuild that failed is tried again after a
-    /// pause ([`Options::retry_after`]), which is not waited for.
+    /// Waits for background work, and reports its error if it failed. A failed rebuild is retried after a pause
+    /// ([`Options::retry_after`]), which this does not wait for.
     pub fn settle(&self) -> Result<(), B> {
         self.inner.background.wait();
         self.inner.background.failure().map_or(Ok(()), Err)
     }
 
-    /// Writes a checkpoint, if there is a file for it, and ends the guard. What failed in the background before does not
-    /// matter: a filter that is missing is built now.
+    /// Writes a checkpoint, if the options name a file for it, and closes the guard. Earlier failures in the background
+    /// do not matter: a missing filter is built now.
     pub fn close(self) -> Result<(), B> {
         if self.inner.files.is_some() { self.checkpoint() } else { Ok(()) }
     }
 
-    /// The store behind the guard. Reading from it directly does no harm; keys that are written to it directly must be
+    /// The store behind the guard. Reading from it directly is harmless; keys written to it directly must be
     /// [noted](Self::note).
     pub fn backend(&self) -> &B {
         &self.inner.backend
     }
 
-    /// Looks now and then whether the filter should be built again; at once if others have written to the store.
+    /// Checks from time to time whether the filter should be rebuilt; immediately if others have written to the store.
     fn after_writes(&self, count: u64, foreign: bool) {
         if foreign {
             self.inner.front.distrust();
             events::foreign_row();
-            // A checkpoint that is being written does not know of them either. If the store fails now, the next write
-            // fails as well, or draws a generation.
+            // A checkpoint being written does not know about them either. If the store fails now, the next write fails
+            // as well, or sets a new generation.
             let _ = self.inner.new_generation();
         }
         let before = self.inner.writes.fetch_add(count, Ordering::Relaxed);
@@ -335,7 +337,7 @@ impl<B: Backend> Guard<B> {
         }
     }
 
-    /// Starts a thread in the background, unless one is at work.
+    /// Starts a background thread, unless one is already running.
     fn start(&self, job: Job) {
         let mut worker = locked(&self.worker);
         if !self.inner.background.claim() {
@@ -361,7 +363,7 @@ impl<B: Backend> Guard<B> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// The filter that the guard begins with, or what must be done in the background to have one.
+    /// The filter that the guard starts with, or the background work needed to get one.
     fn first_filter(&self, found: std::result::Result<ToLoad, Unusable>) -> Result<Option<Job>, B> {
         let loaded = match found {
             Ok(checkpoint) if checkpoint.is_large() => {
@@ -391,7 +393,7 @@ impl<B: Backend> Inner<B> {
 }
 
 impl<B: Backend> Drop for Guard<B> {
-    /// Ends what runs in the background. Writes no checkpoint: that could fail, and nobody would know.
+    /// Stops background work. Writes no checkpoint: that could fail unnoticed.
     fn drop(&mut self) {
         self.inner.background.stop();
         if let Some(worker) = locked(&self.worker).take() {

@@ -1,13 +1,13 @@
-//! Lookups in one call, sorted out by the filter.
+//! The lookups of one call, sorted by the filter's answer.
 
 use std::time::Instant;
 
 use crate::front::{Answer, Front};
 use crate::stats::{Counters, Outcome};
 
-/// Lookups in one call, sorted out by the filter.
+/// The lookups of one call, sorted by the filter's answer.
 pub(crate) struct Questions<'k> {
-    /// Those that the store must be asked for.
+    /// Those that must go to the store.
     pub(crate) asked: Vec<&'k [u8]>,
     found: Vec<bool>,
     answer: Answer,
@@ -50,7 +50,7 @@ impl<'k> Questions<'k> {
     }
 }
 
-/// What became of a lookup that asked the store.
+/// The outcome of a lookup that went to the store.
 pub(crate) fn outcome(answer: Answer, found: bool) -> Outcome {
     match (answer, found) {
         (Answer::Unknown, _) => Outcome::Unguarded,

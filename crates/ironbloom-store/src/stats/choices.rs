@@ -10,7 +10,7 @@ use crate::kind::Kind;
 /// The rates of the table.
 const RATES: [f64; 7] = [0.1, 0.03, 0.01, 0.005, 0.001, 0.0001, 0.00001];
 
-/// One filter that could have stood there.
+/// One alternative filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Its kind.
@@ -21,15 +21,15 @@ pub struct Choice {
     pub bits_per_key: f64,
     /// Bytes for as many keys.
     pub filter_bytes: u64,
-    /// Questions to the store for nothing, of a thousand lookups.
+    /// Wasted store queries per thousand lookups.
     pub wasted_per_thousand: f64,
-    /// Delta = P2·(C2 − C1): what a lookup would take longer than with an exact set.
+    /// Delta = P2·(C2 − C1): the extra time per lookup compared with an exact set.
     pub delta: Duration,
 }
 
 impl Stats {
-    /// The filters that could have stood there, for the lookups that were counted and the keys that live. Kinds whose size
-    /// is planned; a scalable filter is between a blocked one and half as much again.
+    /// The alternative filters, for the lookups counted and the live keys. Only kinds whose size is planned; a scalable
+    /// filter is between a blocked one and half as much again.
     pub fn choices(&self) -> Vec<Choice> {
         let keys = self.keys.saturating_sub(self.dead).max(1);
         let [skipped, false_positives, _] = self.shares();

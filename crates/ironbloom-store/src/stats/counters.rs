@@ -1,18 +1,18 @@
-//! Counting lookups at little cost: each thread on a cache line of its own, and the clock for one lookup in many.
+//! Counting lookups at little cost: each thread on its own cache line, and the clock for one lookup in many.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::{Timed, Totals};
 
-/// More than threads that look up at once are likely to be; others share.
+/// More than the number of threads likely to look up at once; others share.
 const SLOTS: usize = 32;
-/// So many first lookups of a slot are all timed, that a short program has something to say.
+/// The first lookups of a slot, this many, are all timed, so that a short program has something to report.
 const FIRST: u64 = 64;
-/// Later, one lookup in so many: two looks at the clock take as long as a skipped lookup.
+/// After that, one lookup in this many: reading the clock twice takes as long as a skipped lookup.
 const PERIOD: u64 = 64;
 
-/// What became of a lookup.
+/// The outcome of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Skipped = 0,
@@ -52,8 +52,8 @@ impl Counters {
         SLOT.with(|&slot| &self.slots[slot])
     }
 
-    /// Called when a lookup begins. Which are timed depends on how many there were, of which kind they will be nobody
-    /// knows yet.
+    /// Called when a lookup begins. Which ones are timed depends on how many there were, since their outcome is not
+    /// known yet.
     #[inline]
     pub(crate) fn begin(&self) -> Sample {
         let slot = self.slot();

@@ -1,8 +1,8 @@
-//! What a guard has saved, and what another filter would have: the cost model, live.
+//! What a guard has saved, and what another filter would have saved: the live cost model.
 //!
-//! Of all lookups a share P1 is skipped, a share P2 asks the store for nothing (a false positive), and a share P3 finds its
-//! key. A skip costs C1, a question to the store C2. An exact set in memory would cost (P1 + P2)·C1 + P3·C2; a filter
-//! costs P1·C1 + (P2 + P3)·C2, and so
+//! Of all lookups a fraction P1 is skipped, a fraction P2 queries the store in vain (a false positive), and a fraction
+//! P3 finds its key. A skip costs C1, a store query C2. An exact set in memory would cost (P1 + P2)·C1 + P3·C2; a
+//! filter costs P1·C1 + (P2 + P3)·C2, and so
 //!
 //! ```text
 //!   Delta = P2·(C2 − C1)
@@ -28,7 +28,7 @@ pub(crate) struct Totals {
     pub(crate) skipped: Timed,
     pub(crate) false_positives: Timed,
     pub(crate) hits: Timed,
-    /// Lookups that asked the store because the filter did not know it yet: after a crash, until it is rebuilt.
+    /// Lookups that went to the store because the filter was not ready: after a crash, until it is rebuilt.
     pub(crate) unguarded: Timed,
     pub(crate) rebuilds: u64,
     pub(crate) failed_rebuilds: u64,
@@ -59,7 +59,7 @@ impl Timed {
 }
 
 impl Totals {
-    /// Words in a checkpoint; some are left for what is to come.
+    /// Words in a checkpoint; some are reserved.
     pub(crate) const WORDS: usize = 20;
     /// Words in a checkpoint of version 1.
     pub(crate) const FIRST_WORDS: usize = 16;
@@ -108,7 +108,7 @@ impl Totals {
     }
 }
 
-/// What a guard has counted, over all times it was open with its checkpoint.
+/// What a guard has counted, over all sessions with its checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
     /// The kind of filter.
@@ -121,17 +121,17 @@ pub struct Stats {
     pub capacity: u64,
     /// Keys in the filter that are no longer in the store, as far as is known.
     pub dead: u64,
-    /// Puts whose outcome is not known: they failed, and may have been stored or may be stored later. Lookups of their
-    /// keys ask the store.
+    /// Puts whose outcome is unknown: they failed, and may have been stored or may be stored later. Lookups of their
+    /// keys go to the store.
     pub doubtful: u64,
     /// Bytes of the filter.
     pub filter_bytes: u64,
     /// How often the filter was built from a scan.
     pub rebuilds: u64,
-    /// How often that was tried, and failed.
+    /// How often that failed.
     pub failed_rebuilds: u64,
-    /// How often a put found a key in the store that had come there without the guard. Each time the filter was built from a
-    /// scan.
+    /// How often a put found a key in the store that was written without the guard. Each time the filter was rebuilt
+    /// from a scan.
     pub foreign: u64,
     pub(crate) totals: Totals,
 }
@@ -166,7 +166,7 @@ impl Stats {
         self.totals.skipped.count
     }
 
-    /// Lookups that asked the store for nothing.
+    /// Lookups that queried the store in vain.
     pub fn false_positives(&self) -> u64 {
         self.totals.false_positives.count
     }
@@ -176,12 +176,12 @@ impl Stats {
         self.totals.hits.count
     }
 
-    /// Lookups that asked the store while the filter was not there yet.
+    /// Lookups that went to the store while the filter was not ready.
     pub fn unguarded(&self) -> u64 {
         self.totals.unguarded.count
     }
 
-    /// The shares P1 (skipped), P2 (false positives) and P3 (hits) of all lookups. Zeros if there were none.
+    /// The fractions P1 (skipped), P2 (false positives) and P3 (hits) of all lookups. Zeros if there were none.
     pub fn shares(&self) -> [f64; 3] {
         let all = self.lookups().max(1) as f64;
         [self.skipped(), self.false_positives(), self.hits()].map(|count| count as f64 / all)
@@ -193,12 +193,12 @@ impl Stats {
         (absent > 0).then(|| self.false_positives() as f64 / absent as f64)
     }
 
-    /// C1, what a skipped lookup takes.
+    /// C1, the time of a skipped lookup.
     pub fn skip_cost(&self) -> Option<Duration> {
         self.totals.skipped.mean().map(nanos)
     }
 
-    /// C2, what it takes to ask the store for a key that is not there; as long as none was asked for, a key that is.
+    /// C2, the time of a store query for an absent key; until there was one, for a present key.
     pub fn read_cost(&self) -> Option<Duration> {
         self.read_nanos().map(nanos)
     }
@@ -214,12 +214,12 @@ impl Stats {
         (self.read_nanos().unwrap_or(skip) - skip).max(0.0)
     }
 
-    /// What the skipped lookups would have taken longer, had they asked the store.
+    /// The extra time the skipped lookups would have taken if they had gone to the store.
     pub fn time_saved(&self) -> Duration {
         nanos(self.skipped() as f64 * self.difference())
     }
 
-    /// Delta = P2·(C2 − C1): what a lookup takes longer on average than with an exact set in memory.
+    /// Delta = P2·(C2 − C1): the average extra time per lookup compared with an exact set in memory.
     pub fn delta(&self) -> Duration {
         nanos(self.shares()[1] * self.difference())
     }
