@@ -70,7 +70,7 @@ impl Doubts {
         }
     }
 
-    /// The bytes of a `.ibf` file of these doubts and of writes that are under way; none if there are neither.
+    /// The bytes of a `.ibf` file of these doubts and of writes that are in progress; none if there are neither.
     pub(crate) fn to_bytes(&self, under_way: &[u64]) -> Vec<u8> {
         if self.filter.get().is_none() && under_way.is_empty() {
             return Vec::new();

@@ -1,41 +1,41 @@
-//! A name for one state of a store, by which a checkpoint knows what it covers.
+//! An identifier for one state of a store, by which a checkpoint knows what it covers.
 //!
-//! A number is drawn, and written to the store before anything else happens, on two occasions:
+//! A random number is drawn, and written to the store before anything else happens, on two occasions:
 //!
 //! ```text
 //!   store:    … write │ G1: sealed ········· │ G2 │ write │ write │ … │ G3: sealed ····
 //!   guard:     filter frozen ▲   files say G1        ▲ first write after the checkpoint
 //! ```
 //!
-//! - **A checkpoint** freezes the filter at a moment at which no write begins or ends, and none begins before the store has
-//!   the fresh number that the checkpoint will bear. Only then are its files written.
-//! - **The first write after it** gives the store another number first, which no checkpoint ever bears.
+//! - **A checkpoint** freezes the filter at a moment at which no write begins or ends, and none begins before the store
+//!   has the fresh number that the checkpoint will have. Only then are its files written.
+//! - **The first write after it** first gives the store another number, which no checkpoint ever has.
 //!
-//! What is then proved if store and checkpoint bear the same number: the store has not begun a write since the filter was
-//! frozen. All that differs between two states of that number are writes that were under way at that moment. A put that
-//! was is in the frozen filter, and saved as in doubt; a remove that was has taken nothing out of it. So the filter covers
-//! every state of the store that bears the number, and it does not matter which of them a backup has kept.
+//! If store and checkpoint have the same number, this proves that the store has not begun a write since the filter was
+//! frozen. All that differs between two states of that number are writes that were in progress at that moment. Such a
+//! put is in the frozen filter, and saved as in doubt; such a remove has removed nothing from it. So the filter covers
+//! every state of the store with that number, and it does not matter which of them a backup has kept.
 //!
-//! A crash between the store's number and the files leaves a number that no checkpoint bears: the filter is built from
-//! a scan. The same holds if the store fails to keep the number, or keeps it late: the files of that number are not
-//! written then. `tests/generations.rs` walks through all orders of these steps.
+//! A crash between the store's number and the files leaves a number that no checkpoint has: the filter is built from a
+//! scan. The same holds if the store fails to keep the number, or stores it late: the files for that number are then
+//! not written. `tests/generations.rs` tests all orders of these steps.
 
 use std::fmt;
 
-/// 128 random bits that a store keeps beside its keys.
+/// 128 random bits that a store keeps next to its keys.
 ///
-/// A checkpoint gives the store a new one, and the first write after it another, each before anything else is written. So
-/// a checkpoint that bears the same number as the store has seen every write; and since no number is ever drawn
-/// twice, neither a restored backup nor a copy of the store can be taken for another state than it is.
+/// A checkpoint gives the store a new one, and the first write after it another, each before anything else is written.
+/// So a checkpoint with the same number as the store has seen every write; and since no number is ever drawn twice,
+/// neither a restored backup nor a copy of the store can be mistaken for another state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Generation([u8; 16]);
 
 impl Generation {
-    /// One that was never there before.
+    /// A new, unique generation.
     ///
     /// # Panics
     ///
-    /// If the system has no random numbers to give: a number that is not random could prove something false.
+    /// If the system cannot provide random numbers: a number that is not random could prove something false.
     pub fn fresh() -> Self {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("random numbers from the system");
@@ -47,7 +47,7 @@ impl Generation {
         self.0
     }
 
-    /// From what a store has kept. `None` if that has another length.
+    /// From the bytes that a store has kept. `None` if the length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }

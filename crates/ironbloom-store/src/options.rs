@@ -102,7 +102,7 @@ impl Options {
         self
     }
 
-    /// The hash function; use a secret seed if keys come from people who may want to cause false positives.
+    /// The hash function; use another seed if keys come from people who may want to cause false positives.
     ///
     /// # Panics
     ///

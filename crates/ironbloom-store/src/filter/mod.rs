@@ -1,4 +1,4 @@
-//! Filters that many threads ask and change through `&self`, without a lock for those who ask.
+//! Filters that many threads query and change through `&self`, with lock-free queries.
 //!
 //! ```text
 //!  Blocked          the library's atomic filter: bits are only ever set
@@ -24,7 +24,7 @@ use crate::options::Plan;
 
 /// The filter of a guard.
 pub(crate) enum SharedFilter {
-    /// Knows nothing yet: every key may be there.
+    /// Empty so far: every key may be there.
     Open,
     Blocked(AtomicBlockedBloom),
     Cuckoo(Shards<Cuckoo>),
@@ -32,11 +32,11 @@ pub(crate) enum SharedFilter {
     Stages(Stages),
 }
 
-/// A filter as it comes out of a checkpoint.
+/// A filter as read from a checkpoint.
 pub(crate) struct Image<'a> {
     /// Each the bytes of a `.ibf` file.
     pub(crate) parts: Vec<&'a [u8]>,
-    /// A number more, of which only the kind knows the meaning.
+    /// One more number, whose meaning depends on the kind.
     pub(crate) note: u64,
 }
 
@@ -99,7 +99,7 @@ impl SharedFilter {
             Kind::Cuckoo => Self::Cuckoo(Shards::new(capacity, plan.rate, plan.hash_fn)?),
             Kind::DLeft => Self::DLeft(Shards::new(capacity, plan.rate, plan.hash_fn)?),
             Kind::Scalable => Self::Stages(Stages::growing(capacity, plan.rate, plan.hash_fn)?),
-            // Of a window the capacity is a promise, not an expectation: what the store holds does not matter.
+            // For a window the capacity is a promise, not an estimate: what the store holds does not matter.
             Kind::Windowed => Self::Stages(Stages::window(plan.capacity, plan.rate, plan.hash_fn)?),
         })
     }
@@ -129,7 +129,7 @@ impl SharedFilter {
         }
     }
 
-    /// Inserts a key. False if it looked as if it were there already.
+    /// Inserts a key. False if it looked present already.
     pub(crate) fn insert(&self, hash: u64) -> bool {
         match self {
             Self::Open => true,
@@ -147,7 +147,7 @@ impl SharedFilter {
         }
     }
 
-    /// Inserts many keys, in an order of its own.
+    /// Inserts many keys, in any order.
     pub(crate) fn insert_many(&self, hashes: &mut [u64]) {
         match self {
             Self::Open => {}
@@ -162,7 +162,7 @@ impl SharedFilter {
         }
     }
 
-    /// Takes one copy of a key out, if the kind can. The key must have been inserted.
+    /// Removes one copy of a key, if the kind supports it. The key must have been inserted.
     pub(crate) fn remove(&self, hash: u64) {
         match self {
             Self::Cuckoo(shards) => shards.remove(hash),
@@ -171,7 +171,7 @@ impl SharedFilter {
         }
     }
 
-    /// Keys counted.
+    /// Number of keys counted.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Open => 0,
@@ -182,7 +182,7 @@ impl SharedFilter {
         }
     }
 
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub(crate) fn capacity(&self) -> u64 {
         match self {
             Self::Open => 0,
@@ -193,8 +193,8 @@ impl SharedFilter {
         }
     }
 
-    /// As many keys as planned for or more, so that the rate asked for is not held for long. Asked at every write, so it goes
-    /// by counts: what the bits say of a large filter takes milliseconds.
+    /// Whether the capacity is reached or exceeded, so that the requested rate will not be met for long. Checked at
+    /// every write, so it uses the counts: counting the bits of a large filter takes milliseconds.
     pub(crate) fn is_over_capacity(&self) -> bool {
         match self {
             Self::Open => false,
@@ -215,7 +215,7 @@ impl SharedFilter {
         }
     }
 
-    /// Whether it still knows nothing of keys that were stored before it was made.
+    /// Whether it still lacks the keys that were stored before it was created.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Open => true,
@@ -224,7 +224,7 @@ impl SharedFilter {
         }
     }
 
-    /// A filter that was made while the store held keys it was not told of, and never will be: a window.
+    /// A filter created while the store held keys that it does not know and never will: a window.
     pub(crate) fn blind(self) -> Self {
         if let Self::Stages(stages) = &self {
             stages.go_blind();
@@ -232,8 +232,9 @@ impl SharedFilter {
         self
     }
 
-    /// The filter as it is now, while nobody changes it; it stays so, but for keys that are inserted later where one more does
-    /// no harm. Takes no time that grows with the keys, but for a stage of a window.
+    /// A snapshot of the filter, taken while nobody changes it; it does not change, except for keys inserted later in
+    /// kinds where an extra key is harmless. The time does not grow with the number of keys, except for a stage of a
+    /// window.
     pub(crate) fn frozen(this: &Arc<Self>) -> Arc<Self> {
         match &**this {
             Self::Open | Self::Blocked(_) => this.clone(),
@@ -245,8 +246,8 @@ impl SharedFilter {
         }
     }
 
-    /// Writes the parts of a copy for a checkpoint, and gives the number that belongs to them. Inserts that run meanwhile
-    /// may or may not be in it.
+    /// Writes the parts of a copy for a checkpoint, and returns the number that belongs to them. Concurrent inserts may
+    /// or may not be in it.
     pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
         match self {
             Self::Open => Ok(0),
@@ -257,7 +258,7 @@ impl SharedFilter {
         }
     }
 
-    /// The filter of an image, whose every checksum is verified.
+    /// The filter of an image. Every checksum is verified.
     pub(crate) fn from_image(
         plan: &Plan,
         capacity: u64,
@@ -285,11 +286,11 @@ impl SharedFilter {
     }
 }
 
-/// Why an image is not the filter that is wanted.
+/// Why an image is not the requested filter.
 #[derive(Debug)]
 pub(crate) enum ImageError {
     Damaged(String),
-    /// Its keys were hashed otherwise.
+    /// Its keys were hashed differently.
     OtherHash,
 }
 

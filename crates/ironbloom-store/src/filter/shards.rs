@@ -5,16 +5,16 @@
 //!                            └─────── replaced by a changed copy
 //! ```
 //!
-//! Both kinds move or count fingerprints when they change, so a reader could look while one is on its way. Therefore a
-//! filter is never changed: a writer copies the small filter that its key belongs to, changes the copy, and puts it
-//! in the place of the original in one step. Readers see the one or the other, and wait for nobody. The copy takes about a
+//! Both kinds move or count fingerprints when they change, so a reader could look while one is being moved. Therefore a
+//! filter is never changed in place: a writer copies the small filter that its key belongs to, changes the copy, and
+//! swaps it for the original in one step. Readers see one or the other, and never wait. The copy takes about a
 //! microsecond, in front of a store that takes many; the memory is that of one filter, where two copies that writers
 //! change in turn (left-right) would take twice as much.
 //!
 //! The library takes a hash's place from its high bits and its fingerprint from a mixture of all, so the shard is
 //! chosen by the low ones.
 //!
-//! **No put is ever refused.** A key for which its shard has no room goes to a small table of whole hashes beside it,
+//! **No put is ever refused.** A key for which its shard has no room goes to a small table of whole hashes next to it,
 //! the spill, until the filter is rebuilt with more room.
 
 use std::collections::HashMap;
@@ -28,16 +28,16 @@ use ironbloom::{Cuckoo, DLeft, Full, HashFn, ParamError, Persist};
 use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
 use crate::options::Plan;
 
-/// Bytes of a shard: few enough to copy, and enough keys that their number differs little from shard to shard.
+/// Bytes of a shard: small enough to copy, and with enough keys that their number differs little from shard to shard.
 const SHARD_BYTES: u64 = 16 << 10;
 
-/// No filter has more shards than this: they would be half a terabyte.
+/// Maximum number of shards, which would be half a terabyte.
 pub(crate) const MOST_PARTS: u64 = 1 << 25;
 
-/// A filter whose keys can be removed, of the library.
+/// A filter from the library that supports removal.
 pub(crate) trait Removing: Clone + Persist {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError>;
-    /// Bits of a filter for so many keys.
+    /// Bits of a filter for this many keys.
     fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError>;
     fn contains_hash(&self, hash: u64) -> bool;
     fn insert_hash(&mut self, hash: u64) -> Result<(), Full>;
@@ -58,7 +58,7 @@ pub(crate) struct Shards<F> {
 #[derive(Clone)]
 struct Shard<F> {
     filter: F,
-    /// How many keys of a hash had no room.
+    /// How many keys with a hash did not fit.
     spill: HashMap<u64, u32>,
 }
 
@@ -81,8 +81,8 @@ impl<F: Removing> Shard<F> {
         *self.spill.entry(hash).or_default() += 1;
     }
 
-    /// The spill goes first: the fingerprint in the filter may be that of another key, which needs it. What the spill has
-    /// is of this very hash, and keys of one hash can stand for each other.
+    /// The spill goes first: the fingerprint in the filter may be that of another key, which needs it. What the spill
+    /// has is for exactly this hash, and keys with the same hash are interchangeable.
     fn remove(&mut self, hash: u64) -> bool {
         match self.spill.get_mut(&hash) {
             Some(1) => self.spill.remove(&hash).is_some(),
@@ -96,7 +96,7 @@ impl<F: Removing> Shard<F> {
 }
 
 impl<F: Removing> Shards<F> {
-    /// Empty, for so many keys.
+    /// An empty filter for this many keys.
     pub(crate) fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let bits = F::bits_for(capacity, rate)?;
         let count = bits.div_ceil(8 * SHARD_BYTES).max(1);
@@ -106,13 +106,13 @@ impl<F: Removing> Shards<F> {
         let most = if count == 1 { mean } else { mean + 4 * (mean as f64).sqrt() as u64 };
         let empty = Shard { filter: F::with_rate(most, rate, hash_fn)?, spill: HashMap::new() };
         ensure_memory(count, empty.filter.size_in_bytes() as u64)?;
-        // One empty shard stands for all: each is copied when its first key comes.
+        // One empty shard is shared by all: each is copied when its first key arrives.
         let empty = Arc::new(empty);
         let shards = (0..count).map(|_| ArcSwap::new(empty.clone())).collect();
         Ok(Self { shards, capacity, len: AtomicU64::new(0), spilled: AtomicU64::new(0) })
     }
 
-    /// The same shards, of which none will ever change.
+    /// The same shards, none of which will ever change.
     pub(crate) fn frozen(&self) -> Self {
         Self {
             shards: self.shards.iter().map(|shard| ArcSwap::new(shard.load_full())).collect(),
@@ -179,7 +179,7 @@ impl<F: Removing> Shards<F> {
         self.capacity
     }
 
-    /// A shard that has no room is a sign as well: most others are full, then.
+    /// A full shard counts as well: most others are then full, too.
     pub(crate) fn is_over_capacity(&self) -> bool {
         self.len() > self.capacity || self.spilled.load(Ordering::Relaxed) > 0
     }
@@ -243,8 +243,8 @@ impl<F: Removing> Shards<F> {
     }
 }
 
-/// The memory of all shards must be available, although it is taken one by one: a capacity that cannot be is an error when
-/// the guard is opened, not an abort when its keys come. What is asked for here is given back untouched.
+/// The memory of all shards must be available, although it is allocated one by one: an impossible capacity is an error
+/// when the guard is opened, not an abort when its keys arrive. What is allocated here is freed untouched.
 fn ensure_memory(count: u64, bytes: u64) -> Result<(), ParamError> {
     let bytes = count.saturating_mul(bytes);
     let too_much = ParamError::Memory { bytes };

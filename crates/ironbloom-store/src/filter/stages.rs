@@ -1,19 +1,19 @@
-//! Filters of several stages for many threads: one that grows, and one that forgets.
+//! Multi-stage filters for many threads: one that grows, and one that forgets.
 //!
 //! ```text
 //!  growing   [ 1M ][ 2M ][ 4M ←        ]      a full stage is followed by a larger one, of a lower rate
 //!  window    [ 1M ][ 1M ][ 1M ][ 1M ][ ←  ]   a full stage is followed by another, and the oldest goes
 //! ```
 //!
-//! A stage is an atomic filter of the library. Readers take the list as it is, in one step, and ask all of its stages;
-//! writers set bits of the last. The list is replaced when a stage is added: who holds the old one still reaches the
+//! A stage is an atomic filter of the library. Readers load the current list in one step and query all of its stages;
+//! writers set bits of the last. The list is replaced when a stage is added: readers of the old one still reach the
 //! same stages.
 //!
-//! The window holds the keys of the last `window` puts for certain. A put is inserted when it begins, so that nobody sees
-//! it stored and absent, and again when it ends: from there it counts, since thousands of others may have come between
-//! the two. The oldest stage goes when the full ones behind it hold as many puts that ended in them as the window
-//! promises: usually four of a quarter each. Between a window and what was stored before it began stands
-//! blindness: until as many puts have ended, "not here" does not mean "not recent", and every key may be there.
+//! The window holds the keys of the last `window` puts for certain. A put is inserted when it begins, so that nobody
+//! sees it stored and absent, and again when it ends: from there it counts, since thousands of others may have come
+//! between the two. The oldest stage is dropped when the full ones after it hold as many puts that ended in them as the
+//! window promises: usually four of a quarter each. A window is initially blind to what was stored before it started:
+//! until as many puts have ended, "not here" does not mean "not recent", and every key may be there.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,13 +28,13 @@ use ironbloom::{
 use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
 use crate::options::Plan;
 
-/// Full stages of a window, usually.
+/// Usual number of full stages of a window.
 const FULL_STAGES: u64 = 4;
 /// Keys above the capacity of a stage at which a put that begins is the first of a new one. Usually a put that ends is: this is
 /// for many in one call.
 const SLACK: u64 = 64;
 
-/// The note of an image whose last part counts puts. Version 1 had the number of blind stages there, four at most.
+/// The note of an image whose last part counts puts. Version 1 had the number of blind stages there, at most four.
 const COUNTED: u64 = 1 << 8;
 
 /// See the module header.
@@ -49,7 +49,7 @@ pub(crate) struct Stages {
     blind: AtomicU64,
 }
 
-/// How the next stage follows from the number of those before it.
+/// How the next stage follows from the number of previous stages.
 #[derive(Clone, Copy)]
 enum Series {
     Growing(ScalableParams),
@@ -181,12 +181,12 @@ impl Series {
 }
 
 impl Stages {
-    /// One that grows with its keys, from so many on.
+    /// A filter that grows with its keys, starting with this many.
     pub(crate) fn growing(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         Self::new(Series::Growing(ScalableParams::new(capacity, rate)?), hash_fn)
     }
 
-    /// One that remembers the keys of the last `keys` puts, and some more.
+    /// A filter that remembers the keys of the last `keys` puts, and some more.
     pub(crate) fn window(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         BlockedBloomParams::for_rate(keys, rate)?; // a rate or a length that cannot be
         Self::new(Series::Window { keys, rate }, hash_fn)
@@ -203,7 +203,7 @@ impl Stages {
         })
     }
 
-    /// There are keys that it will never be told of.
+    /// There are keys that it will never learn about.
     pub(crate) fn go_blind(&self) {
         self.blind.store(self.promised(), Ordering::Relaxed);
     }
@@ -217,7 +217,7 @@ impl Stages {
         self.is_blind() || self.list.load().iter().rev().any(|stage| stage.contains(hash))
     }
 
-    /// Inserts a key whose put begins. False if it looked as if it were there already.
+    /// Inserts a key whose put begins. False if it looked present already.
     pub(crate) fn insert(&self, hash: u64) -> bool {
         match self.series {
             Series::Growing(_) => {
@@ -231,7 +231,7 @@ impl Stages {
                 }
                 true
             }
-            // Also a key of an older stage goes to the newest: it is recent now. One writer at a time, so that none
+            // A key of an older stage also goes to the newest: it is recent now. One writer at a time, so that none
             // inserts into a stage that has just become old.
             Series::Window { .. } => {
                 let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,8 +247,8 @@ impl Stages {
         }
     }
 
-    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, but for a key that
-    /// was recent before.
+    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, unless the key
+    /// was already recent.
     pub(crate) fn acknowledge(&self, hash: u64, looked_new: bool) {
         if matches!(self.series, Series::Growing(_)) {
             return;
@@ -267,7 +267,7 @@ impl Stages {
         }
     }
 
-    /// Puts that a window promises to remember.
+    /// Number of puts that a window promises to remember.
     fn promised(&self) -> u64 {
         match self.series {
             Series::Growing(_) => 0,
@@ -275,7 +275,8 @@ impl Stages {
         }
     }
 
-    /// A window as it is now, while nobody changes it. `None` if it grows: what is inserted later does no harm there.
+    /// A snapshot of a window, taken while nobody changes it. `None` for a growing filter: later inserts are harmless
+    /// there.
     pub(crate) fn frozen(&self) -> Option<Self> {
         if matches!(self.series, Series::Growing(_)) {
             return None;
@@ -293,8 +294,8 @@ impl Stages {
         })
     }
 
-    /// Adds a stage behind this one, if nobody has done so yet. Without memory for it, the last goes on to take keys:
-    /// its rate grows, its answers stay right.
+    /// Adds a stage after this one, if nobody has done so yet. Without memory for it, the last stage keeps taking keys:
+    /// its rate grows, but its answers stay correct.
     fn follow(&self, last: &Arc<Stage>) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let list = self.list.load();
@@ -308,7 +309,7 @@ impl Stages {
         }
     }
 
-    /// Adds a stage to a window, which may lose its oldest by that. The caller changes the list alone.
+    /// Adds a stage to a window, which may drop its oldest. The caller must be the only one changing the list.
     fn shift(&self, list: &[Arc<Stage>]) {
         if let Ok(stage) = self.series.stage(list.len() as u64, self.hash_fn) {
             let (mut kept, mut ended) = (list.len(), 0);

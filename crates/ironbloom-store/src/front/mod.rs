@@ -1,4 +1,4 @@
-//! The side of a guard that faces the caller: the filter, and how it is exchanged for a new one. Knows no store.
+//! The front end of a guard: the filter, and how it is replaced by a new one. Independent of the store.
 //!
 //! ```text
 //!              state ──► current ◄── readers, without a lock
@@ -8,19 +8,19 @@
 //!                 └────► next, while a rebuild fills it from a scan
 //! ```
 //!
-//! **The state changes only while all gates are held**, and a put or remove holds its gate when it begins and when it ends
-//! (`writes.rs`), but not while the store writes. A rebuild is then right for these reasons:
+//! **The state changes only while all gates are held**, and a put or remove holds its gate when it begins and when it
+//! ends (`writes.rs`), but not while the store writes. A rebuild is then correct for these reasons:
 //!
-//! - A put that ended before `next` was there is in the store before the scan begins, so the scan visits it. One that was under
-//!   way or comes later puts its key into `next` when it ends, or is under way when `next` takes its place: then the
-//!   exchange itself inserts it.
-//! - Nothing is ever taken out of `next` before it becomes `current`. A key that is removed meanwhile may stay in it: a
-//!   dead key, as a false positive. A remove that began with the old filter takes nothing out of the new one.
+//! - A put that ended before `next` was there is in the store before the scan begins, so the scan visits it. One that
+//!   was in progress or comes later puts its key into `next` when it ends, or is in progress when `next` takes its
+//!   place: then the swap itself inserts it.
+//! - Nothing is ever removed from `next` before it becomes `current`. A key removed meanwhile may stay in it: a dead
+//!   key, as a false positive. A remove that began with the old filter removes nothing from the new one.
 //! - Filters that can remove count copies, one for each stored key. In `next` a key may have two: of its put and of the
 //!   scan. One too many is a dead key once the key is removed; one too few would be a wrong answer. A key that is put
 //!   and removed over and over during one rebuild is inserted twice at most: its earlier copies are all still there, and
 //!   the second is for another key that might have the same hash.
-//! - Keys in doubt are beside the filter (`doubts.rs`), and stay there.
+//! - Keys in doubt are kept outside the filter (`doubts.rs`), and stay there.
 //!
 //! A checkpoint is the filter of one moment at which all gates are held: [`Front::freeze`].
 
@@ -42,8 +42,7 @@ use crate::options::{Options, Plan};
 use crate::stats::{Counters, Stats};
 use crate::stripes::{STRIPES, stripe_of};
 
-/// How many keys more than there are a new filter is planned for, at least: a rebuild is not to be followed by another at
-/// once.
+/// Minimum headroom of a new filter, in keys: a rebuild should not be followed immediately by another.
 const HEADROOM: f64 = 1.25;
 
 /// See the module header.
@@ -54,12 +53,12 @@ pub(crate) struct Front {
     tells_removals: bool,
     lands_within: Option<Duration>,
     state: ArcSwap<State>,
-    /// One for each stripe: the hashes of the puts that are under way.
+    /// One for each stripe: the hashes of the puts that are in progress.
     gates: [Mutex<Vec<u64>>; STRIPES],
     /// Whether a checkpoint of the store's generation may be there: then nothing begins before the store has a new one.
     /// Set while all gates are held.
     clean: AtomicBool,
-    /// How often `current` was exchanged.
+    /// How often `current` was replaced.
     exchanges: AtomicU64,
     /// Keys in the filter that are no longer in the store, as far as is known.
     dead: AtomicU64,
@@ -68,14 +67,14 @@ pub(crate) struct Front {
     foreign: AtomicU64,
 }
 
-/// What the filter says of a key.
+/// What the filter says about a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Certainly not stored.
     Absent,
     /// Stored, or a false positive.
     Maybe,
-    /// The filter is not there yet.
+    /// The filter does not exist yet.
     Unknown,
 }
 
@@ -90,19 +89,19 @@ pub(crate) struct Snapshot {
     pub(crate) filter: Arc<SharedFilter>,
     pub(crate) dead: u64,
     doubts: Arc<Doubts>,
-    /// Puts that were under way: the store may have them, or get them later.
+    /// Puts that were in progress: the store may have them, or get them later.
     under_way: Vec<u64>,
 }
 
 impl Snapshot {
-    /// The keys in doubt, as they are saved. More than there were at that moment do no harm.
+    /// The keys in doubt, as they are saved. More than there were at that moment are harmless.
     pub(crate) fn doubts(&self) -> Vec<u8> {
         self.doubts.to_bytes(&self.under_way)
     }
 }
 
 impl Front {
-    /// With a filter that knows nothing yet. `alone` says that nobody else writes to the store.
+    /// With a filter that knows nothing yet. `alone` means that nobody else writes to the store.
     pub(crate) fn new(
         options: &Options,
         doubts: Doubts,
@@ -118,7 +117,7 @@ impl Front {
             lands_within: options.lands_within.or(lands_within),
             state: ArcSwap::from_pointee(state),
             gates: std::array::from_fn(|_| Mutex::default()),
-            // Also if no checkpoint was used: there may be one of this generation that was refused, and would be
+            // Even if no checkpoint was used: there may be one of this generation that was rejected, and would be
             // accepted after a write that it has not seen.
             clean: AtomicBool::new(true),
             exchanges: AtomicU64::new(0),
@@ -129,7 +128,7 @@ impl Front {
         }
     }
 
-    /// The filter that a guard begins with when no checkpoint covers its store. Not the one that a scan will make.
+    /// The filter that a guard starts with when no checkpoint covers its store. Not the one that a scan will build.
     pub(crate) fn start(&self, store_is_empty: bool) -> Result<(), ParamError> {
         let filter = || SharedFilter::new(&self.plan, 0);
         if store_is_empty {
@@ -191,7 +190,7 @@ impl Front {
         self.clean.load(Ordering::Acquire)
     }
 
-    /// The store has a new generation, which no checkpoint bears.
+    /// The store has a new generation, which no checkpoint has.
     pub(crate) fn allow_writes(&self) {
         self.clean.store(false, Ordering::Release);
     }
@@ -229,12 +228,12 @@ impl Front {
             || (dead + doubtful) as f64 > self.most_dead * len.max(MANY_DEAD) as f64
     }
 
-    /// True if there is no filter to answer, nor one on its way.
+    /// True if there is no filter to answer, and none is being built.
     pub(crate) fn lacks_filter(&self) -> bool {
         matches!(*self.state.load().current, SharedFilter::Open)
     }
 
-    /// A filter to be filled, for so many keys, or as many as the current one holds.
+    /// A filter to be filled, for this many keys, or as many as the current one holds.
     pub(crate) fn plan_next(&self, keys: Option<u64>) -> Result<Next, ParamError> {
         let known = self.len().saturating_sub(self.dead());
         let keys = keys.unwrap_or(0).max(known);
@@ -257,7 +256,7 @@ impl Front {
         self.set(state.current.clone(), Some(next), state.doubts.clone());
     }
 
-    /// The filter of a checkpoint will come; until then its place is kept, and what is put is written down.
+    /// The filter of a checkpoint will follow; until then its place is reserved, and puts are recorded.
     pub(crate) fn await_filter(&self, next: Arc<Next>) {
         let _gates = self.all_gates();
         let state = self.state.load();
@@ -265,12 +264,12 @@ impl Front {
         self.set(state.current.clone(), Some(next), state.doubts.clone());
     }
 
-    /// Puts a filter in place that a scan has filled. False if it was given up meanwhile.
+    /// Installs a filter that a scan has filled. False if it was abandoned meanwhile.
     pub(crate) fn finish(&self, next: &Arc<Next>) -> bool {
         next.filled().is_some_and(|filter| self.exchange(next, filter, 0))
     }
 
-    /// Puts a filter in place that was awaited. False if it was given up meanwhile.
+    /// Installs a filter that was awaited. False if it was abandoned meanwhile.
     pub(crate) fn arrive(&self, next: &Arc<Next>, filter: SharedFilter, dead: u64) -> bool {
         self.exchange(next, Arc::new(filter), dead)
     }
@@ -284,7 +283,7 @@ impl Front {
         if next.filled().is_none() {
             next.catch_up(&filter);
         }
-        // What is under way began with the old filter: this one gets the same copy.
+        // What is in progress began with the old filter: this one gets the same copy.
         for &hash in gates.iter().flat_map(|gate| gate.iter()) {
             filter.insert(hash);
         }
@@ -294,7 +293,7 @@ impl Front {
         true
     }
 
-    /// Gives a filter up that was to be filled. Who writes to it meanwhile writes to nothing.
+    /// Abandons a filter that was to be filled. Writes to it meanwhile have no effect.
     pub(crate) fn abandon(&self, next: &Arc<Next>) {
         let _gates = self.all_gates();
         let state = self.state.load();
@@ -303,8 +302,8 @@ impl Front {
         }
     }
 
-    /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled from
-    /// a scan that began before. From now on every lookup asks the store, until the filter is built again.
+    /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled
+    /// from a scan that began before. From now on every lookup goes to the store, until the filter is rebuilt.
     pub(crate) fn distrust(&self) {
         let _gates = self.all_gates();
         self.foreign.fetch_add(1, Ordering::Relaxed);
@@ -312,7 +311,7 @@ impl Front {
         self.set(Arc::new(SharedFilter::Open), None, doubts);
     }
 
-    /// A filter that is known to be whole, in a guard that nobody has seen yet.
+    /// A filter that is known to be complete, in a guard that nobody uses yet.
     pub(crate) fn install(&self, filter: SharedFilter, dead: u64) {
         self.dead.store(dead, Ordering::Relaxed);
         let doubts = self.state.load().doubts.clone();
@@ -331,7 +330,7 @@ impl Front {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What is to be said of the filter and the lookups that were counted.
+    /// Statistics about the filter and the lookups counted.
     pub(crate) fn stats(&self, counters: &Counters) -> Stats {
         let state = self.state.load();
         let filter = &state.current;
@@ -367,5 +366,5 @@ impl Front {
     }
 }
 
-/// Fewer dead keys than a share of this are not worth a scan.
+/// Fewer dead keys than a fraction of this are not worth a scan.
 const MANY_DEAD: u64 = 1000;

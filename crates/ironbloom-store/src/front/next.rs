@@ -10,14 +10,14 @@ use crate::filter::SharedFilter;
 /// Copies of one hash that puts insert into a filter that is being built.
 const MOST_COPIES: u8 = 2;
 
-/// A filter that a scan fills, or one that is being read from a checkpoint: then what is put meanwhile is written down, and
+/// A filter that a scan fills, or one that is being read from a checkpoint: then puts are recorded meanwhile, and
 /// inserted when it has arrived.
 pub(crate) struct Next {
     filter: Option<Arc<SharedFilter>>,
     /// How often a hash was put meanwhile.
     put: Mutex<HashMap<u64, u8>>,
     dead: AtomicU64,
-    /// What will be in doubt once the filter is in place: all that is now, or what comes from now on.
+    /// What will be in doubt once the filter is in place: everything in doubt now, or only what comes from now on.
     doubts: OnceLock<Arc<Doubts>>,
 }
 
@@ -33,7 +33,7 @@ impl Next {
         Self { filter: None, put, dead, doubts: OnceLock::new() }
     }
 
-    /// Keys that a scan has found; their order is lost.
+    /// Keys found by a scan; their order is lost.
     pub(crate) fn absorb(&self, hashes: &mut [u64]) {
         if let Some(filter) = &self.filter {
             filter.insert_many(hashes);

@@ -1,16 +1,16 @@
-//! Puts and removes as the filter sees them: how each begins and ends.
+//! Puts and removes from the filter's point of view: how each begins and ends.
 //!
 //! ```text
 //!   begin: gate held     the store writes: no gate held     end: gate held
 //!   ────[ filter + ]────────────────────────────────────────[ filter ± ]────►
 //! ```
 //!
-//! A put is *under way* between the two, and may stay so for long. Whoever exchanges the filter or writes a checkpoint holds all
-//! gates for a moment and finds every put either not begun, under way and known by its hash, or ended. Nobody waits for
-//! a store.
+//! A put is *in progress* between the two, and may stay so for long. Replacing the filter or writing a checkpoint holds
+//! all gates for a moment and finds every put either not begun, in progress and known by its hash, or ended. Nobody
+//! waits for a store.
 //!
-//! A put ends when its [`Pending`] is dropped, whatever the reason: an answer, an error, a panic, or a future that
-//! nobody polls any more. All but the first leave its key [in doubt](crate::doubts).
+//! A put ends when its [`Pending`] is dropped, whatever the reason: an answer, an error, a panic, or a future that is
+//! no longer polled. All but the first leave its key [in doubt](crate::doubts).
 
 use std::sync::atomic::Ordering;
 
@@ -18,18 +18,18 @@ use super::{Answer, Front, State};
 use crate::filter::SharedFilter;
 use crate::kind::Kind;
 
-/// What the filter knew of a key when its put began.
+/// What the filter knew about a key when its put began.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// Certainly not stored.
     New,
     /// Stored, or a false positive.
     Known,
-    /// The filter was not there.
+    /// There was no filter.
     Unknown,
 }
 
-/// A put that is under way.
+/// A put that is in progress.
 pub(crate) struct Pending<'f> {
     front: &'f Front,
     hash: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Pending<'f> {
 }
 
 impl Pending<'_> {
-    /// The store has answered. True if that proves that others have written to it: it had the key, and the filter
-    /// was certain that it had not.
+    /// The store has answered. True if that proves that others have written to it: it had the key, and the filter was
+    /// certain that it did not.
     pub(crate) fn end(mut self, stored_before: bool) -> bool {
         self.ended = true;
         self.front.end_put(&self, Some(stored_before))
@@ -56,7 +56,7 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// A remove that is under way: the filter it began with.
+/// A remove that is in progress: the filter it began with.
 #[derive(Clone, Copy)]
 pub(crate) struct Removing {
     exchange: u64,
@@ -86,7 +86,7 @@ impl Front {
         Some(Pending { front: self, hash, seen, exchange, ended: false })
     }
 
-    /// `stored_before` is what the store said of the key, `None` if nobody knows.
+    /// `stored_before` is what the store said about the key, `None` if unknown.
     fn end_put(&self, put: &Pending<'_>, stored_before: Option<bool>) -> bool {
         let mut gate = self.gate(put.hash);
         if let Some(place) = gate.iter().position(|&hash| hash == put.hash) {
@@ -106,7 +106,7 @@ impl Front {
         if self.plan.kind.can_remove() {
             self.settle_copies(&state, put, stored_before, same_filter && !foreign);
         } else if stored_before == Some(false) && put.seen == Seen::Known {
-            // The filter knew a key that the store did not: most likely one that was dead and lives again.
+            // The filter knew a key that the store did not: most likely a dead key that is live again.
             let _ = self
                 .dead
                 .try_update(Ordering::Relaxed, Ordering::Relaxed, |dead| dead.checked_sub(1));
@@ -136,8 +136,8 @@ impl Front {
         }
     }
 
-    /// The places of the keys that the store must be asked to remove: those that may be there, and of a window all, since it may
-    /// have forgotten them.
+    /// The indices of the keys that must be removed from the store: those that may be there, and for a window all of
+    /// them, since it may have forgotten them.
     pub(crate) fn may_be_removed(&self, hashes: &[u64]) -> Vec<usize> {
         let forgets = !self.plan.kind.can_rebuild();
         let may_be = |&i: &usize| forgets || self.ask(hashes[i]) != Answer::Absent;
@@ -153,9 +153,9 @@ impl Front {
 
     /// The store had the key and has removed it; the caller still holds its stripe.
     ///
-    /// A filter that counts copies is told only if it has certainly seen the key's insertion: the copy that it would
-    /// take out otherwise is that of another key. It has not if others can write to the store, if the key is in doubt, or if
-    /// the filter was made from a scan that may have come after the removal.
+    /// A filter that counts copies is updated only if it has certainly seen the key's insertion: otherwise the copy
+    /// removed would belong to another key. It may not have seen it if others can write to the store, if the key is in
+    /// doubt, or if the filter was made from a scan that may have come after the removal.
     pub(crate) fn end_remove(&self, hash: u64, removing: Removing) {
         let _gate = self.gate(hash);
         let state = self.state.load();
@@ -173,14 +173,14 @@ impl Front {
         }
     }
 
-    /// Somebody else has stored this key; the caller holds its stripe. False if the store needs a new generation first.
+    /// Someone else has stored this key; the caller holds its stripe. False if the store needs a new generation first.
     pub(crate) fn note(&self, hash: u64) -> bool {
         let _gate = self.gate(hash);
         if self.is_clean() {
             return false;
         }
         let state = self.state.load();
-        // Where no copy is ever taken out, one that looks as if it were there is enough.
+        // Where copies are never removed, it is enough that the key looks present.
         if self.tells_removals || !state.current.contains(hash) || !self.plan.kind.can_rebuild() {
             let new = state.current.insert(hash);
             state.current.acknowledge(hash, new);
@@ -194,7 +194,7 @@ impl Front {
         true
     }
 
-    /// Somebody else has removed this key: it is dead in the filter, if it is there.
+    /// Someone else has removed this key: it is dead in the filter, if it is there.
     pub(crate) fn note_removed(&self, hash: u64) {
         let _gate = self.gate(hash);
         let state = self.state.load();
@@ -208,7 +208,7 @@ impl Front {
 }
 
 impl State {
-    /// Nobody knows whether this key is stored, or will be.
+    /// It is unknown whether this key is, or will be, stored.
     fn doubt(&self, hash: u64) {
         self.doubts.insert(hash);
         if let Some(next) = self.next.as_ref().and_then(|next| next.doubts())

@@ -1,7 +1,7 @@
-//! The thread in the background: what it does, when it pauses, and how others wait for it.
+//! The background thread: what it does, when it pauses, and how others wait for it.
 //!
-//! A rebuild that fails is tried again, after a pause that doubles each time. Nothing that a store does ends the thread's
-//! patience: without a filter every lookup asks the store, so giving up would be the one failure nobody recovers from.
+//! A failed rebuild is retried after a pause that doubles each time. The thread never gives up: without a filter every
+//! lookup goes to the store, so giving up would be the one failure without recovery.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use crate::events;
 use crate::front::Next;
 use crate::options::Rebuild;
 
-/// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a filter that
-/// cannot be made large enough is not built for ever.
+/// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a
+/// filter that cannot be made large enough is not rebuilt forever.
 pub(super) const MOST_REBUILDS: u32 = 8;
-/// How much longer than the first a pause becomes.
+/// Maximum factor between the first pause and later ones.
 const LONGEST_PAUSE: u32 = 256;
 
 /// What the thread has to do.
@@ -51,7 +51,7 @@ impl<E> Background<E> {
         }
     }
 
-    /// True if there was no thread at work; then there is one now.
+    /// True if no thread was running; the caller then starts one.
     pub(super) fn claim(&self) -> bool {
         let mut now = locked(&self.now);
         let idle = now.0 == Doing::Nothing;
@@ -61,7 +61,7 @@ impl<E> Background<E> {
         idle
     }
 
-    /// Ends the work, unless there is more: who found the thread at work and left is not forgotten.
+    /// Ends the work, unless there is more: requests made while the thread was running are not lost.
     pub(super) fn release(&self, more: impl FnOnce() -> bool) -> bool {
         let mut now = locked(&self.now);
         if more() {
@@ -76,7 +76,7 @@ impl<E> Background<E> {
         locked(&self.now).1 = None;
     }
 
-    /// Remembers a failure and waits. False if the guard ends meanwhile.
+    /// Records a failure and waits. False if the guard is closed meanwhile.
     fn pause_after(&self, failure: Error<E>, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut now = locked(&self.now);
@@ -95,7 +95,7 @@ impl<E> Background<E> {
         false
     }
 
-    /// Waits until nothing is under way. A pause is not waited for.
+    /// Waits until nothing is in progress. A pause is not waited for.
     pub(super) fn wait(&self) {
         let mut now = locked(&self.now);
         while now.0 == Doing::Working {
@@ -103,7 +103,7 @@ impl<E> Background<E> {
         }
     }
 
-    /// How the last attempt failed, if nobody was told yet.
+    /// The error of the last attempt, if not yet reported.
     pub(super) fn failure(&self) -> Option<Error<E>> {
         locked(&self.now).1.take()
     }
@@ -120,7 +120,7 @@ impl<E> Background<E> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// The thread in the background.
+    /// The background thread.
     pub(super) fn work(&self, job: Job) {
         let wanted = match job {
             Job::Rebuild => true,
@@ -133,7 +133,8 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// Puts the filter of a checkpoint in place. True if a scan must make one, because the files are damaged.
+    /// Installs the filter of a checkpoint. True if it must be built from a scan instead, because the files are
+    /// damaged.
     fn load(&self, checkpoint: &ToLoad, next: &Arc<Next>) -> bool {
         let _only = locked(&self.maintaining);
         match checkpoint.load() {

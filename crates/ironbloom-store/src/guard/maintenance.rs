@@ -1,4 +1,4 @@
-//! Generations, checkpoints and rebuilds: what a guard does beside its callers.
+//! Generations, checkpoints and rebuilds: what a guard does besides serving its callers.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,17 +12,17 @@ use crate::events;
 use crate::front::{Front, Next, Pending, Removing};
 use crate::generation::Generation;
 
-/// Hashes that a scan collects before they go into the filter together.
+/// Number of hashes that a scan collects before inserting them into the filter together.
 pub(crate) const BATCH: usize = 1 << 19;
 
-/// Gives a filter up that is not finished: the scan has failed, has panicked, or is no longer polled.
+/// Abandons an unfinished filter: the scan has failed, has panicked, or is no longer polled.
 pub(crate) struct Unfinished<'f> {
     pub(crate) front: &'f Front,
     pub(crate) next: Arc<Next>,
 }
 
 impl Unfinished<'_> {
-    /// Puts the filter in place. False if others have written to the store meanwhile, which makes it worthless.
+    /// Installs the filter. False if others have written to the store meanwhile, which makes it useless.
     pub(crate) fn finish(self) -> bool {
         let finished = self.front.finish(&self.next);
         if finished {
@@ -40,7 +40,7 @@ impl Drop for Unfinished<'_> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// Gives the store a new generation if a checkpoint of the present one may be there. See `generation.rs`.
+    /// Gives the store a new generation if a checkpoint of the current one may exist. See `generation.rs`.
     pub(super) fn new_generation(&self) -> Result<(), B> {
         let _naming = locked(&self.naming);
         if self.front.is_clean() {
@@ -50,7 +50,7 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// A put begins, in a generation that no checkpoint bears. The caller holds the stripe of its key.
+    /// A put begins, in a generation that no checkpoint has. The caller holds the stripe of its key.
     pub(super) fn begin_put(&self, hash: u64) -> Result<Pending<'_>, B> {
         loop {
             if let Some(pending) = self.front.begin_put(hash) {
@@ -70,7 +70,8 @@ impl<B: Backend> Inner<B> {
         }
     }
 
-    /// The filter of one moment goes to the files, under a generation that the store has had since before any later write.
+    /// Writes a snapshot of the filter to the files, under a generation that the store has had since before any later
+    /// write.
     pub(super) fn checkpoint(&self) -> Result<(), B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
         let _only = locked(&self.maintaining);
@@ -95,7 +96,7 @@ impl<B: Backend> Inner<B> {
         if !self.front.plan().kind.can_rebuild() {
             return Err(Error::NoRebuild);
         }
-        // A store that panics has failed, also in the background, where nobody would know.
+        // A store that panics has failed, even in the background, where nobody would notice.
         let built = catch_unwind(AssertUnwindSafe(|| self.build()));
         let built = built.unwrap_or_else(|panic| Err(Error::Panicked(words_of(&*panic))));
         if !matches!(built, Ok(()) | Err(Error::Closed)) {
@@ -132,7 +133,7 @@ impl<B: Backend> Inner<B> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()

@@ -117,7 +117,7 @@ pub struct Stats {
     pub rate: f64,
     /// Keys in the filter.
     pub keys: u64,
-    /// Keys planned for.
+    /// The capacity: the number of keys planned for.
     pub capacity: u64,
     /// Keys in the filter that are no longer in the store, as far as is known.
     pub dead: u64,
