@@ -1,4 +1,4 @@
-//! [`IndexBuilder`]: record batches in, an index out.
+//! [`IndexBuilder`]: turns record batches into an index.
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 
@@ -12,11 +12,11 @@ use crate::schema::{Column, Kind, check_columns};
 use crate::segment::{Chunk, MOST_ROWS, Run, Segment};
 use crate::source::{Blob, Source, SourceMeta};
 
-/// Cells that are held before a segment is sealed: four bytes each, 512 MiB in all. Ten columns reach it with 13 million
-/// rows.
+/// Number of cells held before a segment is sealed: four bytes each, 512 MiB in total. Ten columns reach it with 13
+/// million rows.
 const SEGMENT_CELLS: u64 = 1 << 27;
 
-/// Makes an index from record batches, source after source.
+/// Builds an index from record batches, source by source.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct IndexBuilder {
 /// A source that is being read.
 struct Open {
     name: String,
-    /// Rows before the segment that is filled now.
+    /// Rows before the segment being filled.
     first_row: u64,
     buffer: Buffer,
 }
@@ -72,7 +72,7 @@ impl Buffer {
         self.rows += rows as u64;
     }
 
-    /// The chunks of these rows. Takes the cells of one column after the other, so that memory is freed on the way.
+    /// The chunks of these rows. Consumes the cells column by column, so that memory is freed on the way.
     pub(crate) fn seal(self, params: Params) -> Vec<Chunk> {
         let blocks = self.rows.div_ceil(params.block_rows().into()) as u32;
         let mut writer = Writer::default();
@@ -91,7 +91,7 @@ pub(crate) fn arrays_of(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<A
         })?;
         let found = array.data_type();
         match Kind::of(found) {
-            // A part of a table may have nothing but nulls, and no type for them.
+            // A part of a table may contain only nulls, without a type.
             Some(kind) if kind == column.kind || kind == Kind::Null => Ok(array.clone()),
             Some(_) => Err(Error::Kind {
                 column: column.name.clone(),
@@ -105,7 +105,7 @@ pub(crate) fn arrays_of(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<A
 }
 
 impl IndexBuilder {
-    /// For these columns, of which there is at least one.
+    /// A builder for these columns, of which there must be at least one.
     pub fn new(columns: Vec<Column>, params: Params) -> Result<Self, Error> {
         check_columns(&columns)?;
         let segment_rows = SEGMENT_CELLS / columns.len() as u64;
@@ -113,25 +113,25 @@ impl IndexBuilder {
         Ok(Self { index, segment_rows: 0, open: None }.with_segment_rows(segment_rows))
     }
 
-    /// For more sources, or more rows of one, of an index: same columns, same parameters.
+    /// A builder for more sources, or more rows of one, of an existing index: same columns, same parameters.
     pub fn like(index: &Index) -> Result<Self, Error> {
         Self::new(index.columns().to_vec(), index.params())
     }
 
-    /// Seals a segment after so many rows (rounded to whole blocks) instead of when 512 MiB of cells are held. Fewer rows
-    /// take less memory, and lookups take longer until [`Index::compact`].
+    /// Seals a segment after this many rows (rounded to whole blocks) instead of when 512 MiB of cells are held. Fewer
+    /// rows take less memory, and lookups take longer until [`Index::compact`].
     pub fn with_segment_rows(mut self, rows: u64) -> Self {
         let block = u64::from(self.index.params().block_rows());
         self.segment_rows = (rows.min(MOST_ROWS) / block).max(1) * block;
         self
     }
 
-    /// Begins a source.
+    /// Starts a source.
     pub fn start(&mut self, name: impl Into<String>) -> Result<(), Error> {
         self.start_at(name, 0)
     }
 
-    /// Begins with row `first_row` of a source whose earlier rows are in the index that this one will be
+    /// Starts with row `first_row` of a source whose earlier rows are in the index that this one will be
     /// [appended](Index::append) to.
     pub fn start_at(&mut self, name: impl Into<String>, first_row: u64) -> Result<(), Error> {
         self.end_open(None);
@@ -144,8 +144,8 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Adds the next rows of the source. The batch may have more columns than the index, in any order. A batch that is
-    /// refused adds nothing.
+    /// Adds the next rows of the source. The batch may have more columns than the index, in any order. A rejected batch
+    /// adds nothing.
     pub fn push(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         if self.open.is_none() {
             self.start("memory")?;
@@ -166,12 +166,12 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Rows of the open source so far, the first [`start_at`](Self::start_at) included.
+    /// Rows of the open source so far, including those before [`start_at`](Self::start_at).
     pub fn rows(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.first_row + open.buffer.rows)
     }
 
-    /// Ends the source: its file is as long as this and looks like this.
+    /// Ends the source, with the length and fingerprint of its file.
     pub fn end(&mut self, meta: SourceMeta) -> Result<(), Error> {
         if self.open.is_none() {
             return Err(Error::NoSource { source: "an open source".to_owned() });
@@ -180,7 +180,7 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// The index. A source that was not ended is.
+    /// Finishes the index, ending the open source if there is one.
     pub fn finish(mut self) -> Result<Index, Error> {
         self.end_open(None);
         Ok(self.index)

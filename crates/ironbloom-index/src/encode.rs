@@ -1,4 +1,4 @@
-//! The one encoding of a value: what it means to 64 bits, whatever type stored it.
+//! The single encoding of a value: its meaning as 64 bits, whatever type stored it.
 //!
 //! ```text
 //!  kind         what is hashed                                           with
@@ -11,9 +11,9 @@
 //!  decimal      digits without trailing zeros, then the scale            as integers, mixed with the scale
 //! ```
 //!
-//! Each kind has a seed of its own, so that the text "7" and the integer 7 differ. The high 32 bits of the hash are the
-//! value's **fingerprint**, all that the index keeps of it: with at most 2^30 buckets the other bits would tell nothing
-//! apart that a look at the table does not. Null has the fingerprint 0 and no value has it.
+//! Each kind has its own seed, so that the text "7" and the integer 7 differ. The high 32 bits of the hash are the
+//! value's **fingerprint**, all that the index keeps of it: with at most 2^30 buckets the other bits would distinguish
+//! nothing that reading the table does not. Null has the fingerprint 0, and no value does.
 //!
 //! The encoding is part of the file format: it never changes within a version.
 
@@ -31,7 +31,7 @@ pub(crate) const NULL: u32 = 0;
 
 const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
-/// Digits of pi (as Blowfish takes them): numbers with nothing up their sleeve.
+/// Digits of pi (as used by Blowfish): nothing-up-my-sleeve numbers.
 const fn seed(kind: Kind) -> u64 {
     match kind {
         Kind::Bool => 0x243f_6a88_85a3_08d3,
@@ -99,8 +99,8 @@ fn hash_decimal(digits: i128, scale: i8) -> u64 {
     mix64(hash_int(digits, seed(Kind::Decimal)) ^ u64::from(scale.cast_unsigned()))
 }
 
-/// A number of 256 bits that fits 128 without its trailing zeros is hashed as such. No [`Value`] can name the others, so
-/// that any hash does for them.
+/// A number of 256 bits that fits 128 without its trailing zeros is hashed as such. No [`Value`] can express the
+/// others, so any hash will do for them.
 fn hash_wide_decimal(mut digits: i256, mut scale: i8) -> u64 {
     let ten = i256::from_i128(10);
     while digits.to_i128().is_none() && digits % ten == i256::ZERO && scale > i8::MIN {
@@ -151,7 +151,7 @@ pub(crate) fn append_fingerprints(array: &dyn Array, out: &mut Vec<u32>) -> bool
     true
 }
 
-/// As [`append_fingerprints`], but with anything in the place of nulls.
+/// As [`append_fingerprints`], but with arbitrary values in place of nulls.
 fn append_values(array: &dyn Array, out: &mut Vec<u32>) -> bool {
     use DataType as T;
     match array.data_type() {

@@ -1,5 +1,5 @@
-//! One variant for each way to fail. Fields, not sentences: `Display` makes the sentence, and it names the file and the
-//! column.
+//! One variant for each way to fail. Errors carry fields, not sentences: `Display` makes the sentence, naming the file
+//! and the column.
 
 use std::fmt;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use crate::schema::Kind;
 
-/// What can go wrong with an index.
+/// An error from an index.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io {
         /// The file.
         path: PathBuf,
-        /// Its answer.
+        /// The error it reported.
         error: io::Error,
     },
     /// The first bytes are not those of an index file.
@@ -23,23 +23,23 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Made by a later release.
+    /// Written by a later release.
     Version {
         /// The file.
         path: PathBuf,
         /// The version of the file.
         found: u32,
     },
-    /// The length does not fit what the header says.
+    /// The length does not match the header.
     Length {
         /// The file.
         path: PathBuf,
-        /// Bytes the header calls for.
+        /// Bytes according to the header.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes actually present.
         found: u64,
     },
-    /// A checksum does not fit, or what stands there cannot be: the bytes were damaged after they were written.
+    /// A checksum does not match, or the content is impossible: the bytes were damaged after they were written.
     Damaged {
         /// The file.
         path: PathBuf,
@@ -52,9 +52,9 @@ pub enum Error {
     },
     /// There is no such column in the index, or in a batch that must have it.
     NoColumn {
-        /// The column asked for.
+        /// The requested column.
         column: String,
-        /// The columns that are there.
+        /// The existing columns.
         known: Vec<String>,
     },
     /// The column appears twice.
@@ -71,7 +71,7 @@ pub enum Error {
         /// Its type, as Arrow prints it.
         found: String,
     },
-    /// The column means something else than the index, the batch or the value says.
+    /// The kind of the column differs from that of the index, the batch or the value.
     Kind {
         /// The column.
         column: String,
@@ -82,15 +82,15 @@ pub enum Error {
     },
     /// There is no such source in the index.
     NoSource {
-        /// The name asked for.
+        /// The requested name.
         source: String,
     },
-    /// The source is in the index already.
+    /// The source is already in the index.
     TwoSources {
         /// Its name.
         source: String,
     },
-    /// Rows were to be added behind those of a source, but do not start where they end.
+    /// Rows to be appended to a source do not start where it ends.
     Gap {
         /// The source.
         source: String,
@@ -112,7 +112,7 @@ pub enum Error {
     Param {
         /// Its name.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
         /// What is allowed.
         allowed: &'static str,
@@ -127,7 +127,7 @@ pub enum Part {
     Header,
     /// The list of columns, sources and segments.
     Directory,
-    /// What the index holds of a column in the rows of a source.
+    /// What the index holds for a column in the rows of a source.
     Column {
         /// The column.
         column: String,
@@ -136,7 +136,7 @@ pub enum Part {
         /// The number of the segment.
         segment: usize,
     },
-    /// What the table's reader keeps about a source.
+    /// What the table's reader stores about a source.
     Blob {
         /// The source.
         source: String,
@@ -202,5 +202,5 @@ impl fmt::Display for Error {
     }
 }
 
-/// No source: what the system said is in the message, and whoever prints the chain would say it twice.
+/// No source: the system's error is already in the message, and printing the chain would repeat it.
 impl std::error::Error for Error {}

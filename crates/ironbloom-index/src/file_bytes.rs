@@ -1,9 +1,9 @@
-//! A file that is read in pieces, by place, into memory of our own.
+//! A file read in pieces, by offset, into our own memory.
 //!
-//! Others can change a file while it is open. A memory map would show the change through references that Rust takes for
-//! constant, and touching what was cut off kills the process. So nothing here maps a file: bytes are copied once, checked, and
-//! then used, and what cannot be read is an error. Replacing a file by renaming another one to its name changes
-//! nothing for whoever has the old one open.
+//! Others can change a file while it is open. A memory map would expose the change through references that Rust assumes
+//! to be constant, and touching a truncated part kills the process. So nothing here maps a file: bytes are copied once,
+//! checked, and then used, and what cannot be read is an error. Replacing a file by renaming another one over it
+//! changes nothing for a process that has the old one open.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// are hashed.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
-/// How the message begins when bytes are gone that were there when the file was opened.
+/// How the message starts when bytes are missing that were there when the file was opened.
 pub(crate) const CUT_OFF: &str = "it was cut off while it was open";
 
 /// An open file. Copies share it.
@@ -31,7 +31,7 @@ struct Open {
 }
 
 impl FileBytes {
-    /// Directories are refused: where they can be opened they cannot be read.
+    /// Directories are rejected: where they can be opened they cannot be read.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -50,12 +50,12 @@ impl FileBytes {
         self.0.len
     }
 
-    /// What the system says of the file now.
+    /// The current metadata of the file.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.0.file.metadata()
     }
 
-    /// Fills `buffer` with the bytes from `offset` on. [`ErrorKind::UnexpectedEof`] if there are not as many.
+    /// Fills `buffer` with the bytes from `offset` on. [`ErrorKind::UnexpectedEof`] if there are too few.
     pub(crate) fn read_into(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {
             match read_at(&self.0.file, buffer, offset) {
@@ -143,7 +143,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, buffer, offset)
 }
 
-/// Moves the file's own position too, which nobody here looks at.
+/// Also moves the file's own position, which is not used here.
 #[cfg(windows)]
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)

@@ -1,4 +1,4 @@
-//! From candidate blocks to rows: only what may match is read, and what is returned does.
+//! From candidate blocks to rows: only what may match is read, and only what matches is returned.
 //!
 //! ```text
 //!  candidates        3, 17, 18, 40              blocks, from the index
@@ -11,9 +11,9 @@
 //!  Match { rows, batch }
 //! ```
 //!
-//! The parts of an AND are asked one after the other, because each page that is not read saves more than all comparisons of
-//! a block cost. Everything else is evaluated at once. The search goes through the candidates in steps of bounded size, so that a
-//! condition that everything satisfies does not have to fit into memory.
+//! The parts of an AND are evaluated one after the other, because each page that is not read saves more than all
+//! comparisons of a block cost. Everything else is evaluated at once. The search goes through the candidates in steps
+//! of bounded size, so that the result of a condition that every row satisfies does not have to fit into memory.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -26,35 +26,36 @@ use crate::evaluate::evaluate;
 use crate::table::{Reads, Table, TableError};
 use crate::{EvaluateError, Predicate};
 
-/// Rows that are read at most before what was found is given out.
+/// Maximum number of rows read before returning what was found.
 const STEP_ROWS: u64 = 1 << 16;
 
-/// Matching rows that are at most so far apart are read together: starting anew costs more than decoding a few more.
+/// Matching rows at most this far apart are read together: starting a new read costs more than decoding a few more
+/// rows.
 const GAP: u64 = 32;
 
 /// Rows that satisfy a predicate.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Match {
-    /// Their numbers in the table, counted from 0, rising.
+    /// Their numbers in the table, counted from 0, ascending.
     pub rows: Vec<u64>,
-    /// Their selected columns; as many rows, and none of the columns if none was selected.
+    /// Their selected columns, with the same number of rows; no columns if none were selected.
     pub batch: RecordBatch,
 }
 
-/// What a search did, for people who ask why it took so long.
+/// What a search did, to see where the time went.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Blocks of this table that the index did not rule out.
     pub candidates: u64,
-    /// Rows of these, whose values were compared at least once.
+    /// Rows in these blocks whose values were compared at least once.
     pub rows_verified: u64,
     /// Rows that match.
     pub rows_matched: u64,
-    /// What comparing read.
+    /// What was read for comparing.
     pub verify_reads: Reads,
-    /// What showing the selected columns read.
+    /// What was read for the selected columns.
     pub select_reads: Reads,
     /// Time for reading and decoding what is compared.
     pub read_time: Duration,
@@ -84,7 +85,7 @@ pub struct Find<'a> {
     stages: Vec<Stage>,
     select: Vec<usize>,
     select_schema: SchemaRef,
-    /// Rows of candidates that have not been looked at, the last one first.
+    /// Candidate rows not examined yet, the last one first.
     left: Vec<Range<u64>>,
     report: Report,
 }
@@ -96,17 +97,18 @@ struct Stage {
 }
 
 impl<'a> Find<'a> {
-    /// Starts a search in the blocks that may hold matching rows, as the index says: ranges of rows that rise and do not
-    /// overlap. Rows beyond the table are none. `select` are the columns wanted of the rows that match; with none, only
-    /// their numbers are found.
+    /// Starts a search in the blocks that may hold matching rows, according to the index: ascending, non-overlapping
+    /// ranges of rows. Rows beyond the table are ignored. `select` lists the columns to return for matching rows; if it
+    /// is empty, only row numbers are returned.
     ///
     /// # Errors
     ///
-    /// [`TableError`] if a column is not there, a value does not fit its column, or the file has changed since it was opened.
+    /// [`TableError`] if a column does not exist, a value does not match its column, or the file has changed since it
+    /// was opened.
     ///
     /// # Panics
     ///
-    /// If the candidates do not rise.
+    /// If the candidates are not ascending.
     pub fn new(
         table: &'a Table,
         predicate: &Predicate,
@@ -129,7 +131,7 @@ impl<'a> Find<'a> {
         &self.report
     }
 
-    /// All that matches in one piece, and what it cost.
+    /// All matches in one piece, and what the search cost.
     ///
     /// # Errors
     ///
@@ -287,7 +289,7 @@ struct Batches {
     reads: Reads,
 }
 
-/// The parts that all must hold, each with its columns. Parts on the same columns are asked together.
+/// The parts of the conjunction, each with its columns. Parts on the same columns are evaluated together.
 fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError> {
     let mut parts = Vec::new();
     flatten(predicate, &mut parts);
@@ -311,7 +313,7 @@ fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError
     Ok(stages)
 }
 
-/// Says that a value does not fit before anything is read, and also if there is nothing to read.
+/// Reports a mismatched value before anything is read, even if there is nothing to read.
 fn check_types(table: &Table, part: &Predicate, columns: &[usize]) -> Result<(), TableError> {
     let schema = table.schema().project(columns).map_err(|error| damaged(table, &error))?;
     let nothing = empty_batch(&schema.into(), 0);
@@ -356,7 +358,7 @@ fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Ran
     (ranges, count)
 }
 
-/// Drops pieces of the ranges in which nothing passed, and gives the mask of what is left.
+/// Drops pieces of the ranges in which nothing passed, and returns the mask of what is left.
 fn keep_live(ranges: &mut Vec<Range<u64>>, passed: &[bool]) -> Vec<bool> {
     /// Pieces are about as large as a block: smaller ones would not save a page.
     const PIECE: u64 = 512;

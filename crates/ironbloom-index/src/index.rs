@@ -1,4 +1,4 @@
-//! [`Index`]: sources cut into segments, and the answer to "which blocks?".
+//! [`Index`]: sources split into segments, and the answer to "which blocks?".
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::slices::Slices;
 use crate::source::{Blob, Source, SourceMeta};
 use crate::stored::Fault;
 
-/// An index on columns of one or several tables, in memory or in a file from which columns are read when they are asked for.
+/// An index on columns of one or several tables, in memory or in a file whose columns are read on demand.
 ///
-/// Changes ([`append`](Self::append), [`compact`](Self::compact), [`remove`](Self::remove), [`push`](Self::push)) are made
-/// in memory; [`save`](Self::save) writes them, to a new file that then takes the place of the old one.
+/// Changes ([`append`](Self::append), [`compact`](Self::compact), [`remove`](Self::remove), [`push`](Self::push)) are
+/// made in memory; [`save`](Self::save) writes them, to a new file that then replaces the old one.
 #[derive(Debug)]
 pub struct Index {
     params: Params,
@@ -33,7 +33,7 @@ pub struct Index {
     growing: Option<Growing>,
 }
 
-/// Rows that were added one batch after the other and can be looked up already.
+/// Rows added batch by batch that can already be looked up.
 struct Growing {
     /// Its chunks are slices.
     segment: Segment,
@@ -47,17 +47,17 @@ impl std::fmt::Debug for Growing {
     }
 }
 
-/// Growing rows are sealed when there are so many.
+/// Growing rows are sealed when there are this many.
 const GROWING_ROWS: u64 = 1 << 18;
 
 /// Consecutive rows that may match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Block {
-    /// The place of the table in [`Index::sources`].
+    /// The position of the table in [`Index::sources`].
     pub source: usize,
     /// The first row, counted from 0 in the table.
     pub first_row: u64,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u32,
 }
 
@@ -68,7 +68,7 @@ impl Block {
     }
 }
 
-/// Where rows may be that match. They are nowhere else.
+/// Where matching rows may be. There are none elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidates {
     /// The blocks, by source, then by row.
@@ -77,7 +77,7 @@ pub struct Candidates {
     pub considered: u64,
 }
 
-/// What an index holds and what it takes.
+/// The contents and size of an index.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
@@ -87,25 +87,25 @@ pub struct Info {
     pub blocks: u64,
     /// Segments.
     pub segments: usize,
-    /// Bytes of all columns, without what belongs to the sources.
+    /// Bytes of all columns, not counting the data of the sources.
     pub bytes: u64,
-    /// Bytes the readers of the tables keep.
+    /// Bytes stored for the readers of the tables.
     pub blob_bytes: u64,
     /// The columns.
     pub columns: Vec<ColumnInfo>,
 }
 
-/// What an index holds of a column.
+/// What an index holds for a column.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ColumnInfo {
     /// Its name.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Bits for each row, null or not.
+    /// Bits per row, null or not.
     pub bits_per_cell: f64,
 }
 
@@ -114,7 +114,7 @@ impl Index {
         Self { params, columns, sources: Vec::new(), segments: Vec::new(), growing: None }
     }
 
-    /// Rows a block and selectivity.
+    /// Rows per block and selectivity.
     pub fn params(&self) -> Params {
         self.params
     }
@@ -129,16 +129,16 @@ impl Index {
         &self.sources
     }
 
-    /// The place of the table of this name.
+    /// The position of the table with this name.
     pub fn source(&self, name: &str) -> Option<usize> {
         self.sources.iter().position(|source| source.name == name)
     }
 
-    /// What the reader of this table gave to keep ([`SourceMeta::blob`]).
+    /// What the reader of this table asked to store ([`SourceMeta::blob`]).
     ///
     /// # Panics
     ///
-    /// If there are not so many sources.
+    /// If there is no such source.
     pub fn blob(&self, source: usize) -> Result<&[u8], Error> {
         self.sources[source].blob.bytes().map_err(|fault| self.blob_error(source, fault))
     }
@@ -150,10 +150,10 @@ impl Index {
         stored.error(fault, self.sources[source].blob_part())
     }
 
-    /// The blocks in which a row may match; in no other block does one.
+    /// The blocks that may contain a matching row; no other block does.
     ///
-    /// Fails if a column is not in the index, if a value is not of its column's kind, or if the file is damaged where it
-    /// was read for this.
+    /// Fails if a column is not in the index, if a value does not match its column's kind, or if a part of the file
+    /// read for this is damaged.
     pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, Error> {
         let plan = Plan::new(predicate, &self.columns)?;
         let block_rows = self.params.block_rows();
@@ -214,7 +214,7 @@ impl Index {
     /// [like](crate::IndexBuilder::like) this one. A source that is in both grows: the rows of the other must start where those here end
     /// ([`IndexBuilder::start_at`](crate::IndexBuilder::start_at)), and its length, fingerprint and blob replace those here.
     ///
-    /// If it is refused, nothing has changed.
+    /// On error nothing has changed.
     pub fn append(&mut self, other: Index) -> Result<(), Error> {
         self.check_joinable(&other)?;
         let mut other = other;
@@ -269,7 +269,7 @@ impl Index {
         Ok(())
     }
 
-    /// The first row of a source that this index has; that behind its last if it has none.
+    /// The first row of a source in this index; the one after its last if there are none.
     fn first_row(&self, source: usize) -> u64 {
         let own = self.all_segments().filter(|(_, segment)| segment.source == source);
         own.map(|(_, segment)| segment.runs[0].first_row).min().unwrap_or(self.sources[source].rows)
@@ -279,12 +279,12 @@ impl Index {
         self.segments.sort_by_key(|segment| (segment.source, segment.runs[0].first_row));
     }
 
-    /// Adds the next rows of a source, which can be looked up at once. Many rows are added faster by
-    /// [`IndexBuilder`](crate::IndexBuilder) and [`append`](Self::append). A batch that is refused adds nothing.
+    /// Adds the next rows of a source, which can be looked up immediately. Many rows are added faster with
+    /// [`IndexBuilder`](crate::IndexBuilder) and [`append`](Self::append). A rejected batch adds nothing.
     ///
     /// # Panics
     ///
-    /// If there are not so many sources.
+    /// If there is no such source.
     pub fn push(&mut self, source: usize, batch: &RecordBatch) -> Result<(), Error> {
         let arrays = arrays_of(batch, &self.columns)?;
         let first_row = self.sources[source].rows;
@@ -315,11 +315,11 @@ impl Index {
         Ok(())
     }
 
-    /// Tells what a source looks like now that rows were [pushed](Self::push).
+    /// Updates the metadata of a source after rows were [pushed](Self::push).
     ///
     /// # Panics
     ///
-    /// If there are not so many sources.
+    /// If there is no such source.
     pub fn set_meta(&mut self, source: usize, meta: SourceMeta) {
         let source = &mut self.sources[source];
         (source.bytes, source.fingerprint) = (meta.bytes, meta.fingerprint);
@@ -337,8 +337,8 @@ impl Index {
         }
     }
 
-    /// Merges the segments of each source into one (of at most 2^30 rows), without a look at the tables. Lookups take time
-    /// for each segment.
+    /// Merges the segments of each source into one (of at most 2^30 rows), without reading the tables. Every segment
+    /// adds to the lookup time.
     ///
     /// If it fails, because the file is damaged, nothing has changed.
     pub fn compact(&mut self) -> Result<(), Error> {
@@ -410,7 +410,7 @@ impl Index {
         }
     }
 
-    /// Takes a source out of the index.
+    /// Removes a source from the index.
     pub fn remove(&mut self, name: &str) -> Result<(), Error> {
         let place = self.source(name).ok_or_else(|| Error::NoSource { source: name.to_owned() })?;
         self.seal();
@@ -422,7 +422,7 @@ impl Index {
         Ok(())
     }
 
-    /// Reads everything and compares all checksums. One error for each damaged part; none if all is well.
+    /// Reads everything and verifies all checksums. Returns one error for each damaged part; none if all is well.
     pub fn verify(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         // What was read before is read again: it may have been damaged since. One chunk is in memory at a time.
@@ -445,7 +445,7 @@ impl Index {
         errors
     }
 
-    /// What it holds and what it takes. Reads nothing but the directory.
+    /// The contents and size of the index. Reads only the directory.
     pub fn info(&self) -> Info {
         let rows = self.sources.iter().map(|source| source.rows).sum();
         let block_rows = self.params.block_rows();
@@ -470,8 +470,8 @@ impl Index {
         }
     }
 
-    /// Writes the index to a file: to a temporary name beside it, synced, then renamed, so that the file under the real
-    /// name is the old one or the new one and never half of either.
+    /// Writes the index to a file: under a temporary name next to it, synced, then renamed, so that the file under the
+    /// real name is always either the old one or the new one, never a mix.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         self.seal();
         for (place, source) in self.sources.iter().enumerate() {
@@ -483,11 +483,11 @@ impl Index {
         crate::file::save(self, path.as_ref())
     }
 
-    /// Opens an index file. Only its directory is read; a column is read into memory, and its checksum compared, when it is
-    /// first asked for.
+    /// Opens an index file. Only its directory is read; a column is read into memory, and its checksum verified, on
+    /// first use.
     ///
-    /// What others do to the file meanwhile is an error when a column that was not read before is asked for, and never a wrong
-    /// answer. [`save`](Self::save) puts a new file in its place, which changes nothing for an index that is open.
+    /// If others change the file meanwhile, using a column that was not read before gives an error, never a wrong
+    /// answer. [`save`](Self::save) replaces the file, which changes nothing for an open index.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         crate::file::open(path.as_ref())
     }

@@ -28,22 +28,22 @@ use crate::{Block, Candidates, IndexBuilder};
 /// Rows that are read at once while an index is built.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// What can go wrong with an index and its tables.
+/// An error from an index or its tables.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum IndexedError {
-    /// With the index.
+    /// From the index.
     Index(Error),
-    /// With a table; the error names it.
+    /// From a table; the error names it.
     Table(TableError),
-    /// With the index, because of this table.
+    /// From the index, because of this table.
     Indexing {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         error: Error,
     },
-    /// The path of a table that an index cannot keep: it is not UTF-8, or has no folder.
+    /// A table path that an index cannot store: it is not UTF-8, or has no folder.
     Path {
         /// The file.
         path: PathBuf,
@@ -80,8 +80,8 @@ impl From<TableError> for IndexedError {
     }
 }
 
-/// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is told the rows read so far. The
-/// index will be saved as `file`.
+/// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is called with the number of
+/// rows read so far. The index will be saved as `file`.
 pub fn index_tables(
     tables: &[PathBuf],
     columns: Option<&[String]>,
@@ -125,7 +125,7 @@ pub fn index_more_tables(
     Ok(builder.finish()?)
 }
 
-/// Adds all rows of a table, and returns how many those are.
+/// Adds all rows of a table, and returns their number.
 fn add_table(
     builder: &mut IndexBuilder,
     columns: &[Column],
@@ -138,7 +138,7 @@ fn add_table(
     read(builder, columns, &table, 0, progress)
 }
 
-/// Adds the rows that have come to a table of the index since, and returns how many those are.
+/// Adds the rows that were appended to a table since it was indexed, and returns their number.
 fn add_rows(
     builder: &mut IndexBuilder,
     index: &Index,
@@ -204,14 +204,14 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// An index with its tables, ready to be asked. See the module header.
+/// An index with its tables, ready for queries. See the module header.
 pub struct Indexed {
     index: Index,
     tables: Vec<Table>,
 }
 
 impl Indexed {
-    /// Opens an index and all its tables. One that has changed is refused: it must be indexed again.
+    /// Opens an index and all its tables. A table that has changed is rejected: it must be indexed again.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, IndexedError> {
         let file = file.as_ref();
         let index = Index::open(file)?;
@@ -258,7 +258,7 @@ impl Indexed {
         let left = by_source(&blocks);
         let mut search =
             Search { tables: &self.tables, predicate, select, left, current: None, explanation };
-        // A value or column that does not fit is an error even if there is nothing to look at.
+        // A value or column that does not match is an error even if there is nothing to search.
         if let (None, Some(table)) = (search.left.front(), self.tables.first()) {
             search.start(table, 0, Vec::new())?;
         }
@@ -266,8 +266,8 @@ impl Indexed {
     }
 }
 
-/// The same predicate with "true" for what the index does not know: it may match more, and never less. (Below a `Not` the
-/// index is not asked at all.)
+/// The same predicate with "true" for what the index does not know: it may match more, but never less. (Under a `Not`
+/// the index is not used at all.)
 fn relaxed(predicate: &Predicate, known: &dyn Fn(&str) -> bool) -> Predicate {
     let all = |parts: &[Predicate]| parts.iter().map(|part| relaxed(part, known)).collect();
     match predicate {
@@ -305,7 +305,7 @@ pub struct Explanation {
     pub tables: Report,
 }
 
-/// A search under way: an iterator over the matches, each with the number of its table.
+/// A search in progress: an iterator over the matches, each with the number of its table.
 pub struct Search<'a> {
     tables: &'a [Table],
     predicate: Predicate,

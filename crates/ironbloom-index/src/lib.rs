@@ -9,8 +9,8 @@
 //!  find(a = 7 and c = "x"):   blocks of a = 7  ∩  blocks of c = "x"  ──►  only these are read and compared
 //! ```
 //!
-//! What the index says is "these blocks, and no others, may hold such a row". It is never wrong about the others. What is
-//! found is then compared on the table itself, so answers are exact.
+//! The index says "these blocks, and no others, may hold such a row". It is never wrong about the others. Candidates
+//! are then checked against the table itself, so answers are exact.
 
 // Mapping a file needs it, and no file is mapped here: `file_bytes` says why.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How fine the index is. Two numbers decide its size and what a lookup costs.
+//! The granularity of the index. Two numbers determine its size and the cost of a lookup.
 //!
 //! ```text
 //! B  rows a block, a power of two                       a lookup names blocks, so these rows are read for one hit
@@ -6,25 +6,25 @@
 //! H  = 2^s · B buckets a column                         so that a bucket names a block wrongly once in 2^s rows
 //! ```
 //!
-//! A cell takes about s + 2.13 bits: its share of an Elias–Fano sequence over H buckets times N/B blocks
-//! (structures §14.2; `tests/size.rs` measures it).
+//! A cell takes about s + 2.13 bits: its part of an Elias–Fano sequence over H buckets times N/B blocks (structures
+//! §14.2; `tests/size.rs` measures it).
 
 use crate::error::Error;
 
-/// Rows a block and selectivity, checked.
+/// Rows per block and selectivity, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     block_rows: u32,
     selectivity: u32,
 }
 
-/// Buckets are the high bits of a 32-bit fingerprint, so that there are at most so many bits of them.
+/// Buckets are the high bits of a 32-bit fingerprint, so this is the maximum number of their bits.
 const MOST_BUCKET_BITS: u32 = 30;
-/// Below this, sorting would not gain from its first cut (`postings/cells.rs`), nor would the index be of any use.
+/// Below this, sorting would not benefit from its first split (`postings/cells.rs`), and the index would be useless.
 const LEAST_BUCKET_BITS: u32 = 9;
 
 impl Params {
-    /// Rows a block, and how many bits of selectivity each column has.
+    /// Rows per block, and how many bits of selectivity each column has.
     pub fn new(block_rows: u32, selectivity: u32) -> Result<Self, Error> {
         if !block_rows.is_power_of_two() || block_rows > 1 << 16 {
             let allowed = "a power of two up to 65536";
@@ -39,7 +39,7 @@ impl Params {
         Ok(Self { block_rows, selectivity })
     }
 
-    /// Rows a block.
+    /// Rows per block.
     pub fn block_rows(self) -> u32 {
         self.block_rows
     }
@@ -54,14 +54,14 @@ impl Params {
         (self.block_rows.trailing_zeros() + self.selectivity).max(LEAST_BUCKET_BITS)
     }
 
-    /// A value in more than so many of n cells would fill its bucket for the others there, and gets a list of its own.
+    /// A value in more than this many of n cells would crowd its bucket, and gets its own list.
     pub(crate) fn heavy(self, cells: u64) -> u64 {
         ((4 * cells) >> self.bucket_bits()).max(64)
     }
 }
 
 impl Default for Params {
-    /// 512 rows a block, 10 bits: 12.13 bits a cell.
+    /// 512 rows per block, 10 bits: 12.13 bits per cell.
     fn default() -> Self {
         Self { block_rows: 512, selectivity: 10 }
     }

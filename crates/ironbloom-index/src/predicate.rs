@@ -4,14 +4,14 @@ use crate::value::Value;
 
 /// A condition on a row.
 ///
-/// Null follows SQL's `WHERE` as far as a result goes: a comparison with a null cell never holds, nor does its negation;
-/// only [`IsNull`](Self::IsNull) finds nulls.
+/// Nulls follow the rules of SQL's `WHERE`: a comparison with a null cell never holds, nor does its negation; only
+/// [`IsNull`](Self::IsNull) finds nulls.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Predicate {
     /// The column has this value.
     Eq(String, Value),
-    /// The column has one of these values; false, also for nulls, if there are none.
+    /// The column has one of these values; false, even for nulls, if there are none.
     In(String, Vec<Value>),
     /// The column has no value.
     IsNull(String),

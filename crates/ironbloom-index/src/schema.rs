@@ -1,4 +1,4 @@
-//! The columns of an index, by what they mean.
+//! The columns of an index, by meaning.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use arrow::datatypes::{DataType, Schema};
 use crate::error::Error;
 use crate::value::Value;
 
-/// What the values of a column are. One kind has one encoding, however wide its numbers are and however its texts are
-/// stored.
+/// The kind of the values of a column. One kind has one encoding, whatever the width of its numbers and the storage of
+/// its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -107,11 +107,11 @@ impl fmt::Display for Kind {
 pub struct Column {
     /// Its name, as in the table.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
 }
 
-/// The columns of these names in a table, in this order. Every one must be there, once, and of a type that can be
+/// The columns of these names in a table, in this order. Each must exist exactly once and have a type that can be
 /// indexed.
 pub fn columns_named(schema: &Schema, names: &[impl AsRef<str>]) -> Result<Vec<Column>, Error> {
     let known = || schema.fields().iter().map(|field| field.name().clone()).collect();

@@ -1,4 +1,4 @@
-//! A segment: rows of one source, never changed once sealed, with one chunk a column.
+//! A segment: rows of one source, never changed once sealed, with one chunk per column.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Growing slices: one Bloom filter a block, all of them stored crosswise, so that one look asks 512 blocks.
+//! Growing slices: one Bloom filter per block, all of them stored crosswise, so that one look asks 512 blocks.
 //!
 //! ```text
 //! 512 blocks are a group                     block  0 1 2 3 …        511
@@ -94,8 +94,9 @@ impl Slices {
 mod tests {
     use super::*;
 
-    /// 512 distinct values a block at 10 bits and 7 probes: (1 - e^(-0.7))^7 = 0.00819 of the blocks are named wrongly
-    /// \[structures §14.3\]. 1000 absent values ask 1,024,000 blocks; the blocks' fill varies, so the bound is wide: 10 %.
+    /// 512 distinct values per block at 10 bits and 7 probes: (1 - e^(-0.7))^7 = 0.00819 of the blocks are named
+    /// wrongly \[structures §14.3\]. 1000 absent values ask 1,024,000 blocks; the blocks' fill varies, so the bound is
+    /// wide: 10 %.
     #[test]
     fn absent_values_are_found_in_eight_blocks_of_a_thousand() {
         let mut slices = Slices::new(512);

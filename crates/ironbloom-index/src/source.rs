@@ -1,18 +1,18 @@
-//! The tables an index was made from.
+//! The tables an index was built from.
 
 use std::sync::OnceLock;
 
 use crate::error::Part;
 use crate::stored::{Fault, Stored};
 
-/// What is known of a table when all its rows were seen.
+/// What is known about a table once all its rows have been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceMeta {
     /// Length of the file.
     pub bytes: u64,
     /// A fingerprint of its footer, or of whatever changes when the table does.
     pub fingerprint: u64,
-    /// Anything the table's reader wants back: page offsets, block offsets.
+    /// Anything the table's reader wants to get back: page offsets, block offsets.
     pub blob: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Source {
         self.fingerprint
     }
 
-    /// Rows that are indexed.
+    /// Number of indexed rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }

@@ -1,7 +1,7 @@
-//! One value of a column, by what it means and not by how it is stored.
+//! One value of a column, by its meaning, not its storage.
 
-/// A value to look for. Types that mean the same are one: an `Int32` 7 and a `UInt64` 7 are both `Int(7)`, a dictionary's
-/// "x", a `LargeUtf8` "x" and a `Utf8View` "x" are all `Text("x")`.
+/// A value to look for. Types with the same meaning are one: an `Int32` 7 and a `UInt64` 7 are both `Int(7)`, a
+/// dictionary's "x", a `LargeUtf8` "x" and a `Utf8View` "x" are all `Text("x")`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -11,7 +11,7 @@ pub enum Value {
     Bool(bool),
     /// Any integer.
     Int(i128),
-    /// Any float; a narrower one is what it widens to. All NaN are one value, and so are 0.0 and -0.0.
+    /// Any float; narrower ones are widened. All NaN are one value, and so are 0.0 and -0.0.
     Float(f64),
     /// Text.
     Text(String),
@@ -26,7 +26,7 @@ pub enum Value {
     Decimal {
         /// All digits as an integer.
         digits: i128,
-        /// How many of them stand behind the point; negative for multiples of ten.
+        /// How many of them are decimal places; negative for multiples of ten.
         scale: i8,
     },
 }

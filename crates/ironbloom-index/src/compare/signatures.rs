@@ -10,7 +10,7 @@ use super::{Columns, Query};
 const SIGNATURE_BITS: u32 = 80;
 const BITS_A_COLUMN: u32 = 2;
 
-/// See the module header. The row's number takes the high 48 bits of the second word.
+/// See the module documentation. The row's number takes the high 48 bits of the second word.
 pub struct Signatures(Vec<[u64; 2]>);
 
 /// The minimal standard generator of Park and Miller.
@@ -47,7 +47,7 @@ impl Signatures {
         Self(rows)
     }
 
-    /// Bytes: 16 a row.
+    /// Bytes: 16 per row.
     pub fn size_in_bytes(&self) -> u64 {
         size_of_val(&self.0[..]) as u64
     }

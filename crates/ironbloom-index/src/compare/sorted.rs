@@ -2,7 +2,7 @@
 
 use super::{Columns, Query};
 
-/// See the module header.
+/// See the module documentation.
 pub struct SortedColumns(Vec<Vec<u64>>);
 
 impl SortedColumns {
@@ -17,7 +17,7 @@ impl SortedColumns {
         Self(table.columns().iter().map(|values| sorted(values)).collect())
     }
 
-    /// Bytes: eight a cell.
+    /// Bytes: eight per cell.
     pub fn size_in_bytes(&self) -> u64 {
         self.0.iter().map(|column| size_of_val(&column[..]) as u64).sum()
     }

@@ -14,13 +14,13 @@ use arrow::datatypes::{ArrowNativeTypeOp, DataType, TimeUnit, i256};
 use super::interval::{Interval, intervals};
 use crate::Value;
 
-/// What a cell is asked.
+/// The test applied to a cell.
 pub(super) enum Test<'a> {
     OneOf(&'a [Value]),
     Between(Bound<&'a Value>, Bound<&'a Value>),
 }
 
-/// Why a column cannot be asked.
+/// Why a column cannot be tested.
 #[derive(Debug)]
 pub(super) enum Misfit {
     /// This value is of another kind.
@@ -31,7 +31,7 @@ pub(super) enum Misfit {
 
 type Compared = Result<BooleanArray, Misfit>;
 
-/// Asks every cell; null where the cell is.
+/// Tests every cell; null where the cell is null.
 pub(super) fn compare(array: &dyn Array, test: &Test<'_>) -> Compared {
     use DataType as D;
     match array.data_type() {
@@ -70,7 +70,7 @@ pub(super) fn compare(array: &dyn Array, test: &Test<'_>) -> Compared {
     }
 }
 
-/// The entries are asked, and each row gets the answer of its entry.
+/// The entries are tested, and each row gets the result of its entry.
 fn dictionary(array: &dyn Array, test: &Test<'_>) -> Compared {
     let dictionary = array.as_any_dictionary();
     let answers = compare(dictionary.values(), test)?;
@@ -123,7 +123,7 @@ where
     Ok(BooleanArray::new(passed, array.nulls().cloned()))
 }
 
-/// The part of an interval that a column of this width can hold, if any.
+/// The part of an interval that fits a column of this width, if any.
 fn narrow<N: ArrowNativeTypeOp + Into<i128> + TryFrom<i128>>(interval: Interval) -> Option<(N, N)> {
     let (least, greatest) = (N::MIN_TOTAL_ORDER.into(), N::MAX_TOTAL_ORDER.into());
     let low = interval.low.max(i256::from_i128(least)).to_i128()?;
@@ -134,7 +134,7 @@ fn narrow<N: ArrowNativeTypeOp + Into<i128> + TryFrom<i128>>(interval: Interval)
     Some((N::try_from(low).ok()?, N::try_from(high).ok()?))
 }
 
-/// Many intervals, found by halving.
+/// Many intervals, by binary search.
 struct IntervalSet<N>(Vec<(N, N)>);
 
 impl<N: Ord + Copy> IntervalSet<N> {
@@ -174,7 +174,7 @@ where
         Wanted::OneOf(ref values_wanted) if matches!(values_wanted[..], [value] if !value.is_nan()) =>
         {
             let wanted = values_wanted[0];
-            // The equality of floats is ours, but for NaN: 0.0 equals -0.0.
+            // Float equality is the same as ours except for NaN: 0.0 equals -0.0.
             BooleanBuffer::collect_bool(values.len(), |row| values[row].into() == wanted)
         }
         wanted => BooleanBuffer::collect_bool(values.len(), |row| {

@@ -1,8 +1,8 @@
 //! A test on numbers, as intervals in the numbers that the column stores.
 //!
-//! Integers, days, moments and decimals are all stored as integers, in some unit: milliseconds, hundredths. What is asked for, in its
-//! own unit (nanoseconds, thousandths), covers an interval of them, which may be empty: nothing that counts in seconds
-//! is equal to half a second. Both ends are included.
+//! Integers, days, moments and decimals are all stored as integers, in some unit: milliseconds, hundredths. The value
+//! sought, in its own unit (nanoseconds, thousandths), covers an interval of them, which may be empty: no value in
+//! seconds equals half a second. Both ends are included.
 //!
 //! ```text
 //!  day = 1970-01-02   in milliseconds   [86 400 000, 172 799 999]
@@ -23,7 +23,7 @@ pub(super) struct Interval {
     pub(super) high: i256,
 }
 
-/// The stored numbers that pass a test; `None` in the place of a value that is null, which nothing is equal to.
+/// The stored numbers that pass a test; `None` in place of a null value, which nothing equals.
 pub(super) fn intervals(data_type: &DataType, test: &Test<'_>) -> Result<Vec<Interval>, Misfit> {
     match test {
         Test::OneOf(values) => {
@@ -46,8 +46,8 @@ fn between(
         return Ok(None);
     }
     let one = i256::ONE;
-    // An interval that is empty because the value lies between two stored numbers has the upper one as its low end and the
-    // lower one as its high end, so that "at least" and "more than" are both right with these ends.
+    // An interval that is empty because the value lies between two stored numbers has the upper one as its low end and
+    // the lower one as its high end, so that "at least" and "more than" are both correct with these ends.
     let low = match low {
         Bound::Unbounded => i256::MIN,
         Bound::Included(value) => stored(data_type, value)?.low,
@@ -101,13 +101,13 @@ fn divided(number: i256, unit: i256) -> Interval {
     let (quotient, remainder) = (number / unit, number % unit);
     match remainder.cmp(&i256::ZERO) {
         std::cmp::Ordering::Equal => exactly(quotient),
-        // Division cuts towards zero: the other neighbour is away from it.
+        // Division truncates towards zero: the other neighbour is away from it.
         std::cmp::Ordering::Greater => Interval { low: quotient + i256::ONE, high: quotient },
         std::cmp::Ordering::Less => Interval { low: quotient, high: quotient - i256::ONE },
     }
 }
 
-/// `digits` with `places` more places behind the point.
+/// `digits` with `places` more decimal places.
 fn rescaled(digits: i256, places: i32) -> Interval {
     let Some(factor) = i256::from_i128(10).checked_pow(places.unsigned_abs()) else {
         return if places >= 0 { beyond(digits) } else { near_zero(digits) };

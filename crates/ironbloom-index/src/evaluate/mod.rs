@@ -1,7 +1,7 @@
 //! Which rows of a batch satisfy a predicate, exactly.
 //!
-//! Inside, a row is true, false or unknown (SQL's three values): a comparison with a null cell is unknown, `not` leaves it
-//! unknown, `and` and `or` know the answer if the other side decides it. At the end only true counts.
+//! Inside, a row is true, false or unknown (SQL's three values): a comparison with a null cell is unknown, `not` leaves
+//! it unknown, `and` and `or` have an answer if the other side decides it. In the end only true counts.
 //!
 //! ```text
 //!  Eq, In, Range ──► compare.rs: a loop over the values of the column; nulls are those of the column
@@ -23,13 +23,13 @@ use arrow::datatypes::DataType;
 use self::compare::Test;
 use crate::{Predicate, Value};
 
-/// A predicate that does not fit a batch.
+/// A predicate that does not match a batch.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EvaluateError {
     /// The batch has no such column.
     NoColumn {
-        /// What was asked for.
+        /// The requested value.
         column: String,
     },
     /// The value is of another kind than the column.
@@ -38,7 +38,7 @@ pub enum EvaluateError {
         column: String,
         /// Its type.
         data_type: DataType,
-        /// What it was to be compared with.
+        /// What it was compared with.
         value: Value,
     },
     /// Values of this type cannot be compared.
@@ -133,7 +133,7 @@ fn is_null(column: &ArrayRef) -> BooleanArray {
 
 fn compare(batch: &RecordBatch, name: &str, test: Test<'_>) -> Result<BooleanArray, EvaluateError> {
     let column = find(batch, name)?;
-    // Nothing is in an empty list, and one need not know what for that.
+    // Nothing is in an empty list, not even an unknown value.
     if matches!(test, Test::OneOf([])) {
         return Ok(constant(false, batch.num_rows()));
     }
@@ -144,7 +144,8 @@ fn compare(batch: &RecordBatch, name: &str, test: Test<'_>) -> Result<BooleanArr
             compare::Misfit::Column => EvaluateError::Incomparable { column, data_type },
         }
     })?;
-    // A list with a null in it holds the value, or one cannot know: `x not in (1, null)` is never true. Bounds alike.
+    // A list containing a null either holds the value, or the result is unknown: `x not in (1, null)` is never true.
+    // Bounds alike.
     Ok(if has_null(&test) { unknown_unless_true(truth) } else { truth })
 }
 

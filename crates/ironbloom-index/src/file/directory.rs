@@ -25,11 +25,11 @@ impl Fields {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A count or a length, of things that are in memory.
+    /// A count or length of things in memory.
     ///
     /// # Panics
     ///
-    /// If there are 2^32 of them: names, columns, sources and segments are never so many.
+    /// If there are 2^32 of them: there are never that many names, columns, sources or segments.
     pub(super) fn put_len(&mut self, len: usize) {
         self.put_u32(u32::try_from(len).expect("fewer than 2^32"));
     }
@@ -46,7 +46,7 @@ impl Fields {
     }
 }
 
-/// What is left of the fields. `None` wherever there are not enough bytes, or not such ones.
+/// The remaining fields. `None` wherever there are too few bytes, or invalid ones.
 pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -68,7 +68,7 @@ impl<'a> Rest<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// A count of things that take at least so many bytes each: if they are not there, nothing is allocated for them.
+    /// A count of things that take at least this many bytes each: if the bytes are missing, nothing is allocated.
     pub(super) fn count(&mut self, least_bytes: usize) -> Option<usize> {
         let count = usize::try_from(self.u32()?).ok()?;
         (count.checked_mul(least_bytes)? <= self.0.len()).then_some(count)

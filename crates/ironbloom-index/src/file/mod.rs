@@ -1,4 +1,4 @@
-//! The `.ibx` file, version 1. This header is its specification.
+//! The `.ibx` file, version 1. This page is its specification.
 //!
 //! ```text
 //!    0  8   magic 89 49 42 58 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
@@ -23,8 +23,8 @@
 //! segments 4     each: source 4 · runs 4 · (first row 8 · rows 8) a run · a place for every column
 //! ```
 //!
-//! All numbers are little-endian. To change an index, a new file is written and renamed over the old one, so that whoever
-//! has the old one open keeps it, and a program that dies on the way leaves the old one.
+//! All numbers are little-endian. To change an index, a new file is written and renamed over the old one, so that a
+//! process with the old one open keeps it, and a crash on the way leaves the old one.
 
 mod directory;
 mod read;

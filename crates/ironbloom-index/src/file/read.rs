@@ -1,4 +1,4 @@
-//! Reading: the header and the directory are checked at once, everything else when it is used.
+//! Reading: the header and the directory are checked immediately, everything else when it is used.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// Where the directory starts, in a file of `found` bytes that begins with these: inside it, behind the header.
+/// Where the directory starts, in a file of `found` bytes that begins with these: inside it, after the header.
 fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
     let path = || path.to_owned();
     if !bytes.starts_with(&MAGIC) {
@@ -69,7 +69,7 @@ fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
     Ok(start)
 }
 
-/// A directory that is being read. `None` everywhere means: no index has such a one.
+/// A directory being read. `None` always means that it is invalid.
 struct Reading<'a> {
     file: &'a FileBytes,
     /// Where chunks must end.

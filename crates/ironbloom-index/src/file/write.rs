@@ -1,4 +1,4 @@
-//! Writing: a new file beside the old one, synced, then renamed.
+//! Writing: a new file next to the old one, synced, then renamed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -55,8 +55,8 @@ impl<W: Write> Chunks<W> {
         Ok(Place { start, bytes: bytes.len() as u64, checksum })
     }
 
-    /// What is stored already goes over as it is, with its checksum: damage, if there is any, stays visible. An error says
-    /// which file could not be read, and what of it.
+    /// What is already stored is copied as it is, with its checksum: any damage stays visible. An error says which part
+    /// of which file could not be read.
     fn copy(&mut self, stored: &Stored, part: impl FnOnce() -> Part) -> io::Result<Place> {
         let start = self.align()?;
         let mut pieces = stored.pieces();

@@ -32,7 +32,7 @@ use self::words::{Word, Words};
 use crate::Predicate;
 use crate::table::write_near;
 
-/// A condition whose literals have no types yet.
+/// A condition whose literals are not typed yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Condition {
@@ -40,7 +40,7 @@ pub enum Condition {
     Compare(String, Comparison, Literal),
     /// The column has one of these values.
     In(String, Vec<Literal>),
-    /// The value of the column lies between these, or is one of them.
+    /// The value of the column lies between these, inclusive.
     Between(String, Literal, Literal),
     /// The column has no value.
     IsNull(String),
@@ -74,7 +74,7 @@ pub enum Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Literal {
-    /// A number, in the digits given: whether it is an integer, a float or a decimal is for the column to say.
+    /// A number, as written: the column decides whether it is an integer, a float or a decimal.
     Number(String),
     /// `'text'`
     Text(String),
@@ -99,27 +99,27 @@ impl fmt::Display for Literal {
     }
 }
 
-/// A condition that cannot be understood, or does not fit the table.
+/// A condition that cannot be parsed, or does not match the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConditionError {
-    /// The text is no condition.
+    /// The text is not a valid condition.
     Syntax {
         /// All of it.
         text: String,
-        /// The byte where it stops making sense.
+        /// The byte offset of the error.
         at: usize,
-        /// What should be there.
+        /// What was expected there.
         expected: &'static str,
     },
     /// There is no such column.
     UnknownColumn {
-        /// What was asked for.
+        /// The requested value.
         column: String,
         /// Columns with a similar name.
         near: Vec<String>,
     },
-    /// The literal is no value of the column's type.
+    /// The literal is not a value of the column's type.
     Type {
         /// The column.
         column: String,
@@ -161,11 +161,11 @@ impl fmt::Display for ConditionError {
 impl std::error::Error for ConditionError {}
 
 impl Condition {
-    /// The condition that this text says.
+    /// Parses a condition.
     ///
     /// # Errors
     ///
-    /// [`ConditionError::Syntax`], with the place.
+    /// [`ConditionError::Syntax`], with the position.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
         let mut parser = Parser { words: Words::new(text), depth: 0 };
         let condition = parser.any()?;
@@ -179,14 +179,14 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`ConditionError`] if a column is not there or a literal does not fit its type. An integer that the type
-    /// cannot hold fits: no row has it.
+    /// [`ConditionError`] if a column does not exist or a literal does not match its type. An integer that the type
+    /// cannot hold is accepted: no row has it.
     pub fn typed(&self, schema: &Schema) -> Result<Predicate, ConditionError> {
         typed::typed(self, schema)
     }
 }
 
-/// Parses and types a condition at once.
+/// Parses and types a condition in one step.
 ///
 /// # Errors
 ///
@@ -207,7 +207,7 @@ pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> V
     near.into_iter().take(MOST).map(|(_, known)| known.clone()).collect()
 }
 
-/// How many characters must be inserted, removed or replaced to make one of the other (Levenshtein).
+/// How many characters must be inserted, removed or replaced to turn one into the other (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -223,7 +223,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// Deeper than anybody types; keeps forged conditions off the stack, here and where they are evaluated.
+/// Deeper than anyone types; keeps forged conditions from overflowing the stack, here and where they are evaluated.
 const MAX_DEPTH: u32 = 64;
 
 struct Parser<'a> {

@@ -9,7 +9,7 @@ pub(super) fn days(text: &str) -> Option<i32> {
     rest.is_empty().then_some(days)
 }
 
-/// Nanoseconds since 1970-01-01T00:00:00 of a date, or of a date and a time. Without an offset it is taken as it is.
+/// Nanoseconds since 1970-01-01T00:00:00 of a date, or of a date and a time. Without an offset it is used as is.
 pub(super) fn nanoseconds(text: &str) -> Option<i128> {
     let (days, rest) = date(text)?;
     let midnight = i128::from(days) * SECONDS_PER_DAY * NANOS_PER_SECOND;
@@ -27,7 +27,7 @@ fn date(text: &str) -> Option<(i32, &str)> {
         None => (false, text),
     };
     let (year, rest) = text.split_once('-')?;
-    // Four digits, so that 24-1-31 is not taken for the year 24; more for those who need them.
+    // Four digits, so that 24-1-31 is not mistaken for the year 24; more are allowed.
     if !(4..=6).contains(&year.len()) || !year.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -90,7 +90,7 @@ fn days_in(year: i32, month: u32) -> u32 {
     }
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar, also before it was in use.
+/// Days since 1970-01-01 in the Gregorian calendar, even before it was in use.
 ///
 /// Years begin in March, so that the leap day is the last of its year: day y of such a year is (153 m + 2) / 5 + d - 1 with m
 /// months since March. An era of 400 years has 146097 days.

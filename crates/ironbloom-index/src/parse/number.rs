@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
         return Parsed::NotANumber;
     }
-    // Zeros behind the last other digit do not count: 1.50 is 1.5, and 1e3 has one digit.
+    // Trailing zeros do not count: 1.50 is 1.5, and 1e3 has one digit.
     let all = [whole, fraction].concat();
     let significant = all.trim_end_matches('0');
     let zeros = all.len() - significant.len();

@@ -1,4 +1,4 @@
-//! Literals become values of the type of their column.
+//! Converts literals to values of their column's type.
 
 use std::ops::Bound;
 
@@ -137,8 +137,8 @@ fn is_comparable(data_type: &DataType) -> bool {
         )
 }
 
-/// The value that a literal is in a column of this type; `None` if it is none. What is typed in quotes may be any type that
-/// it can be read as; a number without quotes is never taken for text.
+/// The value that a literal is in a column of this type; `None` if it is not one. A quoted literal may be any type that
+/// it can be parsed as; an unquoted number is never taken for text.
 fn value(data_type: &DataType, literal: &Literal) -> Option<Value> {
     use DataType as D;
     match (data_type, literal) {

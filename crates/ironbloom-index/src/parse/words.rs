@@ -1,4 +1,4 @@
-//! A condition cut into words.
+//! Splits a condition into words.
 
 use super::{Comparison, ConditionError, Literal};
 
@@ -16,12 +16,12 @@ pub(super) enum Word {
     Comma,
 }
 
-/// The words of a text, with one to look at before it is taken.
+/// The words of a text, with one word of lookahead.
 pub(super) struct Words<'a> {
     text: &'a str,
     /// Everything before this byte has been taken.
     at: usize,
-    /// The word at `at`, and the byte behind it.
+    /// The word at `at`, and the byte after it.
     peeked: Option<(Word, usize)>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Words<'a> {
         Ok(found)
     }
 
-    /// Takes the next word if it is this keyword, in capitals or not.
+    /// Takes the next word if it is this keyword, case-insensitively.
     pub(super) fn take_keyword(&mut self, keyword: &str) -> Found<bool> {
         let found =
             matches!(self.peek()?, Some(Word::Name(name)) if name.eq_ignore_ascii_case(keyword));

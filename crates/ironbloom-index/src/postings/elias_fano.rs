@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-/// Zeros a sample.
+/// Zeros per sample.
 const STEP: u64 = 256;
 
 /// Where the arrays of a sequence are, in words from its start.
@@ -35,7 +35,7 @@ impl Shape {
         Self { len, universe, low_bits }
     }
 
-    /// Bits of the shared part of each number: what a list in this sequence costs beyond two bits an entry.
+    /// Bits of the shared part of each number: what a list in this sequence costs beyond two bits per entry.
     pub(crate) fn low_bits(self) -> u32 {
         self.low_bits
     }
@@ -44,7 +44,7 @@ impl Shape {
         if self.len == 0 { 0 } else { (self.universe >> self.low_bits) + 1 }
     }
 
-    /// Samples are 32 bits wide, two a word. Bits of the high part beyond 2^32 would not fit; [`Shape::fits`] says.
+    /// Samples are 32 bits wide, two per word. Bits of the high part beyond 2^32 would not fit; [`Shape::fits`] says.
     fn samples(self) -> u64 {
         self.zeros().div_ceil(STEP)
     }

@@ -158,7 +158,7 @@ impl Head {
     }
 }
 
-/// Key number i of an array of 32-bit keys, two a word.
+/// Key number i of an array of 32-bit keys, two per word.
 #[inline]
 fn key(words: &[u64], i: usize) -> u32 {
     (words[i / 2] >> (32 * (i % 2))) as u32
@@ -208,7 +208,7 @@ pub(crate) struct Postings {
 pub(crate) enum List<'a> {
     /// None at all.
     Empty,
-    /// One bit a block.
+    /// One bit per block.
     Bitmap(&'a [u64]),
     /// A range of the sequence.
     Run(Run<'a>),

@@ -56,7 +56,7 @@ pub enum TableError {
     UnknownColumn {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested value.
         column: String,
         /// Columns with a similar name.
         near: Vec<String>,
@@ -65,7 +65,7 @@ pub enum TableError {
     AmbiguousColumn {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested value.
         column: String,
     },
     /// A condition does not fit the table.
@@ -126,7 +126,7 @@ impl fmt::Display for TableError {
     }
 }
 
-/// No source: what the system said is in the message, and whoever prints the chain would say it twice.
+/// No source: the system's error is already in the message, and printing the chain would repeat it.
 impl std::error::Error for TableError {}
 
 /// "; did you mean a or b?", or nothing.
