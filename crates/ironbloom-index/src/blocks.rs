@@ -1,8 +1,8 @@
-//! Sets of block numbers: sorted, and combined from the shortest on.
+//! Sets of block numbers: sorted, and combined starting with the shortest.
 
 use crate::postings::List;
 
-/// Calls with the number of every one in these words.
+/// Calls back with the position of every one bit in these words.
 pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
     for (i, &word) in words.iter().enumerate() {
         let mut rest = word;
@@ -18,7 +18,7 @@ pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
 pub(crate) enum Blocks {
     /// Nothing is known: each block may match.
     All,
-    /// These, ascending, each once.
+    /// These blocks, ascending, each once.
     Some(Vec<u32>),
 }
 
@@ -47,7 +47,7 @@ impl Blocks {
         }
     }
 
-    /// What is also in the list. The list is read only as far as these blocks need.
+    /// The intersection with the list. The list is read only as far as these blocks require.
     pub(crate) fn and_list(self, list: List<'_>) -> Self {
         let Self::Some(mut blocks) = self else { return Self::from_list(list) };
         match list {
@@ -115,11 +115,11 @@ impl Blocks {
     }
 }
 
-/// A list that is so many times as long is not read whole: leaping to each block wanted costs less.
+/// A list that is this many times as long is not read completely: skipping to each wanted block costs less.
 const SEEK: u64 = 8;
 
-/// A small filter of blocks: the bit of each one's number, of which only the low bits count. Two random lists have little in
-/// common, and what is not in the sieve need not be compared.
+/// A small filter of blocks: the bit of each one's number, of which only the low bits count. Two random lists have
+/// little in common, and what is not in the sieve does not have to be compared.
 struct Sieve([u64; SIEVE_WORDS]);
 
 /// 4,096 bits: two lists of two hundred blocks leave ten to compare, and the sieve is still half a kilobyte.
@@ -152,7 +152,8 @@ impl Sieve {
     }
 }
 
-/// Keeps what is in both, which ascend. Which of two random lists goes on next cannot be foretold, so there is no branch on it.
+/// Keeps what is in both ascending lists. Which of two random lists advances next is unpredictable, so there is no
+/// branch on it.
 fn keep_common(blocks: &mut Vec<u32>, other: &[u32]) {
     let (mut i, mut j, mut kept) = (0, 0, 0);
     while i < blocks.len() && j < other.len() {
@@ -165,7 +166,7 @@ fn keep_common(blocks: &mut Vec<u32>, other: &[u32]) {
     blocks.truncate(kept);
 }
 
-/// How many of these, which ascend, are less than `block`: doubling steps, then halving ones.
+/// How many of these, which ascend, are less than `block`: galloping, then bisection.
 fn gallop(blocks: &[u32], block: u32) -> usize {
     let mut step = 1;
     while step < blocks.len() && blocks[step] < block {
@@ -175,7 +176,7 @@ fn gallop(blocks: &[u32], block: u32) -> usize {
     low + blocks[low..high].partition_point(|&other| other < block)
 }
 
-/// About how many blocks a list has, of so many.
+/// Approximate number of blocks in a list, out of `blocks`.
 pub(crate) fn estimate(list: &List<'_>, blocks: u32) -> u64 {
     match list {
         List::Empty => 0,

@@ -171,7 +171,7 @@ impl IndexBuilder {
         self.open.as_ref().map_or(0, |open| open.first_row + open.buffer.rows)
     }
 
-    /// Ends the source, with the length and fingerprint of its file.
+    /// Ends the source, with the metadata of its file.
     pub fn end(&mut self, meta: SourceMeta) -> Result<(), Error> {
         if self.open.is_none() {
             return Err(Error::NoSource { source: "an open source".to_owned() });

@@ -1,7 +1,8 @@
 //! From a predicate to blocks.
 //!
-//! A predicate becomes a plan of fingerprints once, and the plan is asked of each segment. What the index cannot tell (a
-//! negation, a range) is "any block": under an AND the other columns still narrow it, and no row is lost.
+//! A predicate is turned into a plan of fingerprints once, and the plan is run on each segment. What the index cannot
+//! answer (a negation, a range) is "any block": under an AND the other columns still narrow it down, and no row is
+//! lost.
 
 use crate::blocks::{Blocks, estimate};
 use crate::encode::{fingerprint, hash_value};
@@ -12,7 +13,7 @@ use crate::schema::{Column, Kind};
 use crate::segment::Reader;
 use crate::value::Value;
 
-/// What to ask of a segment.
+/// What to look up in a segment.
 #[derive(Debug)]
 pub(crate) enum Plan {
     Any,
@@ -127,8 +128,8 @@ fn and<'a>(
     Ok(left)
 }
 
-/// A lookup waits for memory several times, one after the other. Those of several columns wait together if each is asked for
-/// before any is used.
+/// A lookup waits for memory several times, one after the other. The waits of several columns overlap if all are
+/// requested before any is used.
 fn fetch<'a>(parts: &[Plan], reader: &impl Fn(usize) -> Result<Reader<'a>, Error>) {
     for stage in 0..2 {
         let mut read = 0;

@@ -6,7 +6,7 @@ use crate::postings::{List, Postings};
 use crate::slices::Slices;
 use crate::stored::{Fault, Stored};
 
-/// Rows that follow each other in a source. Each run starts a block of its own.
+/// Rows that follow each other in a source. Each run starts a new block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first_row: u64,
@@ -22,14 +22,14 @@ impl Run {
 /// Rows of one source, with a chunk for each column of the index.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// The place of its source among those of the index.
+    /// The position of its source among those of the index.
     pub(crate) source: usize,
     /// Ascending. One, unless segments were merged whose last block was not full.
     pub(crate) runs: Vec<Run>,
     pub(crate) chunks: Vec<Chunk>,
 }
 
-/// Most blocks of a segment, so that numbers of blocks and of entries fit 32 bits.
+/// Maximum number of blocks in a segment, so that numbers of blocks and of entries fit 32 bits.
 pub(crate) const MOST_ROWS: u64 = 1 << 30;
 
 impl Segment {
@@ -55,10 +55,10 @@ impl Segment {
     }
 }
 
-/// What a segment holds of a column.
+/// What a segment holds for a column.
 #[derive(Debug)]
 pub(crate) enum Chunk {
-    /// Sealed, and at hand.
+    /// Sealed, and in memory.
     Sealed(Postings),
     /// In its file: read and verified when first used.
     Stored(StoredPostings),
@@ -72,7 +72,7 @@ pub(crate) struct StoredPostings {
     pub(crate) stored: Stored,
     /// Blocks of the segment.
     pub(crate) blocks: u32,
-    /// From the first use on: whatever happens to the file then, it has been read.
+    /// Set on first use: from then on changes to the file do not matter.
     pub(crate) loaded: OnceLock<Postings>,
 }
 
@@ -92,7 +92,7 @@ impl StoredPostings {
     }
 }
 
-/// A chunk that can be asked.
+/// A chunk that can be queried.
 pub(crate) enum Reader<'a> {
     Postings(&'a Postings),
     Slices(&'a Slices),

@@ -1,4 +1,4 @@
-//! Growing slices: one Bloom filter per block, all of them stored crosswise, so that one look asks 512 blocks.
+//! Growing slices: one Bloom filter per block, all of them stored transposed, so that one lookup covers 512 blocks.
 //!
 //! ```text
 //! 512 blocks are a group                     block  0 1 2 3 …        511
@@ -10,8 +10,9 @@
 //! insert(value, block): in k lines, set the bit of the block          lookup(value): k lines, ANDed
 //! ```
 //!
-//! (BIGSI and COBS, moved from genomes to tables; structures §14.3.) Rows are added in place, one after the other, and are
-//! found at once. Sealed postings are smaller and faster, so slices only carry the rows that are not sealed yet.
+//! (BIGSI and COBS, applied to tables instead of genomes; structures §14.3.) Rows are added in place, one after the
+//! other, and are found immediately. Sealed postings are smaller and faster, so slices hold only the rows that are not
+//! sealed yet.
 
 use ironbloom::hash::{fastrange, mix64};
 

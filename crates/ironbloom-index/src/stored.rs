@@ -1,4 +1,4 @@
-//! Bytes of an index file that are read when somebody needs them, and checked each time they are.
+//! Bytes of an index file that are read on demand, and verified each time.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::error::{Error, Part};
 use crate::file_bytes::{FileBytes, Pieces};
 use crate::words::Words;
 
-/// A chunk of an index file: where it is, and what it should be.
+/// A chunk of an index file: its location and checksum.
 #[derive(Debug)]
 pub(crate) struct Stored {
     file: FileBytes,
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // Cut off since the file was opened.
+            // Truncated since the file was opened.
             ErrorKind::UnexpectedEof => Self::Damaged,
             _ => Self::Io(error),
         }

@@ -1,5 +1,5 @@
-//! The words of a chunk, in memory of our own: of the allocator, or straight from the system on large pages where
-//! there are many, because lookups jump about in them.
+//! The words of a chunk, in our own memory: from the allocator, or, if there are many, directly from the system on
+//! large pages, because lookups access them at random.
 
 use std::io;
 use std::ops::{Deref, Range};
@@ -11,17 +11,17 @@ use crate::file_bytes::{FileBytes, PIECE_BYTES};
 
 /// An array of 64-bit words.
 pub(crate) enum Words {
-    /// Of the allocator.
+    /// From the allocator.
     Heap(Vec<u64>),
-    /// Straight from the system; the number of words in use.
+    /// Directly from the system; the number of words in use.
     Pages(MmapMut, usize),
 }
 
-/// From this size on memory comes straight from the system. Random probes into pages of 4 KiB miss the TLB each time.
+/// From this size on, memory comes directly from the system. Random probes into pages of 4 KiB miss the TLB each time.
 const HUGE_PAGE: usize = 2 << 20;
 
 impl Words {
-    /// So many zeros.
+    /// This many zeros.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self::pages(len).unwrap_or_else(|| Self::Heap(vec![0; len]))
     }

@@ -120,7 +120,7 @@ impl Columns {
         Ok(())
     }
 
-    /// How many rows match, after a look at all of them.
+    /// How many rows match, by a full scan.
     pub fn scan(&self, query: &[(usize, u32)]) -> u64 {
         self.count(query, 0..self.rows() as u64)
     }

@@ -1,7 +1,7 @@
-//! What an index is compared with (feature `compare`): a signature file as PostgreSQL's `bloom` has it, and sorted columns
-//! in the place of B-trees, all on the same columns in memory.
+//! What an index is compared with (feature `compare`): a signature file like PostgreSQL's `bloom`, and sorted columns
+//! in place of B-trees, all on the same columns in memory.
 //!
-//! Here because the program's demo, the measurements and the tests all need it. None of it is meant for use.
+//! Here because the demo, the benchmarks and the tests all need it. Not meant for production use.
 
 mod columns;
 mod signatures;
@@ -16,7 +16,8 @@ use crate::{Predicate, Value};
 /// Which columns must have which values.
 pub type Query = Vec<(usize, u32)>;
 
-/// `count` queries on so many columns that differ: the values of a row that is there, or any values below `values`.
+/// `count` queries, each on this many different columns: the values of a row that is there, or any values below
+/// `values`.
 pub fn queries(table: &Columns, columns: usize, count: usize, values: Option<u64>) -> Vec<Query> {
     let all = table.columns().len();
     let mut random = Random::new(columns as u64 * 2 + u64::from(values.is_none()));

@@ -1,4 +1,4 @@
-//! From sorted cells to a chunk.
+//! Builds a chunk from sorted cells.
 
 use super::cells::{Entry, Part, Run, Sealed};
 use super::elias_fano::{Shape, Writer};
@@ -6,7 +6,7 @@ use super::{Head, Nulls, Postings, put_key};
 use crate::params::Params;
 use crate::words::Words;
 
-/// Seals a column of `blocks` blocks. The writer's memory is used, and can be again.
+/// Seals a column of `blocks` blocks. The writer's memory is used, and can be reused.
 pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, writer: &mut Writer) -> Postings {
     let heavy = params.heavy(cells.len());
     let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
@@ -33,7 +33,7 @@ fn split_bucket(part: Part, entries: &[Entry], heavy: u64, lists: &mut Lists<'_>
     }
 }
 
-/// The fingerprints of more than `heavy` cells, ascending: at most so many as fit.
+/// The fingerprints of more than `heavy` cells, ascending.
 fn heavy_keys(part: Part, entries: &[Entry], heavy: u64) -> Vec<u32> {
     let mut prints: Vec<u32> = entries.iter().map(|&entry| part.print(entry)).collect();
     prints.sort_unstable();
@@ -41,14 +41,14 @@ fn heavy_keys(part: Part, entries: &[Entry], heavy: u64) -> Vec<u32> {
     runs.filter(|run| run.len() as u64 > heavy).map(|run| run[0]).collect()
 }
 
-/// What does not repeat the one before.
+/// Drops consecutive duplicates.
 #[inline]
 fn distinct<T: Copy + PartialEq>(numbers: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let mut last = None;
     numbers.filter(move |&number| last.replace(number) != Some(number))
 }
 
-/// Lists of blocks on their way into a chunk.
+/// Lists of blocks to be written to a chunk.
 pub(super) struct Lists<'a> {
     blocks: u32,
     bucket_bits: u32,
@@ -152,10 +152,10 @@ fn set_bits(bitmap: &mut [u64], blocks: &[u32]) {
     }
 }
 
-/// Which lists are better kept as bitmaps.
+/// Which lists are better stored as bitmaps.
 struct Plan {
     blocks: u64,
-    /// Bits of an entry in the sequence, if everything were there.
+    /// Bits per entry in the sequence, if everything were stored there.
     entry_bits: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The cells of a column while it is built, kept so that sorting them is one linear pass.
+//! The cells of a column during construction, stored so that sorting them is one linear pass.
 //!
 //! ```text
 //! rows come in order                       fingerprint  ppppppppp fffffffffff…        9 bits p: the part
@@ -37,7 +37,7 @@ pub(crate) struct Cells {
     pending: Vec<u32>,
     /// Groups, each ordered by part.
     cells: Shelf,
-    /// Where part p of group g starts in it: place g·513 + p. The place behind the last part is its end.
+    /// Where part p of group g starts in it: place g·513 + p. The position after the last part is its end.
     starts: Vec<u32>,
     /// Blocks with nulls, ascending.
     null_blocks: Vec<u32>,
@@ -115,7 +115,7 @@ impl Cells {
         self.starts.len() / (PARTS + 1)
     }
 
-    /// Puts away the rows that do not fill a group: no more can come.
+    /// Stores the rows of the last, incomplete group: no more can come.
     pub(crate) fn seal(mut self) -> Sealed {
         let rest = std::mem::take(&mut self.pending);
         if !rest.is_empty() {
@@ -207,7 +207,7 @@ impl Sealed {
         &self.0.null_blocks
     }
 
-    /// Hands out every cell in order; buckets with more than `heavy` cells one by one.
+    /// Yields every cell in order; buckets with more than `heavy` cells one by one.
     pub(crate) fn each_run(
         &self,
         bucket_bits: u32,
@@ -253,7 +253,7 @@ fn block_of(cell: u32, first_block: u32) -> u32 {
     first_block + (cell & ((1 << BLOCK_BITS) - 1))
 }
 
-/// Room for sorting a part, used again for the next.
+/// Buffer for sorting a part, reused for the next.
 #[derive(Default)]
 struct Sorter {
     fine_bits: u32,

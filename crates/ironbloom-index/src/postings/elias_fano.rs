@@ -1,4 +1,4 @@
-//! Elias–Fano: an ascending sequence of numbers in 2 + log2(range / count) bits each, with a door to any place of it.
+//! Elias–Fano: an ascending sequence of numbers in 2 + log2(range / count) bits each, with random access.
 //!
 //! ```text
 //! numbers < u, n of them, l = floor(log2(u / n))         here n = 5, u = 40, l = 3
@@ -10,7 +10,7 @@
 //!   1 1 0 0 1 1 0 0 1 0 0        the bit of number i is at (high part) + i; zero number h ends high part h
 //! ```
 //!
-//! All numbers with high part h stand behind zero number h - 1, so "where do the numbers from x on start?" is one
+//! All numbers with high part h come after zero number h - 1, so "where do the numbers from x on start?" is one
 //! `select0(x >> l - 1)`. The position of every 256th zero is kept: a select is one of these and a few words.
 
 use std::ops::Range;
@@ -78,10 +78,10 @@ impl Shape {
     }
 }
 
-/// Takes numbers in order, before it is known how many will come, and then writes them as a sequence.
+/// Takes numbers in order, before their count is known, and then writes them as a sequence.
 ///
-/// How many low bits a number has depends on how many numbers there are. A guess is right nearly always, and if it was not,
-/// all is encoded once more.
+/// How many low bits a number has depends on how many numbers there are. A guess is nearly always right; if it was not,
+/// everything is encoded again.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     low_bits: u32,
@@ -94,7 +94,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Forgets all numbers but keeps the memory; the shape to come will be about this one.
+    /// Clears all numbers but keeps the memory; the next shape will be about this one.
     pub(crate) fn restart(&mut self, guess: Shape) {
         self.high.clear();
         self.high.reserve(guess.high_words());
@@ -142,7 +142,7 @@ impl Writer {
     ///
     /// # Panics
     ///
-    /// If the shape is not for as many numbers.
+    /// If the shape is for a different number of numbers.
     pub(crate) fn write(&mut self, shape: Shape, words: &mut [u64]) {
         assert_eq!(self.len, shape.len, "a shape for as many numbers");
         self.low.extend([self.pending, 0]);
@@ -163,7 +163,7 @@ impl Writer {
 
     fn numbers(&self, universe: u64) -> Cursor<'_> {
         let shape = Shape { len: self.len, universe, low_bits: self.low_bits };
-        // Samples are for those who start elsewhere.
+        // Samples are only for starting elsewhere.
         EliasFano { shape, samples: &[], high: &self.high, low: &self.low }.range(0..universe)
     }
 }
@@ -224,7 +224,7 @@ impl<'a> EliasFano<'a> {
         Self { shape, samples, high, low }
     }
 
-    /// Are there as many ones and zeros as there must be, and are the samples theirs? Then no read can leave the arrays.
+    /// Are there as many ones and zeros as there must be, and do the samples match? Then no read can go out of bounds.
     pub(crate) fn is_sound(self) -> bool {
         let ones: u64 = self.high.iter().map(|word| u64::from(word.count_ones())).sum();
         // The last number's bit must lie before the end of the unary part, not in what fills the last word.
@@ -244,14 +244,14 @@ impl<'a> EliasFano<'a> {
         self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX)
     }
 
-    /// What a look for this number will wait for first.
+    /// What a search for this number will wait for first.
     #[inline]
     pub(crate) fn touch_sample(&self, number: u64) -> u64 {
         if self.shape.len == 0 { 0 } else { self.sample(number >> self.shape.low_bits) }
     }
 
-    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do, and the low bits
-    /// of the number there. (Asking for more of a long list ahead made no difference.)
+    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do, and the
+    /// low bits of the number there. (Prefetching more of a long list made no difference.)
     #[inline]
     pub(crate) fn touch_number(&self, number: u64) -> u64 {
         let bits = u64::from(self.shape.low_bits);
@@ -315,7 +315,7 @@ impl<'a> EliasFano<'a> {
     }
 }
 
-/// A place in a sequence. Numbers come out in order, and it can leap ahead.
+/// A position in a sequence. Numbers come out in order, and it can skip ahead.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     sequence: EliasFano<'a>,
@@ -329,7 +329,7 @@ pub(crate) struct Cursor<'a> {
     end: u64,
 }
 
-/// A leap costs a select, about as much as reading so many numbers.
+/// A skip costs a select, about as much as reading this many numbers.
 const LEAP: u64 = 16;
 
 impl Cursor<'_> {
@@ -340,12 +340,12 @@ impl Cursor<'_> {
         let position = if high == 0 { 0 } else { self.sequence.select0(high - 1) + 1 };
         self.index = position - high;
         self.word = (position / 64) as usize;
-        // Behind the last zero there is nothing, perhaps not even a word.
+        // After the last zero there is nothing, perhaps not even a word.
         let word = self.sequence.high.get(self.word).copied().unwrap_or(0);
         self.ones = word & (u64::MAX << (position % 64));
     }
 
-    /// Leaps over all numbers less than `target`, if it is ahead.
+    /// Skips all numbers less than `target`, if it is ahead.
     #[inline]
     pub(crate) fn seek(&mut self, target: u64) {
         if target <= self.start {
@@ -383,7 +383,7 @@ impl Cursor<'_> {
                     return call(&some[..count]);
                 }
                 some[count] = (number.wrapping_sub(first)) as u32;
-                // Always so, unless somebody forged the low bits.
+                // Always true, unless the low bits were forged.
                 count += usize::from(number >= start);
                 ones &= ones - 1;
                 index += 1;

@@ -1,9 +1,9 @@
-//! Postings of consecutive segments become those of one, bucket by bucket, without a look at the table.
+//! Postings of consecutive segments become those of one, bucket by bucket, without reading the table.
 //!
-//! List g of the whole is list g of the first, then list g of the second with its blocks moved behind, and so on: linear,
-//! and no sorting. A value may have a private list in one part and share a bucket in another. Then its list in the whole is
-//! its private lists and those buckets, which may name blocks of their other values (never fewer blocks than it has); if
-//! together they are few, its blocks go into the bucket instead.
+//! List g of the whole is list g of the first, then list g of the second with its blocks renumbered to follow, and so
+//! on: linear, without sorting. A value may have a private list in one part and share a bucket in another. Then its
+//! list in the whole is its private lists and those buckets, which may name blocks of their other values (never fewer
+//! blocks than it has); if together they are few, its blocks go into the bucket instead.
 
 use super::build::Lists;
 use super::elias_fano::Writer;

@@ -8,9 +8,9 @@
 //! one Elias–Fano sequence:   list 0 │ list 1 │ … │ list H-1 │ private lists │ nulls      x = list · blocks + block
 //! ```
 //!
-//! No keys are stored for the buckets and no directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by one
-//! select (structures §14.4). Where all values are frequent, there are no buckets (H = 0), all lists are private and the
-//! answer is exact. Nulls have a list of their own, so that they are in nobody's way.
+//! No keys are stored for the buckets and no directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by
+//! one select (structures §14.4). Where all values are frequent, there are no buckets (H = 0), all lists are private
+//! and the answer is exact. Nulls have their own list, so that they do not affect other values.
 //!
 //! The words of a chunk, in memory and in the file:
 //!
@@ -49,7 +49,7 @@ enum Nulls {
     Bitmap,
 }
 
-/// The numbers at the head of a chunk, from which the place of everything follows.
+/// The numbers at the start of a chunk, from which all offsets follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     blocks: u32,
@@ -86,7 +86,7 @@ impl Head {
         start..start + self.dense.div_ceil(2)
     }
 
-    /// Bitmap number i; that of the nulls stands behind those of the dense keys.
+    /// Bitmap number i; that of the nulls comes after those of the dense keys.
     fn bitmap(&self, i: usize) -> Range<usize> {
         let start = self.dense_words().end + i * self.bitmap_words();
         start..start + self.bitmap_words()
@@ -119,7 +119,7 @@ impl Head {
         words[8] = self.null_cells;
     }
 
-    /// `None` if no chunk has such a head.
+    /// `None` if the head is invalid.
     fn read(words: &[u64]) -> Option<Self> {
         let head = words.get(..HEADER_WORDS)?;
         // Nothing that stands in a chunk is longer than it, so sums of these cannot overflow.
@@ -212,7 +212,7 @@ pub(crate) enum List<'a> {
     Bitmap(&'a [u64]),
     /// A range of the sequence.
     Run(Run<'a>),
-    /// These, ascending, each once.
+    /// These blocks, ascending, each once.
     Blocks(Vec<u32>),
 }
 
@@ -220,12 +220,12 @@ pub(crate) enum List<'a> {
 pub(crate) struct Run<'a> {
     cursor: Cursor<'a>,
     first: u64,
-    /// How many blocks it will about be.
+    /// Approximate number of blocks.
     pub(crate) estimate: u64,
 }
 
 impl Run<'_> {
-    /// Leaps over the blocks below this one.
+    /// Skips the blocks below this one.
     #[inline]
     pub(crate) fn seek(&mut self, block: u32) {
         self.cursor.seek(self.first + u64::from(block));
@@ -259,7 +259,7 @@ impl Postings {
         Self { head, shape: head.shape(), sequence: head.sequence(), words }
     }
 
-    /// The chunk in these words of a file, whose checksum was right. `None` if it is not one that was written by us.
+    /// The chunk in these words of a file, whose checksum was right. `None` if it is not a valid chunk.
     pub(crate) fn from_words(words: Words, blocks: u32) -> Option<Self> {
         let head = Head::read(&words)?;
         if head.blocks != blocks || head.words() != words.len() {
@@ -322,7 +322,7 @@ impl Postings {
             return Some(List::Bitmap(&self.words[head.bitmap(i)]));
         }
         let rank = find_key(&self.words[head.private_words()], head.private, print)?;
-        // How long it is would take two selects to say; it is longer than a bucket's, and sparser than a bitmap.
+        // Its exact length would take two selects; it is longer than a bucket's, and sparser than a bitmap.
         let estimate = u64::from(head.blocks) / 16;
         Some(self.run(head.buckets() + rank as u64, estimate))
     }
@@ -365,7 +365,7 @@ impl Postings {
         }
     }
 
-    /// All fingerprints with lists of their own, ascending.
+    /// All fingerprints with their own lists, ascending.
     fn private_keys(&self) -> Vec<u32> {
         let keys = |words: Range<usize>, len: usize| {
             let words = &self.words[words];
@@ -453,7 +453,7 @@ mod tests {
             }
         }
 
-        /// A forger can make the checksums right. What he gets is an error or an answer, and no panic.
+        /// A forger can make the checksums match. The result is an error or an answer, never a panic.
         #[test]
         fn forged_words_never_panic(
             prints in prints(),

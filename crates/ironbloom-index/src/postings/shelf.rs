@@ -1,7 +1,7 @@
 //! Memory for the cells of a column, which grows by whole groups.
 //!
-//! A vector that grows would move, or take pages of 4 KiB one by one: clearing those took a third of the time of a build. These
-//! pieces never move, and large ones come on large pages.
+//! A growing vector would be moved, or take pages of 4 KiB one by one: clearing those took a third of the build time.
+//! These pieces never move, and large ones come on large pages.
 
 use crate::words::Words;
 
@@ -22,7 +22,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// Room for a group of so many cells, all zero.
+    /// Room for a group of this many cells, all zero.
     pub(super) fn add(&mut self, cells: usize) -> &mut [u32] {
         let room = self.pieces.last().map_or(0, |piece| IN_WORD * piece.len());
         if self.pieces.is_empty() || room - self.taken < cells {

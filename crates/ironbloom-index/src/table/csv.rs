@@ -1,13 +1,13 @@
-//! CSV files: lines are found again by strides.
+//! CSV files: rows are located by strides.
 //!
 //! ```text
 //!  header │ rows 0..512 │ rows 512..1024 │ …          a stride is 512 rows; its bytes and checksum are noted
 //! ```
 //!
-//! Rows of text are of any length, and a line end may stand inside quotes, so the only way to row 5000 is through all rows
-//! before it, once. Building goes that way and notes where each stride begins. Types are inferred from all rows and noted too: a
-//! column is what every one of its values is (integer, float, boolean, date, timestamp), and text otherwise. Empty fields are
-//! null, in columns of text as well.
+//! Rows of text have any length, and a line end may be inside quotes, so the only way to row 5000 is through all rows
+//! before it, once. Building does that and records where each stride starts. Types are inferred from all rows and
+//! recorded too: a column is what every one of its values is (integer, float, boolean, date, timestamp), and text
+//! otherwise. Empty fields are null, in columns of text as well.
 //!
 //! Quoting, line ends and inference are those of the `arrow-csv` crate, which reads the values.
 
@@ -139,7 +139,7 @@ impl CsvTable {
         Ok(batches)
     }
 
-    /// Rows out of strides that touch each other: parsed once, then cut.
+    /// Rows from adjacent strides: parsed once, then cut.
     fn read_run(
         &self,
         run: &[Range<u64>],
@@ -199,8 +199,8 @@ impl CsvTable {
             .with_projection(columns.to_vec())
             .with_batch_size(rows)
             .build_decoder();
-        // The parser takes a byte order mark off the front of its input; in the middle of a file it is a character like any
-        // other. An empty line is nothing, and moves it from the front.
+        // The parser strips a byte order mark from the front of its input; in the middle of a file it is a character
+        // like any other. An empty line is ignored, and moves it away from the front.
         feed(&mut decoder, b"\n")?;
         feed(&mut decoder, bytes)?;
         decoder.decode(&[])?; // ends a last line without a line end
@@ -252,7 +252,8 @@ impl CsvTable {
 }
 
 impl CsvTable {
-    /// The rows of the file that these notes are of, if this one is that with rows added at its end; else how it differs.
+    /// The rows of the file these notes describe, if this file is the same with rows appended; otherwise how it
+    /// differs.
     pub(super) fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
         let path = self.file.path();
         let old = Self::from_notes(notes, self.file.clone(), self.delimiter)
@@ -269,8 +270,8 @@ impl CsvTable {
         Ok(old.rows)
     }
 
-    /// Whether the last stride ends where its last row does, also with what the file has behind it: a line or a quote that was
-    /// left open goes on there.
+    /// Whether the last stride ends where its last row does, even with what now follows: a line or quote left open
+    /// would continue there.
     fn ends_with_a_row(&self) -> io::Result<bool> {
         let Some(last) = self.strides.last() else { return Ok(true) };
         let mut records = Records::new(&self.file, last.bytes.start, self.delimiter);
@@ -302,8 +303,8 @@ fn feed(decoder: &mut Decoder, mut bytes: &[u8]) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// A number that changes with the content: of the beginning, the end, and samples between. All of it would have to be read
-/// for each opening; the checksum of a stride tells when it is read.
+/// A number that changes with the content: of the beginning, the end, and samples between. A full hash would mean
+/// reading everything on each open; the checksum of a stride is verified when it is read.
 pub(super) fn fingerprint(file: &FileBytes) -> io::Result<u64> {
     const ENDS: u64 = 64 << 10;
     const SAMPLES: u64 = 64;
@@ -323,7 +324,7 @@ pub(super) fn fingerprint(file: &FileBytes) -> io::Result<u64> {
 
 const TAG: [u8; 4] = *b"IBNC";
 
-/// The types that are inferred, by the numbers that stand for them in the notes.
+/// The types that are inferred, by their numbers in the notes.
 const TYPES: [DataType; 10] = [
     DataType::Null,
     DataType::Boolean,

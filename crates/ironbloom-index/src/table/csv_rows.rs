@@ -1,4 +1,4 @@
-//! Where the rows of a CSV file begin, by one pass over all of it.
+//! Where the rows of a CSV file start, found in one pass.
 //!
 //! The file goes through a buffer of a fixed size, so that neither long files nor long rows have to fit into memory.
 
@@ -19,7 +19,7 @@ pub(super) const STRIDE: u64 = 512;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stride {
     pub(super) bytes: Range<u64>,
-    /// The checksum of these bytes, as they were when they were looked at first.
+    /// The checksum of these bytes when they were first read.
     pub(super) check: u32,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Rows {
     pub(super) strides: Vec<Stride>,
 }
 
-/// Goes through all rows, and refuses bytes that are no text and rows of another length than the header.
+/// Goes through all rows, and rejects bytes that are not text and rows whose length differs from the header.
 pub(super) fn find_rows(path: &Path, file: &FileBytes, delimiter: u8) -> Result<Rows, TableError> {
     let failed = |error| TableError::io(path, error);
     let mut records = Records::new(file, 0, delimiter);
@@ -70,7 +70,7 @@ pub(super) struct Records {
     parser: csv_core::Reader,
     input: BufReader<Reader>,
     at: u64,
-    /// Fields and their ends go here; nobody looks at them.
+    /// Fields and their ends go here; they are not used.
     output: Box<[u8; 4096]>,
     ends: Box<[usize; 256]>,
 }
@@ -95,7 +95,7 @@ impl Records {
     pub(super) fn next(&mut self, mut see: impl FnMut(&[u8])) -> io::Result<Option<usize>> {
         let mut fields = 0;
         loop {
-            // Empty at the end of the file only, which closes a last line that lacks its end.
+            // Empty only at the end of the file, which closes a last line without a line end.
             let bytes = self.input.fill_buf()?;
             let (output, ends) = (&mut self.output[..], &mut self.ends[..]);
             let (result, read, _, ended) = self.parser.read_record(bytes, output, ends);
@@ -116,9 +116,9 @@ impl Records {
 #[derive(Default)]
 struct Text {
     seen: u64,
-    /// The beginning of a character whose end has not come yet.
+    /// The start of an incomplete character.
     open: Vec<u8>,
-    /// Where the first byte is that belongs to no character.
+    /// Position of the first byte that is not part of a character.
     wrong: Option<u64>,
 }
 
@@ -146,8 +146,8 @@ impl Text {
 
 /// Cuts rows into strides, and hashes their bytes.
 ///
-/// A stride ends where the next one begins, and the last one with the file: when its last row has ended it is not known yet
-/// whether what follows are rows, or line ends that belong to it.
+/// A stride ends where the next one starts, and the last one at the end of the file: when its last row has ended it is
+/// not yet known whether more rows follow, or only line ends that belong to it.
 struct Cutter {
     done: Vec<Stride>,
     rows: u64,
@@ -160,7 +160,7 @@ struct Cutter {
 struct Full {
     end: u64,
     check: u32,
-    /// Of the bytes that came since.
+    /// Of the bytes since then.
     next: Xxh3,
 }
 
@@ -205,7 +205,7 @@ pub(super) fn bad_line(path: &Path, file: &FileBytes, at: u64, what: String) -> 
     }
 }
 
-/// The number of the line of which a record that begins here is read: line ends left over from the one before are not it.
+/// The line number of a record that starts here, not counting line ends left over from the previous one.
 pub(super) fn line_at(file: &FileBytes, at: u64) -> io::Result<u64> {
     let mut pieces = file.pieces(0..file.len());
     let (mut line, mut offset) = (1, 0);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A table that cannot be read, or not as it was asked for.
+/// A table that cannot be read, or not as requested.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TableError {
@@ -12,7 +12,7 @@ pub enum TableError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the system.
         error: io::Error,
     },
     /// The file is neither Parquet nor CSV.
@@ -22,14 +22,14 @@ pub enum TableError {
         /// What it is instead.
         why: &'static str,
     },
-    /// The bytes of a Parquet file make no sense.
+    /// The bytes of a Parquet file are invalid.
     Damaged {
         /// The file.
         path: PathBuf,
         /// What was found.
         what: String,
     },
-    /// A line of a CSV file makes no sense.
+    /// A line of a CSV file is invalid.
     Line {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum TableError {
         /// How it differs.
         what: String,
     },
-    /// The notes that an index keeps of this file do not fit it.
+    /// The notes that an index keeps about this file do not match it.
     Notes {
         /// The file.
         path: PathBuf,
@@ -68,7 +68,7 @@ pub enum TableError {
         /// The requested value.
         column: String,
     },
-    /// A condition does not fit the table.
+    /// A condition does not match the table.
     Condition {
         /// The file.
         path: PathBuf,
@@ -78,7 +78,7 @@ pub enum TableError {
 }
 
 impl TableError {
-    /// A file that could not be opened or read. One that has been cut off is a changed one.
+    /// A file that could not be opened or read. A truncated file counts as changed.
     pub(crate) fn io(path: &Path, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::changed(path, error.to_string()),

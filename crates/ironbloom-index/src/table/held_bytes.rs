@@ -1,7 +1,7 @@
-//! A file as the `parquet` crate reads it: some bytes are held in memory, the others are in the file.
+//! A file for the `parquet` crate: some bytes are held in memory, the others are in the file.
 //!
-//! What is held was read once and compared with what it should be; the crate must not read it again, since somebody may have
-//! changed the file in between.
+//! What is held was read once and verified; the crate must not read it again, since someone may have changed the file
+//! in between.
 
 use std::io::{self, BufReader, ErrorKind, Read};
 
@@ -16,7 +16,7 @@ use crate::file_bytes::FileBytes;
 pub(super) struct HeldBytes {
     start: u64,
     held: Bytes,
-    /// Where the other bytes are; `None` if nobody should read them.
+    /// Where the other bytes are; `None` if they must not be read.
     file: Option<FileBytes>,
     file_len: u64,
 }
@@ -77,8 +77,8 @@ impl ChunkReader for HeldBytes {
     }
 }
 
-/// A failed read as the `parquet` crate hands errors on. That a file was cut off must be seen in the words: on their way
-/// errors become text.
+/// A failed read as an error of the `parquet` crate. Truncation must be recognisable from the text, because errors
+/// become text on the way.
 pub(super) fn failed(error: io::Error) -> ParquetError {
     match error.kind() {
         ErrorKind::UnexpectedEof => ParquetError::EOF(error.to_string()),

@@ -1,4 +1,4 @@
-//! A table in a file, of which any rows and columns can be read without reading the rest.
+//! A table in a file, any rows and columns of which can be read without the rest.
 //!
 //! ```text
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache
@@ -6,16 +6,16 @@
 //!            └── csv       rows → stride of lines        csv_rows (where strides begin)
 //! ```
 //!
-//! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query needs
-//! (`file_bytes`). What building an index learned about where things are (`notes`) is kept in the index and given back when the
-//! table is opened again.
+//! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query
+//! needs (`file_bytes`). The locations found while building an index (`notes`) are stored in the index and passed back
+//! when the table is reopened.
 //!
-//! **A changed table is noticed** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its beginning,
-//! its end and samples between), compared when it is opened; its length and time of change, compared for each query while it
-//! is open; and a checksum of each page or stride of an indexed column, compared when it is read, on the bytes that are then used
-//! (of CSV also while it is indexed). A file that was cut short is noticed when what is gone is read. What is not noticed is
-//! a change inside a part that is not read, by somebody who keeps length and footer: rows that such a change would
-//! add to the answer are not found.
+//! **A changed table is detected** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its
+//! beginning, its end and samples between), compared when it is opened; its length and time of change, compared for
+//! each query while it is open; and a checksum of each page or stride of an indexed column, compared when it is read,
+//! on the bytes that are then used (of CSV also while it is indexed). A truncated file is detected when the missing
+//! part is read. What is not detected is a change in a part that is not read, if length and footer stay the same: rows
+//! that such a change would add to the answer are not found.
 
 mod csv;
 mod csv_rows;
@@ -45,7 +45,7 @@ use self::csv::CsvTable;
 use self::parquet::{Footer, ParquetTable};
 use crate::file_bytes::FileBytes;
 
-/// What tells a table from a changed one when it is opened.
+/// What identifies an unchanged table when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Bytes of the file.
@@ -54,20 +54,20 @@ pub struct Identity {
     pub fingerprint: u64,
 }
 
-/// What reading has cost.
+/// The cost of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reads {
     /// Pages of Parquet that were read and decompressed, or strides of CSV that were parsed.
     pub pages: u64,
-    /// Pages that had been read before and were still there.
+    /// Pages that were still in the cache from an earlier read.
     pub cached_pages: u64,
     /// Bytes of the file that were read for this.
     pub bytes: u64,
 }
 
 impl Reads {
-    /// Adds what another reading cost.
+    /// Adds the cost of another read.
     pub fn add(&mut self, more: Self) {
         self.pages += more.pages;
         self.cached_pages += more.cached_pages;
@@ -89,13 +89,13 @@ enum Format {
     Csv(CsvTable),
 }
 
-/// What a file is, before it is opened as that: Parquet, or CSV with this delimiter.
+/// The type of a file: Parquet, or CSV with this delimiter.
 enum Kind {
     Parquet(Footer),
     Csv(u8),
 }
 
-/// What the system says of a file that changes with its content.
+/// File metadata that changes with its content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -111,25 +111,25 @@ impl Stamp {
 impl Table {
     /// Opens a Parquet or CSV file, to index it.
     ///
-    /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the end of the name. The first line of CSV names the
-    /// columns; their types are inferred from all lines, which are read once for it.
+    /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the file extension. The first line of a CSV
+    /// file names the columns; their types are inferred from all lines, which takes one pass.
     ///
-    /// If others cut the file short or overwrite it while the table is open, reading what is gone or was changed is an error (the
-    /// head of this module says how a change is noticed). Replacing it by renaming another file to its name changes nothing
-    /// for a table that is open.
+    /// If others truncate or overwrite the file while the table is open, reading a missing or changed part is an error
+    /// (the module documentation says how changes are detected). Replacing it by renaming another file over it changes
+    /// nothing for an open table.
     ///
     /// # Errors
     ///
-    /// [`TableError`] if it cannot be opened, is neither, has no columns or is damaged.
+    /// [`TableError`] if it cannot be opened, is neither Parquet nor CSV, has no columns or is damaged.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TableError> {
         Self::open_as(path.into(), None)
     }
 
-    /// Opens a table that has been indexed, with its identity and the notes that building kept of it.
+    /// Opens a table that has been indexed, with its identity and the notes made when it was indexed.
     ///
     /// # Errors
     ///
-    /// [`TableError::Changed`] if it is another one, [`TableError::Notes`] if the notes do not fit, and as
+    /// [`TableError::Changed`] if it has changed, [`TableError::Notes`] if the notes do not match, and as
     /// [`open`](Self::open).
     pub fn open_known(
         path: impl Into<PathBuf>,
@@ -219,12 +219,12 @@ impl Table {
         }
     }
 
-    /// What the index should keep, to be given to [`open_known`](Self::open_known): where pages or lines begin, the types
-    /// that were inferred, and checksums of the indexed columns (which reads all of them).
+    /// What the index should store, to be passed to [`open_known`](Self::open_known): where pages or lines begin, the
+    /// types that were inferred, and checksums of the indexed columns (which reads all of them).
     ///
     /// # Errors
     ///
-    /// [`TableError::Damaged`] if the headers of the pages make no sense.
+    /// [`TableError::Damaged`] if the page headers are invalid.
     pub fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
         match &self.format {
             Format::Parquet(table) => table.notes(indexed),
@@ -268,9 +268,9 @@ impl Table {
         }
     }
 
-    /// The rows that this table had when these notes were made, if since then rows were only added at its end, as happens to
-    /// CSV: they are indexed already, and an index goes on with [`scan_from`](Self::scan_from) there. All old rows are read
-    /// and compared with their checksums.
+    /// The rows that this table had when these notes were made, if since then rows were only added at its end, as
+    /// happens to CSV: they are indexed already, and an index continues there with [`scan_from`](Self::scan_from). All
+    /// old rows are read and verified against their checksums.
     ///
     /// # Errors
     ///
@@ -282,7 +282,7 @@ impl Table {
         }
     }
 
-    /// These rows of these columns, in order, from as few pages as hold them. What it costs is added to `reads`.
+    /// These rows of these columns, in order, from as few pages as possible. The cost is added to `reads`.
     ///
     /// # Errors
     ///
@@ -314,7 +314,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// [`TableError::Changed`] if somebody has written to it.
+    /// [`TableError::Changed`] if someone has written to it.
     pub fn check_unchanged(&self) -> Result<(), TableError> {
         let metadata = self.file.metadata().map_err(|error| TableError::io(self.path(), error))?;
         if Stamp::of(&metadata) == self.opened {
@@ -375,7 +375,7 @@ fn delimiter(file: &FileBytes) -> Result<Option<u8>, TableError> {
     match extension.to_ascii_lowercase().as_str() {
         "csv" => Ok(Some(b',')),
         "tsv" => Ok(Some(b'\t')),
-        // Cut off, which its reader will say.
+        // Truncated, which its reader will report.
         _ if begins => Ok(None),
         "parquet" | "pq" if length == 0 => refuse("is empty"),
         "parquet" | "pq" => refuse("does not begin as a Parquet file"),

@@ -1,4 +1,4 @@
-//! The bytes in which an index keeps what building learned of a table: where its pages or lines begin.
+//! The bytes in which an index stores what building learned about a table: where its pages or lines start.
 //!
 //! ```text
 //!  tag      4 bytes     IBNP Parquet, IBNC CSV
@@ -6,15 +6,15 @@
 //!  check    8 bytes     XXH3-64 of everything before
 //! ```
 //!
-//! All little-endian. The reader hands out nothing before the check has been compared, and whoever reads numbers
-//! compares them with the table: a right checksum says that the notes are what was written, not that they are sane.
+//! All little-endian. The reader returns nothing before the checksum is verified, and numbers are checked against the
+//! table: a correct checksum means that the notes are what was written, not that they are valid.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 const CHECK_BYTES: usize = 8;
 const TAG_BYTES: usize = 4;
 
-/// A checksum of one page or of some lines. 32 bits: it is to notice damage, nobody is to be fooled.
+/// A checksum of one page or of some lines. 32 bits: it is meant to detect damage, not attacks.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     xxh3_64(bytes) as u32
 }
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// Notes being read. Every function says what is wrong in words for a person.
+/// Notes being read. Every function reports problems in human-readable form.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 const CUT: &str = "they end too early";
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Err("a number is too large")
     }
 
-    /// A number of things that each take at least `bytes` of what is left: nothing is allocated for more.
+    /// A number of things that each take at least `bytes` of the remaining bytes: nothing is allocated for more.
     pub(super) fn count(&mut self, bytes: usize) -> Result<usize, &'static str> {
         let count = self.number()?;
         let room = self.0.len() / bytes;

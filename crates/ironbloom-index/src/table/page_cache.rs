@@ -1,4 +1,4 @@
-//! Pages that have been read lately, decompressed.
+//! Recently read pages, decompressed.
 //!
 //! Verifying a block needs a few hundred values, but a page is decompressed as a whole, and pyarrow puts up to a megabyte into one.
 //! Queries on a hot part of a table, and the second look at a page within one query (first to compare, then to show
@@ -46,7 +46,7 @@ impl PageCache {
         self.lock().pages.contains_key(&offset)
     }
 
-    /// Keeps a page, unless it alone would take half of the room.
+    /// Keeps a page, unless it alone would take half of the cache.
     pub(super) fn put(&self, offset: u64, page: &Page) {
         let bytes = page.buffer().len();
         if bytes > self.budget / 2 {
@@ -71,7 +71,7 @@ impl PageCache {
 }
 
 impl State {
-    /// Half at a time, so that keeping order costs nothing between the times.
+    /// Evicts half at a time, so that keeping order costs nothing in between.
     fn drop_older_half(&mut self) {
         let mut stamps: Vec<u64> = self.pages.values().map(|entry| entry.stamp).collect();
         let middle = stamps.len() / 2;

@@ -20,7 +20,7 @@ pub(super) enum PageKind {
     Data,
     /// The dictionary of the chunk.
     Dictionary,
-    /// Something that readers pass over.
+    /// Something that readers skip.
     Other,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct PageHeader {
     pub(super) kind: PageKind,
     /// Bytes of the header itself.
     pub(super) header_bytes: usize,
-    /// Bytes of the page behind its header.
+    /// Bytes of the page after its header.
     pub(super) body_bytes: usize,
     /// Values including nulls: the rows, unless the column is repeated.
     pub(super) values: Option<u64>,
-    /// Rows, which only version 2 says.
+    /// Number of rows, which only version 2 states.
     pub(super) rows: Option<u64>,
     /// Bytes of the page when it is decompressed.
     pub(super) plain_bytes: usize,
@@ -123,10 +123,10 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 
-/// Deeper than any header of this or the next version; keeps forged ones off the stack.
+/// Deeper than any header of this or the next version; keeps forged ones from overflowing the stack.
 const MAX_DEPTH: u32 = 16;
 
-/// Bytes in the compact protocol. `None` everywhere means that they end too early or make no sense.
+/// Bytes in the compact protocol. `None` always means that they end too early or are invalid.
 struct Compact<'a>(&'a [u8]);
 
 impl Compact<'_> {
@@ -214,7 +214,7 @@ impl Compact<'_> {
     }
 
     fn skip_elements(&mut self, length: u64, types: &[u8], depth: u32) -> Option<()> {
-        // Every element takes a byte at least, so a longer list is a lie.
+        // Every element takes at least one byte, so a longer list is invalid.
         if length > self.0.len() as u64 {
             return None;
         }

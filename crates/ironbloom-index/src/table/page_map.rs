@@ -1,4 +1,4 @@
-//! Where the pages of a Parquet file lie.
+//! Where the pages of a Parquet file are.
 //!
 //! ```text
 //!  row group 0                                              row group 1
@@ -7,10 +7,10 @@
 //!  └─ column 1  …                                           └─ …
 //! ```
 //!
-//! To read the rows 1000 to 1100 one must know that they are in the second page, and where that is. Files may say so in a page
-//! index at their end; pyarrow and DuckDB write none unless they are asked. The headers of the pages say it too, but
-//! one has to go from one to the next through the whole file. Building an index does so anyway, and keeps the result as
-//! notes, together with a checksum of each page that it has read: what is found later is then known to be what was indexed.
+//! To read the rows 1000 to 1100 one must know that they are in the second page, and where that is. Files may say so in
+//! a page index at the end; pyarrow and DuckDB write none by default. The page headers say it too, but that means going
+//! from one to the next through the whole file. Building an index does so anyway, and keeps the result as notes,
+//! together with a checksum of each page read, so that later reads are known to return what was indexed.
 
 use std::io;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) struct Spot {
     pub(super) offset: u64,
     /// Bytes including the header.
     pub(super) bytes: u32,
-    /// The checksum of these bytes, if somebody has read them before.
+    /// The checksum of these bytes, if they were read before.
     pub(super) check: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct DataPage {
     pub(super) spot: Spot,
     /// Rows of the row group before this page.
     pub(super) first_row: u64,
-    /// The parts that can be decompressed alone; empty if it goes only as a whole, or is not worth more.
+    /// The parts that can be decompressed separately; empty if that is impossible or not worthwhile.
     pub(super) pieces: Box<[Piece]>,
 }
 
@@ -69,7 +69,8 @@ impl ChunkPages {
         end - self.pages[page].first_row
     }
 
-    /// Whether the pages can be where they are said to be: one behind the other inside the chunk, their rows rising from 0.
+    /// Whether the locations of the pages are plausible: one after the other inside the chunk, with rows ascending
+    /// from 0.
     fn is_sound(&self, chunk: &ColumnChunkMetaData) -> bool {
         let (start, length) = chunk.byte_range();
         let mut spots = self.dictionary.iter().chain(self.pages.iter().map(|page| &page.spot));
@@ -108,7 +109,7 @@ impl DataPage {
     }
 }
 
-/// The pages by the file's own page index, if it has one for this chunk and it makes sense.
+/// The pages by the file's own page index, if it has a valid one for this chunk.
 pub(super) fn from_page_index(
     metadata: &ParquetMetaData,
     group: usize,
@@ -123,7 +124,7 @@ pub(super) fn from_page_index(
         let first_row = u64::try_from(location.first_row_index).ok()?;
         pages.push(DataPage::new(Spot { offset, bytes, check: None }, first_row));
     }
-    // The index says nothing of a dictionary: it is what lies before the first page.
+    // The index does not mention a dictionary: it is whatever comes before the first page.
     let (start, _) = chunk.byte_range();
     let before = u32::try_from(pages.first()?.spot.offset.checked_sub(start)?).ok()?;
     let dictionary = (before > 0).then_some(Spot { offset: start, bytes: before, check: None });
@@ -159,7 +160,7 @@ pub(super) fn from_headers(
                 let Some(rows) = header.rows.or(header.values.filter(|_| flat)) else {
                     return Ok(None);
                 };
-                // Pages without rows are legal, and nothing to read.
+                // Pages without rows are legal, with nothing to read.
                 if rows > 0 {
                     found.pages.push(DataPage::new(spot, first_row));
                     first_row += rows;
@@ -178,8 +179,8 @@ pub(super) fn from_headers(
     Ok(Some(found))
 }
 
-/// The header at the start of these bytes of a file. How long it is only reading it tells: mostly some ten bytes, but there
-/// can be values in it.
+/// The header at the start of these bytes of a file. Its length is known only after reading it: usually some ten bytes,
+/// but it can contain values.
 fn header_at(file: &FileBytes, range: Range<u64>) -> io::Result<Option<PageHeader>> {
     const MOST_BYTES: u64 = 16 << 20;
     let most = (range.end - range.start).min(MOST_BYTES);
@@ -366,7 +367,7 @@ pub(super) fn fixed_width(chunk: &ColumnChunkMetaData) -> Option<usize> {
 
 /// The pieces of a page whose values can be found without those before them.
 fn find_pieces(page: &[u8]) -> Option<Box<[Piece]>> {
-    /// With fewer there is little to save.
+    /// With fewer pieces there is little to save.
     const FEWEST: usize = 3;
     let header = page_header::parse(page).filter(|header| header.is_plain_v1)?;
     let starts = snappy::pieces(&page[header.header_bytes..])?;

@@ -1,8 +1,8 @@
 //! The pages of one column chunk, for the decoders of the `parquet` crate.
 //!
-//! Its own reader would do, but for two things that cost milliseconds: it reads and decompresses a page again for each query, and the
-//! dictionary of a chunk even if the page that is read does not use it (writers stop using it when it has grown too large, which
-//! for columns of many different values is most of the chunk).
+//! Its own reader would do, except for two things that cost milliseconds: it reads and decompresses a page again for
+//! each query, and the dictionary of a chunk even if the page that is read does not use it (writers stop using it when
+//! it has grown too large, which for columns of many different values is most of the chunk).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) struct Source {
     pub(super) meter: Arc<Meter>,
 }
 
-/// The words by which a page that is not what it was is recognised further up, where the file has a name.
+/// The text by which a changed page is recognised further up, where the file name is known.
 pub(super) const CHANGED: &str = "page differs from when it was indexed";
 
 /// A column in a row group.
@@ -57,9 +57,9 @@ pub(super) struct ChunkReader {
     /// Rows that will be read, in order: of a page that holds few of them only parts are decompressed.
     wanted: Arc<[Range<usize>]>,
     next: usize,
-    /// The dictionary has been handed out.
+    /// The dictionary has been returned.
     dictionary_given: bool,
-    /// A page that waits for its dictionary to be handed out first.
+    /// A page waiting for its dictionary to be returned first.
     waiting: Option<Page>,
 }
 
@@ -72,7 +72,7 @@ impl ChunkReader {
         self.source.metadata.row_group(self.chunk.group).column(self.chunk.leaf)
     }
 
-    /// A page of values, of which those that are wanted are there.
+    /// A page of values, in which the wanted ones are present.
     fn load_data(&self, page: usize) -> Result<Page> {
         let data = &self.chunk.pages.pages[page];
         if !data.pieces.is_empty() && !self.source.cache.contains(data.spot.offset) {
@@ -135,7 +135,7 @@ impl ChunkReader {
             self.chunk.pages.rows as usize,
             Some(vec![location]),
         )?;
-        // It takes what lies before the first page it is told of for the dictionary. Skipping does not read it.
+        // It assumes that whatever comes before the first page is the dictionary. Skipping does not read it.
         if spot.offset != self.metadata().byte_range().0 {
             reader.skip_next_page()?;
         }
@@ -176,7 +176,7 @@ impl PageReader for ChunkReader {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        // `waiting` is never seen here: whoever has been given a dictionary asks for the page at once.
+        // `waiting` is never set here: a caller that was given a dictionary requests the page right away.
         Ok((self.next < self.chunk.pages.pages.len()).then(|| PageMetadata {
             num_rows: Some(self.chunk.pages.rows_of(self.next) as usize),
             num_levels: None,

@@ -1,4 +1,4 @@
-//! Parquet files: only the pages that hold the rows asked for are touched, and only of the columns asked for.
+//! Parquet files: only the pages that hold the requested rows and columns are touched.
 //!
 //! ```text
 //!  rows 5000..5512, column b
@@ -44,7 +44,7 @@ pub(super) const MAGIC: &[u8] = b"PAR1";
 /// The end of a file: the length of its metadata, and the magic.
 const TAIL_BYTES: u64 = 8;
 
-/// Room for decompressed pages, a table. Pages of pyarrow and DuckDB take up to 1 MiB.
+/// Cache for decompressed pages, per table. Pages of pyarrow and DuckDB take up to 1 MiB.
 const CACHE_BYTES: usize = 64 << 20;
 
 /// Rows of one batch of a read. Larger ones gain nothing.
@@ -62,10 +62,10 @@ pub(super) struct ParquetTable {
     projections: Mutex<HashMap<Vec<usize>, Arc<Projection>>>,
 }
 
-/// How some columns come out of the file.
+/// How some columns are read from the file.
 struct Projection {
     levels: FieldLevels,
-    /// For each column asked for, its place among those read: the file gives them in its own order.
+    /// For each requested column, its position among those read: the file has its own order.
     order: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ impl ParquetTable {
         notes: Option<&[u8]>,
     ) -> Result<Self, TableError> {
         let path = file.path();
-        // With notes the page index of the file has nothing to add.
+        // With notes, the page index of the file adds nothing.
         let policy =
             if notes.is_some() { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
         let options = ArrowReaderOptions::new().with_offset_index_policy(policy);
@@ -222,7 +222,7 @@ impl ParquetTable {
         })
     }
 
-    /// The ranges cut at the borders of row groups, each relative to its group.
+    /// The ranges split at row group boundaries, each relative to its group.
     fn by_group(&self, ranges: &[Range<u64>]) -> Vec<(usize, Vec<Range<usize>>)> {
         let mut groups: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
         for range in ranges {
@@ -242,7 +242,7 @@ impl ParquetTable {
         groups
     }
 
-    /// What the file's schema makes of some columns; remembered, because queries ask for the same ones again and again.
+    /// What the file's schema makes of some columns; cached, because queries use the same ones again and again.
     fn projection(&self, columns: &[usize]) -> Result<Arc<Projection>, TableError> {
         let mut known = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(projection) = known.get(columns) {
@@ -258,7 +258,7 @@ impl ParquetTable {
         Ok(projection)
     }
 
-    /// Where the pages of a chunk are; `None` if only reading them tells.
+    /// Where the pages of a chunk are; `None` if that is known only by reading them.
     fn chunk_pages(
         &self,
         group: usize,
@@ -287,7 +287,7 @@ struct OneGroup<'a> {
     table: &'a ParquetTable,
     source: Source,
     group: usize,
-    /// The rows that will be asked for.
+    /// The rows that will be requested.
     wanted: Arc<[Range<usize>]>,
 }
 
@@ -339,7 +339,7 @@ impl Footer {
     pub(super) fn read(file: &FileBytes) -> io::Result<Self> {
         let length = file.len();
         let Some((start, tail)) = Self::find(file)? else {
-            // There is none, which the parser will say.
+            // There is none, which the parser will report.
             let mut hasher = Xxh3::new();
             let mut pieces = file.pieces(0..length);
             while let Some(piece) = pieces.next() {
@@ -418,7 +418,7 @@ fn places(columns: &[usize]) -> Vec<usize> {
 }
 
 /// Runs what the `parquet` crate does with bytes from the file. It returns an error for most damage and panics for some
-/// (subtractions, slices and assertions in its decoders); a damaged file is an error here, whatever it does there.
+/// (subtractions, slices and assertions in its decoders); here a damaged file is always an error.
 fn guarded<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, ParquetError>,
@@ -444,7 +444,7 @@ fn named(path: &Path, error: &ParquetError) -> TableError {
     told(path, &text)
 }
 
-/// The error that these words are of: on their way here errors become text.
+/// The error that this text stands for: errors become text on the way here.
 fn told(path: &Path, text: &str) -> TableError {
     match text.find(CHANGED).or_else(|| text.find(CUT_OFF)) {
         Some(at) => TableError::changed(path, &text[at..]),

@@ -1,4 +1,4 @@
-//! A page of which only the values that are wanted have been decompressed.
+//! A page of which only the wanted values have been decompressed.
 //!
 //! ```text
 //!  page, decompressed   levels │ value │ value │ … │ value │ …        values of a fixed width, none missing:
@@ -6,8 +6,8 @@
 //!  pieces               └── 0 ──┘└── 1 ──┘└── 2 ──┘└── 3 ──┘          0 for the levels and 2 are decompressed
 //! ```
 //!
-//! What comes out is a page like any other, as long as the whole one; what was not decompressed is zero. The decoder steps over
-//! values of a fixed width without looking at them, and whoever wanted rows does not see others.
+//! What comes out is a page like any other, as long as the whole one; what was not decompressed is zero. The decoder
+//! skips fixed-width values without reading them, so the caller sees only the rows it wanted.
 
 use std::io;
 use std::ops::Range;
@@ -32,21 +32,21 @@ pub(super) struct Request<'a> {
     pub(super) wanted: &'a [Range<usize>],
 }
 
-/// A page that is right where it was wanted.
+/// A page that is correct where it was wanted.
 pub(super) struct Part {
     pub(super) page: Page,
     /// Bytes of the file that it took.
     pub(super) bytes_read: usize,
 }
 
-/// Why there is no page.
+/// Why the page could not be built.
 pub(super) enum Fault {
     /// The bytes at this place in the file are not what was indexed.
     Changed(u64),
     Io(io::Error),
 }
 
-/// A page that is being put together.
+/// A page being assembled.
 struct Output {
     header: PageHeader,
     /// The first piece, which begins with the header, as it is in the file.
@@ -57,7 +57,7 @@ struct Output {
 }
 
 impl Request<'_> {
-    /// The page, or `None` if it had better be read as a whole.
+    /// The page, or `None` if it is better to read it as a whole.
     pub(super) fn load(&self) -> Result<Option<Part>, Fault> {
         let pieces = self.page.pieces.len();
         let first = self.verified(0)?;
@@ -72,7 +72,7 @@ impl Request<'_> {
         let mut output = Output { header, first, bytes, done: vec![false; pieces] };
         let Some(values_start) = self.values_start(&mut output)? else { return Ok(None) };
         let Some(needed) = self.needed(&header, values_start) else { return Ok(None) };
-        // From half of the pieces on, all of them for the cache are the better bargain.
+        // From half of the pieces on, it is better to decompress all of them for the cache.
         if needed.len() * 2 > pieces {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl Request<'_> {
         Ok(made.is_some())
     }
 
-    /// Where the values begin: behind the levels, which say that none is missing. `None` if some are.
+    /// Where the values start: after the levels, which say that none is missing. `None` if some are.
     fn values_start(&self, output: &mut Output) -> Result<Option<usize>, Fault> {
         let level = self.chunk.column_descr().max_def_level();
         if level == 0 {
@@ -135,7 +135,7 @@ impl Request<'_> {
         Ok(all_defined(made, level, output.header.values.unwrap_or(0)))
     }
 
-    /// The pieces that hold the wanted values; `None` if the page has not the length that its values should have.
+    /// The pieces that hold the wanted values; `None` if the length of the page does not match its values.
     fn needed(&self, header: &PageHeader, values_start: usize) -> Option<Vec<usize>> {
         let width = fixed_width(self.chunk)?;
         let values = usize::try_from(header.values?).ok()?;

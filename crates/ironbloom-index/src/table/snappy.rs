@@ -5,9 +5,9 @@
 //!  pieces                         └───────────── piece 0 ───────────────┘└─ piece 1 ───┘
 //! ```
 //!
-//! Snappy's compressors cut their input into blocks of 64 KiB that know nothing of each other, although the format does not ask for
-//! it and does not say where one begins. Whoever goes through a page once can note it, and make sure that no copy reaches
-//! from one into another. After that a block of rows costs one or two pieces of a page that has sixteen.
+//! Snappy compressors cut their input into independent blocks of 64 KiB, although the format does not require it and
+//! does not say where one starts. One pass over a page can record that, and make sure that no copy reaches from one
+//! block into another. After that a block of rows costs one or two pieces of a page that has sixteen.
 //!
 //! An element is a tag and its bytes. The low two bits of the tag say what follows:
 //!
@@ -20,7 +20,7 @@
 //!
 //! Reference: format_description.txt of google/snappy.
 
-/// Bytes that a piece decompresses to, but for the last.
+/// Decompressed size of every piece except the last, in bytes.
 pub(super) const PIECE_BYTES: usize = 1 << 16;
 
 /// One step of decompression.
@@ -29,7 +29,7 @@ enum Element<'a> {
     Copy { offset: usize, length: usize },
 }
 
-/// Takes the next element off the input; `None` if it is cut or makes no sense.
+/// Takes the next element off the input; `None` if it is truncated or invalid.
 #[inline]
 fn next_element<'a>(input: &mut &'a [u8]) -> Option<Element<'a>> {
     let (&tag, mut rest) = input.split_first()?;
@@ -66,7 +66,7 @@ fn little_endian(input: &mut &[u8], bytes: usize) -> Option<usize> {
     Some(taken.iter().rev().fold(0, |number, &byte| (number << 8) | usize::from(byte)))
 }
 
-/// The number of bytes that it all decompresses to, which stands before the elements.
+/// The total decompressed size, which precedes the elements.
 fn length(input: &mut &[u8]) -> Option<usize> {
     let mut number = 0;
     for shift in (0..35).step_by(7) {
@@ -119,7 +119,7 @@ pub(super) fn decompress_piece(mut input: &[u8], is_first: bool, output: &mut [u
     (made == output.len()).then_some(())
 }
 
-/// Short runs are moved as 16 bytes whatever their length: what is too much is overwritten by what follows.
+/// Short runs are moved as 16 bytes whatever their length: the excess is overwritten by what follows.
 const WIDE: usize = 16;
 
 #[inline]

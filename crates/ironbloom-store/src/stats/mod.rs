@@ -281,7 +281,7 @@ mod tests {
         let choices = stats.choices();
         let at = |kind, rate| choices.iter().find(|c| c.kind == kind && c.rate == rate).unwrap();
         let blocked = at(Kind::Blocked, 0.01);
-        // 910 of 1000 lookups are of absent keys: 9.1 at 1 % ask for nothing, and 0.0091 · 49.9 µs = 454.09 ns.
+        // 910 of 1000 lookups are of absent keys: 9.1 at 1 % query in vain, and 0.0091 · 49.9 µs = 454.09 ns.
         assert!((blocked.wasted_per_thousand - 9.1).abs() < 1e-9);
         assert!((blocked.delta.as_secs_f64() - 454.09e-9).abs() < 1e-9);
         assert!((10.0..10.3).contains(&blocked.bits_per_key), "{}", blocked.bits_per_key);
