@@ -204,7 +204,7 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// An index with its tables, ready for queries. See the module header.
+/// An index with its tables, ready for queries. See the module documentation.
 pub struct Indexed {
     index: Index,
     tables: Vec<Table>,

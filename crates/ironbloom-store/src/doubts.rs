@@ -23,7 +23,7 @@ use ironbloom::{AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, HashFn, Pe
 const CAPACITY: u64 = 1 << 18;
 const RATE: f64 = 0.001;
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Doubts {
     hash_fn: HashFn,
     filter: OnceLock<AtomicBlockedBloom>,

@@ -4,8 +4,8 @@
 //! integer i  ->  word i / 64, bit i % 64          0 <= i < bound
 //! ```
 //!
-//! A bound of 10^8 takes 11.92 MiB however many integers are in the set; no other structure here is exact. `i ==
-//! bound`, one past the end, is rejected.
+//! A bound of 10^8 takes 11.92 MiB however many integers are in the set; no other structure here is exact.
+//! `i == bound`, one past the end, is rejected.
 
 use crate::bloom::{address, count_ones_in};
 use crate::error::{DecodeError, Mismatch, ParamError, check_range};

@@ -12,12 +12,12 @@ use crate::format::Kind;
 pub enum ParamError {
     /// The rate is not strictly between 0 and 1.
     Rate {
-        /// The requested value.
+        /// The requested rate.
         rate: f64,
     },
     /// The rate is below what the hash can deliver for this many keys.
     RateBelowHash {
-        /// The requested value.
+        /// The requested rate.
         rate: f64,
         /// The lowest possible rate.
         floor: f64,

@@ -29,7 +29,7 @@ use crate::{Predicate, Value};
 pub enum EvaluateError {
     /// The batch has no such column.
     NoColumn {
-        /// The requested value.
+        /// The requested name.
         column: String,
     },
     /// The value is of another kind than the column.

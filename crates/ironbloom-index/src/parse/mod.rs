@@ -114,7 +114,7 @@ pub enum ConditionError {
     },
     /// There is no such column.
     UnknownColumn {
-        /// The requested value.
+        /// The requested name.
         column: String,
         /// Columns with a similar name.
         near: Vec<String>,

@@ -56,7 +56,7 @@ pub enum TableError {
     UnknownColumn {
         /// The file.
         path: PathBuf,
-        /// The requested value.
+        /// The requested name.
         column: String,
         /// Columns with a similar name.
         near: Vec<String>,
@@ -65,7 +65,7 @@ pub enum TableError {
     AmbiguousColumn {
         /// The file.
         path: PathBuf,
-        /// The requested value.
+        /// The requested name.
         column: String,
     },
     /// A condition does not match the table.

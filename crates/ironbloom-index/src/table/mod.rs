@@ -75,7 +75,7 @@ impl Reads {
     }
 }
 
-/// An open table. See the module header.
+/// An open table. See the module documentation.
 pub struct Table {
     file: FileBytes,
     /// To see whether it changes while it is open.

@@ -47,7 +47,7 @@ pub(crate) trait Removing: Clone + Persist {
     fn size_in_bytes(&self) -> usize;
 }
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Shards<F> {
     shards: Box<[ArcSwap<Shard<F>>]>,
     capacity: u64,

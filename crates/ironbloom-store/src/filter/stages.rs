@@ -37,7 +37,7 @@ const SLACK: u64 = 64;
 /// The note of an image whose last part counts puts. Version 1 had the number of blind stages there, at most four.
 const COUNTED: u64 = 1 << 8;
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Stages {
     list: ArcSwap<Vec<Arc<Stage>>>,
 

@@ -45,7 +45,7 @@ use crate::stripes::{STRIPES, stripe_of};
 /// Minimum headroom of a new filter, in keys: a rebuild should not be followed immediately by another.
 const HEADROOM: f64 = 1.25;
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Front {
     plan: Plan,
     most_dead: f64,

@@ -29,7 +29,7 @@ struct Slot {
     nanos: [AtomicU64; 4],
 }
 
-/// See the module header.
+/// See the module documentation.
 pub(crate) struct Counters {
     slots: Box<[Slot; SLOTS]>,
     /// What was counted before this guard was opened.

@@ -149,13 +149,13 @@ impl Layout {
     }
 }
 
-/// The number that represents a key under a seed: x of the module header.
+/// The number that represents a key under a seed: x in the module documentation.
 #[inline]
 fn mix(hash: u64, seed: u64) -> u64 {
     mix64(hash.wrapping_add(seed))
 }
 
-/// More bits from a mixed hash, all of which depend on both of its halves: y of the module header.
+/// More bits from a mixed hash, all of which depend on both of its halves: y in the module documentation.
 #[inline]
 fn second(mixed: u64) -> u64 {
     remix(mixed ^ mixed >> 32)

@@ -92,8 +92,8 @@ impl Segments {
         assert!(self.cells.wrapping_sub(1) < room && self.cells * u64::from(width) <= room);
         let narrow = |cell: u64| {
             let bit = cell * u64::from(width);
-            // SAFETY: a cell of `cells_of` is less than `cells` (module header), so the first of the two bytes holds a bit of
-            // the cells; the second is inside because of the spare word.
+            // SAFETY: a cell of `cells_of` is less than `cells` (module documentation), so the first of the two bytes
+            // holds a bit of the cells; the second is inside because of the spare word.
             let two: [u8; 2] = unsafe {
                 words.as_ptr().cast::<u8>().add((bit / 8) as usize).cast::<[u8; 2]>().read()
             };
