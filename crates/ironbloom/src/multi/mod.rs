@@ -12,9 +12,9 @@
 //! it has been removed as often. All three are used through one trait, [`MultiFilter`].
 //!
 //! Use [`Joint`]. The others are from the literature (Xiao & Hua 2010), kept for comparison:
-//! `ironbloom demo attributes` prints the difference. [`ParallelBloom`] says yes to every row whose values are all known, whatever its
-//! size. [`VerifiedBloom`] fixes that in part, at several times the bits of a joint filter, and its error does not fall
-//! as it grows ([`crate::sizing::sum_rate`]).
+//! `ironbloom demo attributes` prints the difference. [`ParallelBloom`] says yes to every row whose values are all
+//! known, whatever its size. [`VerifiedBloom`] fixes that in part, at several times the bits of a joint filter, and its
+//! error does not fall as it grows ([`crate::sizing::sum_rate`]).
 //!
 //! | file | what |
 //! |---|---|
