@@ -134,8 +134,11 @@ fn a_signal_ends_the_program_with_its_own_status_and_leaves_no_file() {
 fn what_ignores_hangups_goes_on() {
     let scratch = Scratch::new();
     let mut command = Command::new("nohup");
-    let program = scratch.command(["dedup"]).get_program().to_owned();
-    command.arg(program).arg("dedup").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args([program::PROGRAM, "dedup"])
+        .current_dir(scratch.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all(lines(0..200_000).as_bytes()).unwrap();
