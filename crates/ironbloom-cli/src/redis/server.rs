@@ -62,6 +62,9 @@ pub(super) enum Found {
     Other(String),
 }
 
+/// What Valkey 9 says of a type that none of its modules has.
+const UNKNOWN_TYPE: &str = "unknown type name";
+
 impl Server {
     pub(super) fn connect(url: &str) -> Result<Self> {
         let address = without_password(url);
@@ -184,8 +187,12 @@ impl Server {
                     .arg(SCANNED)
                     .arg("TYPE")
                     .arg(kind);
-                let (next, keys): (Vec<u8>, Vec<Vec<u8>>) =
-                    self.ask_at(&command, primary.clone())?;
+                let reply = self.ask_at(&command, primary.clone());
+                // Newer servers know the types of the modules they have loaded, and refuse others.
+                if reply.as_ref().is_err_and(|error| format!("{error:#}").contains(UNKNOWN_TYPE)) {
+                    break;
+                }
+                let (next, keys): (Vec<u8>, Vec<Vec<u8>>) = reply?;
                 found.extend(keys);
                 if next == b"0" {
                     break;
