@@ -151,7 +151,8 @@ sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (
 	wrapped=$(TOOLS)/valgrind
 	rm -rf "$$wrapped"
 	mkdir -p "$$wrapped/logs"
-	printf '#!/bin/sh\nexec valgrind --quiet --log-file=%s/logs/%%p %s "$$@"\n' "$$wrapped" "$$(command -v redis-server)" > "$$wrapped/redis-server"
+	printf '#!/bin/sh\nexec valgrind --quiet --suppressions=%s --log-file=%s/logs/%%p %s "$$@"\n' \
+		"$$PWD/crates/ironbloom-redis/valgrind.supp" "$$wrapped" "$$(command -v redis-server)" > "$$wrapped/redis-server"
 	chmod +x "$$wrapped/redis-server"
 	PATH="$$wrapped:$$PATH" IRONBLOOM_REQUIRE_SERVER=1 step cargo test --package ironbloom-redis --test plumbing --test survival_server
 	if grep -rl . "$$wrapped/logs"; then
