@@ -4,29 +4,28 @@ use std::sync::Arc;
 
 use ironbloom::atomic::{Atomic, Layout};
 use ironbloom::{
-    Arity, AtomicBlockedBloom, AtomicBloom, BinaryFuse, Blocked, BlockedBloom, Bloom,
-    CountingBloom, Cuckoo, CuckooParams, DLeft, FuseParams, HashFn, ParamError, Scalable,
-    SplitBlock, Windowed,
+    Arity, AtomicBlockedBloom, AtomicBloom, BinaryFuse, BlockedBloom, Bloom, CountingBloom, Cuckoo,
+    CuckooParams, DLeft, FuseParams, HashFn, Insert, ParamError, Scalable, SplitBlock, Windowed,
 };
 
 use crate::contender::{ByHash, Contender, Hashed, Make, MakeEmpty, RATE, Side, Spec};
 
 /// Those made empty and filled.
 const FILLED: [(&str, MakeEmpty); 11] = [
-    ("BlockedBloom", |n, _| ready(BlockedBloom::with_rate(n, RATE))),
-    ("SplitBlock", |n, _| ready(SplitBlock::with_rate(n, RATE))),
+    ("BlockedBloom", |n, _| empty(BlockedBloom::with_rate(n, RATE))),
+    ("SplitBlock", |n, _| empty(SplitBlock::with_rate(n, RATE))),
     ("AtomicBlockedBloom", |n, _| ready(AtomicBlockedBloom::with_rate(n, RATE).map(Arc::new))),
-    ("Bloom", |n, _| ready(Bloom::with_rate(n, RATE))),
+    ("Bloom", |n, _| empty(Bloom::with_rate(n, RATE))),
     ("AtomicBloom", |n, _| ready(AtomicBloom::with_rate(n, RATE).map(Arc::new))),
-    ("CountingBloom", |n, _| ready(CountingBloom::with_rate(n, RATE))),
-    ("DLeft", |n, _| ready(DLeft::with_rate(n, RATE))),
-    ("Cuckoo", |n, _| ready(Cuckoo::with_rate(n, RATE))),
+    ("CountingBloom", |n, _| empty(CountingBloom::with_rate(n, RATE))),
+    ("DLeft", |n, _| empty(DLeft::with_rate(n, RATE))),
+    ("Cuckoo", |n, _| empty(Cuckoo::with_rate(n, RATE))),
     ("Cuckoo packed", |n, _| {
         let params = CuckooParams::packed_for_rate(n, RATE);
-        ready(params.and_then(|params| Cuckoo::new(params, HashFn::default())))
+        empty(params.and_then(|params| Cuckoo::new(params, HashFn::default())))
     }),
-    ("Scalable", |n, _| ready(Scalable::with_rate(first_stage(n), RATE))),
-    ("Windowed", |n, _| ready(Windowed::for_keys(n, RATE))),
+    ("Scalable", |n, _| empty(Scalable::with_rate(first_stage(n), RATE))),
+    ("Windowed", |n, _| empty(Windowed::for_keys(n, RATE))),
 ];
 
 /// Our contenders.
@@ -60,6 +59,11 @@ fn fuse(hashes: &[u64], params: Result<FuseParams, ParamError>) -> Box<dyn Conte
     ready(params.and_then(|params| BinaryFuse::from_hashes(hashes, params, HashFn::default())))
 }
 
+/// A kind that takes keys, empty.
+fn empty<F: Insert + 'static>(filter: Result<F, ParamError>) -> Box<dyn Contender> {
+    ready(filter.map(Ours))
+}
+
 fn ready<F: ByHash + 'static, E: std::fmt::Display>(filter: Result<F, E>) -> Box<dyn Contender> {
     match filter {
         Ok(filter) => Box::new(Hashed(filter)),
@@ -67,179 +71,30 @@ fn ready<F: ByHash + 'static, E: std::fmt::Display>(filter: Result<F, E>) -> Box
     }
 }
 
-impl ByHash for Bloom {
+/// A kind that takes keys, by the library's own trait.
+struct Ours<F>(F);
+
+impl<F: Insert> ByHash for Ours<F> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        self.0.contains_hash(hash)
     }
 
     fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
+        self.0.size_in_bytes()
     }
 
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash);
-        true
+        self.0.insert_hash(hash).is_ok()
     }
 
     fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes);
-        true
+        self.0.insert_hashes(hashes).is_ok()
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl<const WORDS: usize> ByHash for Blocked<WORDS> {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash);
-        true
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes);
-        true
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl ByHash for CountingBloom {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash);
-        true
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes);
-        true
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl ByHash for Windowed {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash);
-        true
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes);
-        true
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl ByHash for DLeft {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash).is_ok()
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes).is_ok()
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl ByHash for Cuckoo {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash).is_ok()
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes).is_ok()
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-}
-
-impl ByHash for Scalable {
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
-    }
-
-    #[inline]
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash).is_ok()
-    }
-
-    fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
-        self.insert_hashes(hashes).is_ok()
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
+        self.0.contains_hashes(hashes, found);
     }
 }
 

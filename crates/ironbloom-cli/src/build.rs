@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::multi::{Attributes, Joint};
-use ironbloom::{Bloom, BloomParams, Scheme};
+use ironbloom::{Bloom, BloomParams, CuckooParams, Kind, Scheme};
 
 use crate::failure::Advice;
 use crate::info::Given;
@@ -33,7 +33,7 @@ pub(crate) struct BuildArgs {
     output: PathBuf,
 
     /// Kind of filter
-    #[arg(long, value_enum, default_value_t = KindArg::Bloom)]
+    #[arg(long, value_enum, default_value = "bloom")]
     kind: KindArg,
 
     /// Keys to plan for, e.g. 10M (bitmap: the bound; windowed: the window)
@@ -84,15 +84,16 @@ impl BuildArgs {
     }
 
     fn key_hash(&self) -> KeyHash {
-        match self.kind {
-            KindArg::Bitmap => KeyHash::Integer,
-            kind => KeyHash::Hash(kind.hash_fn(self.seed)),
+        if self.kind.is(Kind::Bitmap) {
+            KeyHash::Integer
+        } else {
+            KeyHash::Hash(self.kind.hash_fn(self.seed))
         }
     }
 
     fn bloom_params(&self, capacity: u64) -> Result<BloomParams> {
-        let params = match self.kind {
-            KindArg::Segmented => BloomParams::segmented_for_rate(capacity, self.rate)?,
+        let params = match self.kind.name {
+            "segmented" => BloomParams::segmented_for_rate(capacity, self.rate)?,
             _ => BloomParams::for_rate(capacity, self.rate)?,
         };
         Ok(params.with_scheme(self.scheme)?)
@@ -105,7 +106,7 @@ impl BuildArgs {
             return Err(anyhow!("capacity must be at least 1, got 0"));
         }
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
-        if let KindArg::Bloom | KindArg::Segmented = self.kind {
+        if self.kind.is(Kind::Bloom) {
             self.bloom_params(capacity)?;
         }
         Ok(())
@@ -114,7 +115,7 @@ impl BuildArgs {
     /// An empty filter of this shape.
     fn create(&self, capacity: u64) -> Result<AnyFilter> {
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
-        if let KindArg::Bloom | KindArg::Segmented = self.kind {
+        if self.kind.is(Kind::Bloom) {
             let params = self.bloom_params(capacity)?;
             return Ok(AnyFilter::Bloom(Bloom::new(params, self.kind.hash_fn(self.seed))?));
         }
@@ -126,23 +127,23 @@ impl BuildArgs {
 const SCALABLE_START: u64 = 100_000;
 
 pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
-    if args.scheme != Scheme::Remix && !matches!(args.kind, KindArg::Bloom | KindArg::Segmented) {
+    if args.scheme != Scheme::Remix && !args.kind.is(Kind::Bloom) {
         return Err(anyhow!("--scheme is for --kind bloom and segmented"));
     }
-    if args.partial && args.kind != KindArg::Joint {
+    if args.partial && !args.kind.is(Kind::Joint) {
         return Err(anyhow!("--partial is for --kind joint"));
     }
     file::refuse_same(&args.output, &args.input.inputs)?;
     file::refuse_unwritable(&args.output)?;
     dash::refuse_report(&args.output, args.json)?;
     args.refuse_impossible()?;
-    let (filter, given) = match (args.capacity, args.kind) {
-        (_, KindArg::Joint) => from_rows(args)?,
-        (Some(capacity), kind) if !kind.wants_distinct_keys() => {
+    let (filter, given) = match (args.capacity, args.kind.kind) {
+        (_, Kind::Joint) => from_rows(args)?,
+        (Some(capacity), _) if !args.kind.abilities.counts_copies => {
             stream(args, args.create(capacity)?)?
         }
-        (None, KindArg::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
-        (None, KindArg::Windowed) => {
+        (None, Kind::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
+        (None, Kind::Windowed) => {
             return Err(Advice::error(
                 "--kind windowed needs a window",
                 "say how many keys: --capacity 1M",
@@ -183,7 +184,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     let (all, read) = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
     let distinct = all.len() as u64;
     let given = Given { read, distinct: Some(distinct) };
-    if let (Some(capacity), KindArg::Fuse | KindArg::Fuse4) = (capacity, args.kind)
+    if let (Some(capacity), Kind::Fuse) = (capacity, args.kind.kind)
         && distinct > capacity
     {
         return Err(Advice::error(
@@ -194,19 +195,19 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
             "a fuse filter is sized to its keys: leave --capacity out",
         ));
     }
-    let capacity = match (capacity, args.kind) {
+    let capacity = match (capacity, args.kind.kind) {
         (Some(capacity), _) => capacity,
-        (None, KindArg::Bitmap) => all.last().map_or(1, |&largest| largest.saturating_add(1)),
+        (None, Kind::Bitmap) => all.last().map_or(1, |&largest| largest.saturating_add(1)),
         (None, _) => distinct.max(1),
     };
-    if let KindArg::Bloom | KindArg::Segmented = args.kind {
+    if args.kind.is(Kind::Bloom) {
         let mut filter = args.create(capacity)?;
         filter.insert_distinct_hashes(&all)?;
         return Ok((filter, given));
     }
     refuse_beyond_memory(args.kind.shape(capacity, args.rate)?.bits).map_err(|error| {
-        match args.kind {
-            KindArg::Bitmap => Advice::error(
+        match args.kind.kind {
+            Kind::Bitmap => Advice::error(
                 format!("{error}: its largest key is {}", capacity - 1),
                 "a bitmap has a bit for every integer below its bound; other kinds take keys of any size",
             ),
@@ -253,7 +254,7 @@ fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, Given)> {
     })?;
     let distinct = rows::distinct(&all, attributes.len());
     let capacity = args.capacity.unwrap_or(distinct.len() as u64).max(1);
-    let params = args.kind.cuckoo(capacity, args.rate)?;
+    let params = CuckooParams::for_rate(capacity, args.rate)?;
     refuse_beyond_memory(params.bits())?;
     let read = (all.len() / attributes.len()) as u64;
     let make = if args.partial { Joint::new_partial } else { Joint::new };

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use ironbloom::Filter as _;
 use ironbloom::any::{AnyFilter, KeyHash};
-use ironbloom::multi::{Attributes, MultiFilter as _};
-use ironbloom::{BloomParams, CuckooLayout, CuckooParams, Filter as _, Form, StageKind};
+use ironbloom::describe::FactValue;
 
 use crate::number::plural;
 use crate::report::{self, Cell, Record};
@@ -130,18 +130,8 @@ pub(crate) fn counted_keys(filter: &AnyFilter) -> String {
 /// Whether there are clearly more keys than the filter counted: below its capacity it misses only the few that looked
 /// present, and the estimate from its bits is no better.
 fn counts_too_few(filter: &AnyFilter) -> bool {
-    let counts_all = matches!(
-        filter,
-        AnyFilter::Bitmap(_)
-            | AnyFilter::Fuse(_)
-            | AnyFilter::Counting(_)
-            | AnyFilter::DLeft(_)
-            | AnyFilter::Cuckoo(_)
-            | AnyFilter::Parallel(_)
-            | AnyFilter::Joint(_)
-    );
     let more = || filter.is_over_capacity() && filter.estimate_len().round() > filter.len() as f64;
-    !counts_all && (more() || is_saturated(filter))
+    !filter.abilities().exact_len && (more() || is_saturated(filter))
 }
 
 /// The keys counted, or estimated if those are more.
@@ -203,108 +193,21 @@ fn estimate(value: f64) -> Cell {
     }
 }
 
-fn bloom_parameters(params: &BloomParams) -> Record {
-    let form = if params.form() == Form::Flat { "flat" } else { "segmented" };
-    vec![
-        ("bits", Cell::count(params.bits())),
-        ("probes", Cell::count(params.probes().into())),
-        ("form", Cell::text(form)),
-        ("scheme", Cell::text(params.scheme().name())),
-        ("rate at capacity", Cell::rate(params.rate_at(params.capacity()))),
-    ]
-}
-
-fn cuckoo_parameters(params: &CuckooParams) -> Record {
-    let packed = params.layout() == CuckooLayout::Packed;
-    vec![
-        ("buckets", Cell::count(params.buckets())),
-        ("fingerprint bits", Cell::count(params.fingerprint_bits().into())),
-        ("layout", Cell::text(if packed { "packed" } else { "plain" })),
-        ("rate at capacity", Cell::rate(params.rate_at(params.capacity()))),
-    ]
-}
-
-fn attribute_names(attributes: &Attributes) -> (&'static str, Cell) {
-    ("attributes", Cell::text(attributes.names().join(", ")))
-}
-
 /// What only this kind has.
 fn parameters(filter: &AnyFilter) -> Record {
-    match filter {
-        AnyFilter::Bloom(f) => bloom_parameters(&f.params()),
-        AnyFilter::Blocked(f) => vec![
-            ("blocks", Cell::count(f.params().blocks())),
-            ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
-        ],
-        AnyFilter::SplitBlock(f) => vec![
-            ("blocks", Cell::count(f.params().blocks())),
-            ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
-        ],
-        AnyFilter::Counting(f) => {
-            let mut record = bloom_parameters(&f.params());
-            record[0].0 = "counters";
-            record.push(("saturated counters", Cell::count(f.saturated())));
-            record
+    filter.describe().into_iter().map(|(name, value)| (name, cell(value))).collect()
+}
+
+fn cell(value: FactValue) -> Cell {
+    match value {
+        FactValue::Count(count) => Cell::count(count),
+        FactValue::Rate(rate) => Cell::rate(rate),
+        FactValue::Ratio(ratio) => {
+            Cell::float(ratio, 3).saying(|text| text.strip_suffix('0').unwrap_or(text).to_owned())
         }
-        AnyFilter::DLeft(f) => vec![
-            ("buckets", Cell::count(4 * f.params().buckets())),
-            ("remainder bits", Cell::count(f.params().remainder_bits().into())),
-            ("saturated cells", Cell::count(f.saturated())),
-            ("stashed keys", Cell::count(f.stashed())),
-            ("rate at capacity", Cell::rate(f.params().rate_at(f.params().capacity()))),
-        ],
-        AnyFilter::Cuckoo(f) => {
-            let mut record = cuckoo_parameters(&f.params());
-            record.insert(3, ("load", Cell::float(f.fill(), 3)));
-            record
-        }
-        AnyFilter::Parallel(f) => {
-            let mut record = vec![attribute_names(f.attributes())];
-            record.extend(bloom_parameters(&f.params()));
-            record[1].0 = "counters an attribute";
-            record.push(("counters above 15", Cell::count(f.surpluses())));
-            let values = if f.estimate_values().all(f64::is_finite) {
-                let values = f.estimate_values().map(|values| values.round() as u64);
-                rows::by_attribute(f.attributes(), values)
-            } else {
-                Cell::none("all counters are in use")
-            };
-            record.push(("estimated values", values));
-            record
-        }
-        AnyFilter::Joint(f) => {
-            let mut record = vec![
-                attribute_names(f.attributes()),
-                ("partial queries", Cell::yes_no(f.is_partial())),
-            ];
-            if f.is_partial() {
-                let values = (0..f.attributes().len()).filter_map(|i| f.distinct_values(i));
-                record.push(("distinct values", rows::by_attribute(f.attributes(), values)));
-            }
-            record.push(("rows with copies", Cell::count(f.copied())));
-            record.extend(cuckoo_parameters(&f.params()));
-            record
-        }
-        AnyFilter::Fuse(f) => vec![
-            ("fingerprint bits", Cell::count(f.width().into())),
-            ("cells a key", Cell::count(f.arity().cells().into())),
-        ],
-        AnyFilter::Scalable(f) => {
-            let of = if f.params().stages_of() == StageKind::Blocked { "blocked" } else { "bloom" };
-            vec![
-                ("stages", Cell::count(f.stages().len() as u64)),
-                ("stages of", Cell::text(of)),
-                ("growth", Cell::count(f.params().growth())),
-                ("tightening", Cell::float(f.params().tightening(), 2)),
-                ("rate held", Cell::rate(f.params().rate())),
-            ]
-        }
-        AnyFilter::Windowed(f) => vec![
-            ("probes", Cell::count(f.params().probes().into())),
-            ("slices", Cell::count((f.params().probes() + f.params().ages()).into())),
-            ("generation", Cell::count(f.params().generation())),
-            ("rate at worst", Cell::rate(f.params().rate())),
-        ],
-        _ => Record::new(),
+        FactValue::Flag(flag) => Cell::yes_no(flag),
+        FactValue::Text(text) => Cell::text(text),
+        FactValue::Counts(counts) => rows::by_name(&counts),
+        _ => Cell::none("–"),
     }
 }

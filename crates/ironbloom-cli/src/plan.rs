@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, ValueEnum as _};
-use ironbloom::ParamError;
+use ironbloom::Kind;
+use ironbloom::plan::Shape;
 use serde_json::json;
 
 use crate::failure::Advice;
-use crate::kinds::{KindArg, Shape};
+use crate::kinds::KindArg;
 use crate::plot::{self, Curve};
 use crate::recommend::{self, Offer, Sought};
 use crate::report::{self, Cell, Record};
@@ -76,16 +77,16 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
         ));
     };
     let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind);
-    let kinds = KindArg::value_variants().iter().copied().filter(|&kind| kind != KindArg::Bitmap);
+    let kinds = KindArg::value_variants().iter().copied().filter(|kind| !kind.is(Kind::Bitmap));
     let records: Vec<Record> = kinds.map(|kind| record(kind, of(kind))).collect();
-    let bitmap = of(KindArg::Bitmap);
+    let bitmap = of(KindArg::named("bitmap"));
     output::print(&if args.json {
         let document = json!({
             "recommendation": recommendation.json(),
             "kinds": report::json_records(&records),
             "bitmap": bitmap.map(|offer| json!({
                 "integers": offer.keys,
-                "size": offer.shape.bits.div_ceil(8),
+                "size": offer.shape.bytes(),
             })),
         });
         format!("{document:#}\n")
@@ -102,24 +103,25 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
 }
 
 /// Keys and shape of a kind, if it fits.
-type Plan = Box<dyn Fn(KindArg) -> Option<(u64, Shape)>>;
+type Fit = Box<dyn Fn(KindArg) -> Option<(u64, Shape)>>;
 
 /// What is sought, and the way to find it for a kind.
-fn plan(args: &PlanArgs) -> Result<(Sought, Plan)> {
+fn plan(args: &PlanArgs) -> Result<(Sought, Fit)> {
+    let bloom = KindArg::named("bloom");
     Ok(match (args.capacity, args.rate, args.memory) {
         (Some(capacity), Some(rate), None) => {
-            KindArg::Bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
+            bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
             let shape = move |kind: KindArg| Some((capacity, kind.shape(capacity, rate).ok()?));
             (Sought::Size, Box::new(shape))
         }
         (Some(capacity), None, Some(memory)) => {
-            KindArg::Bloom.shape(capacity, 0.5)?;
-            let shape = move |kind| Some((capacity, best_rate(kind, capacity, memory)?));
+            bloom.shape(capacity, 0.5)?;
+            let shape = move |kind: KindArg| Some((capacity, kind.rate_within(capacity, memory)?));
             (Sought::Rate, Box::new(shape))
         }
         (None, Some(rate), Some(memory)) => {
-            KindArg::Bloom.shape(1, rate)?;
-            (Sought::Keys, Box::new(move |kind| most_keys(kind, rate, memory)))
+            bloom.shape(1, rate)?;
+            (Sought::Keys, Box::new(move |kind: KindArg| kind.keys_within(rate, memory)))
         }
         _ => {
             return Err(Advice::error(
@@ -136,7 +138,7 @@ fn about_bitmap(bitmap: Option<&Offer>) -> String {
         format!(
             "If keys are integers below {}, bitmap is exact in {}.\n",
             number::count(offer.keys),
-            number::bytes(offer.shape.bits.div_ceil(8)),
+            number::bytes(offer.shape.bytes()),
         )
     })
 }
@@ -144,53 +146,18 @@ fn about_bitmap(bitmap: Option<&Offer>) -> String {
 fn record(kind: KindArg, offer: Option<&Offer>) -> Record {
     let cell = |make: &dyn Fn(&Offer) -> Cell| offer.map_or_else(|| Cell::none("–"), make);
     vec![
-        ("kind", Cell::text(kind.name())),
+        ("kind", Cell::text(kind.name)),
         ("keys", cell(&|offer| Cell::count(offer.keys))),
         ("rate", cell(&|offer| Cell::rate(offer.shape.rate))),
         ("bits/key", cell(&|offer| Cell::float(offer.shape.bits as f64 / offer.keys as f64, 2))),
-        ("size", cell(&|offer| Cell::bytes(offer.shape.bits.div_ceil(8)))),
+        ("size", cell(&|offer| Cell::bytes(offer.shape.bytes()))),
         ("probes", cell(&|offer| Cell::count(offer.shape.probes.into()))),
         ("cache lines/lookup", cell(&|offer| Cell::count(offer.shape.lines.into()))),
-        ("remove", Cell::yes_no(kind.can_remove())),
-        ("grow", Cell::yes_no(kind.can_grow())),
-        ("merge", Cell::yes_no(kind.can_merge())),
-        ("forget", Cell::yes_no(kind.can_forget())),
+        ("remove", Cell::yes_no(kind.abilities.remove)),
+        ("grow", Cell::yes_no(kind.abilities.grow)),
+        ("merge", Cell::yes_no(kind.abilities.merge)),
+        ("forget", Cell::yes_no(kind.abilities.forget)),
     ]
-}
-
-/// Whether a filter exists and fits. A kind that refuses the parameters does not fit.
-fn fits(shape: Result<Shape, ParamError>, memory: u64) -> Option<Shape> {
-    shape.ok().filter(|shape| shape.bits.div_ceil(8) <= memory)
-}
-
-/// The filter with the least rate that fits. Size falls with the rate, so bisect its logarithm.
-fn best_rate(kind: KindArg, capacity: u64, memory: u64) -> Option<Shape> {
-    let at = |exponent: f64| fits(kind.shape(capacity, 10f64.powf(exponent)), memory);
-    let (mut small, mut large) = (-18.0, -1e-4); // exponents of ten
-    let mut best = at(large)?;
-    for _ in 0..50 {
-        let middle = (small + large) / 2.0;
-        match at(middle) {
-            Some(shape) => (best, large) = (shape, middle),
-            None => small = middle,
-        }
-    }
-    Some(best)
-}
-
-/// The filter with the most keys that fits.
-fn most_keys(kind: KindArg, rate: f64, memory: u64) -> Option<(u64, Shape)> {
-    let at = |capacity: u64| fits(kind.shape(capacity, rate), memory);
-    let (mut least, mut most) = (1, memory.saturating_mul(8).saturating_add(1).min(1 << 48));
-    let mut best = (1, at(1)?);
-    while most - least > 1 {
-        let middle = least + (most - least) / 2;
-        match at(middle) {
-            Some(shape) => (best, least) = ((middle, shape), middle),
-            None => most = middle,
-        }
-    }
-    Some(best)
 }
 
 /// Bits per key over rates from 1/2 to 10^-6, for the kinds whose size follows from keys and rate. The segmented
@@ -199,10 +166,10 @@ fn curves(capacity: u64) -> Vec<Curve> {
     let rates: Vec<f64> = (0..=120).map(|i| 0.5 * 10f64.powf(-f64::from(i) * 0.0475)).collect();
     let kinds = KindArg::value_variants()
         .iter()
-        .filter(|&&kind| !matches!(kind, KindArg::Bitmap | KindArg::Segmented | KindArg::Joint));
+        .filter(|kind| !["bitmap", "segmented", "joint"].contains(&kind.name));
     let mut curves: Vec<Curve> = kinds
         .map(|kind| Curve {
-            name: kind.name(),
+            name: kind.name.to_owned(),
             points: rates
                 .iter()
                 .filter_map(|&rate| kind.shape(capacity, rate).ok())

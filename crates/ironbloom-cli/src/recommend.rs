@@ -5,7 +5,10 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::{KindArg, Shape};
+use ironbloom::Kind;
+use ironbloom::plan::Shape;
+
+use crate::kinds::KindArg;
 use crate::number;
 
 /// A kind that fits what was asked.
@@ -47,29 +50,29 @@ const WORTH_RATE: f64 = 2.0;
 
 /// The recommendation, if any kind fits.
 pub(crate) fn among(offers: &[Offer], sought: Sought) -> Option<Recommendation> {
-    let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind);
-    let (kind, reason) = match (of(KindArg::Blocked), of(KindArg::Bloom)) {
+    let of = |name: &str| offers.iter().find(|offer| offer.kind.name == name);
+    let (kind, reason) = match (of("blocked"), of("bloom")) {
         (Some(blocked), Some(bloom)) if is_worth_it(blocked, bloom, sought) => {
-            (KindArg::Blocked, against_bloom(blocked, bloom, sought))
+            (blocked.kind, against_bloom(blocked, bloom, sought))
         }
-        (Some(blocked), Some(bloom)) => (KindArg::Bloom, against_blocked(bloom, blocked, sought)),
+        (Some(blocked), Some(bloom)) => (bloom.kind, against_blocked(bloom, blocked, sought)),
         (None, Some(bloom)) => {
             let reason = format!(
                 "{} a key, and the fastest kind, blocked, does not reach this",
                 bits(bloom.bits_per_key())
             );
-            (KindArg::Bloom, reason)
+            (bloom.kind, reason)
         }
-        (Some(blocked), None) => (KindArg::Blocked, bits(blocked.bits_per_key()) + " a key"),
+        (Some(blocked), None) => (blocked.kind, bits(blocked.bits_per_key()) + " a key"),
         (None, None) => {
             let smallest = offers
                 .iter()
-                .filter(|offer| offer.kind != KindArg::Bitmap)
+                .filter(|offer| !offer.kind.is(Kind::Bitmap))
                 .min_by(|a, b| a.bits_per_key().total_cmp(&b.bits_per_key()))?;
             (smallest.kind, "the smallest of the kinds that fit".to_owned())
         }
     };
-    let others = for_other_needs(offers, of(kind)?, sought);
+    let others = for_other_needs(offers, of(kind.name)?, sought);
     Some(Recommendation { kind, reason, others })
 }
 
@@ -120,22 +123,23 @@ fn bits(value: f64) -> String {
 
 /// What to take if there is more to it than keys and rate: of each need the first kind that can do it.
 fn for_other_needs(offers: &[Offer], taken: &Offer, sought: Sought) -> String {
-    let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind && kind != taken.kind);
-    let remove = [KindArg::Cuckoo, KindArg::DLeft, KindArg::Counting];
+    let others = || offers.iter().filter(|offer| offer.kind != taken.kind);
+    let of = |name: &str| others().find(|offer| offer.kind.name == name);
+    let remove = ["cuckoo", "d-left", "counting"];
     let needs = [
         // Nothing else speaks for it, so it is named only if it gives more.
         (
             "all keys are known before the first lookup",
-            of(KindArg::Fuse).filter(|fuse| is_better(fuse, taken, sought)),
+            of("fuse").filter(|fuse| is_better(fuse, taken, sought)),
         ),
         ("keys will be removed", remove.into_iter().find_map(of)),
-        ("nobody knows how many will come", of(KindArg::Scalable)),
+        ("nobody knows how many will come", of("scalable")),
     ];
     let needs: Vec<String> = needs
         .into_iter()
         .filter_map(|(need, offer)| {
             let (text, _) = compared(offer?, offer?, sought);
-            Some(format!("{} ({text}) if {need}", offer?.kind.name()))
+            Some(format!("{} ({text}) if {need}", offer?.kind.name))
         })
         .collect();
     if needs.is_empty() { String::new() } else { format!(" Or take {}.", needs.join(", ")) }
@@ -143,10 +147,10 @@ fn for_other_needs(offers: &[Offer], taken: &Offer, sought: Sought) -> String {
 
 impl Recommendation {
     pub(crate) fn text(&self) -> String {
-        format!("Take {}: {}.{}", self.kind.name(), self.reason, self.others)
+        format!("Take {}: {}.{}", self.kind.name, self.reason, self.others)
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "kind": self.kind.name(), "reason": self.text() })
+        json!({ "kind": self.kind.name, "reason": self.text() })
     }
 }

@@ -197,13 +197,8 @@ fn remove(filter: &mut AnyFilter, hashes: &[u64]) -> Result<u64> {
 
 /// Says no before any input is read.
 fn refuse_unless_removable(filter: &AnyFilter) -> Result<(), Refused> {
-    match filter {
-        AnyFilter::Bitmap(_)
-        | AnyFilter::Counting(_)
-        | AnyFilter::DLeft(_)
-        | AnyFilter::Cuckoo(_)
-        | AnyFilter::Parallel(_)
-        | AnyFilter::Joint(_) => Ok(()),
-        _ => Err(Refused::Unsupported { kind: filter.kind(), operation: "remove keys" }),
+    if filter.abilities().remove {
+        return Ok(());
     }
+    Err(Refused::Unsupported { kind: filter.kind(), operation: "remove keys" })
 }

@@ -168,11 +168,13 @@ pub(crate) fn insert(path: &Path, filter: &mut dyn MultiFilter, row: &[u64]) -> 
     filter.insert_hashed(row).map_err(|error| file::named(path, error))
 }
 
-/// A number for each attribute: `size 3, color 17`.
-pub(crate) fn by_attribute(attributes: &Attributes, counts: impl Iterator<Item = u64>) -> Cell {
-    let names = attributes.names().iter();
-    let texts = names.zip(counts).map(|(name, count)| format!("{name} {}", number::count(count)));
-    Cell::text(texts.collect::<Vec<_>>().join(", "))
+/// A number for each name: `size 3, color 17`.
+pub(crate) fn by_name(counts: &[(String, Option<u64>)]) -> Cell {
+    let text = |(name, count): &(String, Option<u64>)| match count {
+        Some(count) => format!("{name} {}", number::count(*count)),
+        None => format!("{name} unknown"),
+    };
+    Cell::text(counts.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 /// The columns of a filter that is to be built.

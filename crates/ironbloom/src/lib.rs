@@ -40,55 +40,19 @@
 //! - Keys are text, bytes or integers ([`Key`]).
 //! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
 
-pub mod any;
-pub mod atomic;
-mod bitmap;
-mod blocked;
-mod bloom;
-mod counter;
-mod counting;
-mod cuckoo;
-mod dleft;
+mod bits;
 mod error;
-mod filter;
 pub mod format;
-mod fuse;
 pub mod hash;
 mod kernel;
-mod key;
-mod key_hash;
+mod kinds;
 pub mod memory;
-pub mod multi;
-mod packed;
-mod planned;
-mod probe;
-pub mod removal;
 pub mod route;
-mod scalable;
-mod shards;
+mod shared;
 pub mod sizing;
-mod steps;
-mod uniform;
-mod windowed;
 
-pub use any::AnyFilter;
-pub use atomic::{AtomicBlockedBloom, AtomicBloom};
-pub use bitmap::{Bitmap, OutOfBounds, Rank};
-pub use blocked::{
-    Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
-};
-pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
-pub use counting::CountingBloom;
-pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
-pub use dleft::{DLeft, DLeftParams};
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
-pub use filter::Filter;
-pub use format::Kind;
 pub use format::native::Persist;
-pub use fuse::{Arity, BinaryFuse, FuseParams};
-pub use hash::HashFn;
-pub use key::{Encoded, Key};
-pub use probe::Scheme;
-pub use removal::RemovalCheck;
-pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
-pub use windowed::{Windowed, WindowedParams};
+pub use hash::{Encoded, HashFn, Key, Scheme};
+pub use kinds::*;
+pub use shared::atomic::{self, AtomicBlockedBloom, AtomicBloom};

@@ -57,8 +57,8 @@ pub fn shard_capacity(capacity: u64, shards: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocked::{BlockedBloom, BlockedBloomParams};
     use crate::hash::HashFn;
+    use crate::kinds::blocked::{BlockedBloom, BlockedBloomParams};
 
     fn hash(i: u64) -> u64 {
         HashFn::default().hash(i.to_le_bytes())

@@ -48,7 +48,7 @@ fn assert_batches_are_right(name: &str, filter: &AnyFilter, asked: &[u64]) {
 
 #[test]
 fn batches_find_what_single_lookups_find() {
-    for config in FILTERS {
+    for config in FILTERS.iter() {
         for n in [1, 100, 5000] {
             let present = hashes(1, n);
             let filter = (config.build)(&present, n, 0.05);
@@ -62,7 +62,7 @@ fn batches_find_what_single_lookups_find() {
 fn batches_of_large_filters_find_what_single_lookups_find() {
     let present = hashes(1, 2_000_000);
     let asked = questions(&present, 10_007);
-    for config in FILTERS {
+    for config in FILTERS.iter() {
         let filter = (config.build)(&present, present.len() as u64, 1e-4);
         let is_fuse = matches!(filter, AnyFilter::Fuse(_)); // which always asks ahead
         assert!(is_fuse || filter.size_in_bytes() > 4 << 20, "{} is too small", config.name);

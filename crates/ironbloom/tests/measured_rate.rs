@@ -18,7 +18,7 @@ fn mean_rate(config: &common::Config, capacity: u64, rate: f64, filters: u64, pr
 
 /// Every kind at one capacity: never above the rate asked for by more than chance.
 fn never_above(capacity: u64, rate: f64, filters: u64, probes: u64) {
-    for config in &FILTERS {
+    for config in FILTERS.iter() {
         let measured = mean_rate(config, capacity, rate, filters, probes);
         let bound = upper_bound(rate, filters * probes);
         println!("{:17} {capacity:>9} keys at {rate}: measured {measured:.6}", config.name);
@@ -175,7 +175,7 @@ fn small_filters_follow_the_exact_law_and_not_the_classic_one() {
 /// The estimates from the bits agree with what was put in.
 #[test]
 fn len_and_rate_are_estimated_from_the_bits() {
-    for config in &FILTERS {
+    for config in FILTERS.iter() {
         let filter = (config.build)(&hashes(1, 100_000), 100_000, 0.01);
         let len = filter.estimate_len();
         assert!((len / 100_000.0 - 1.0).abs() < 0.03, "{}: {len}", config.name);

@@ -169,7 +169,7 @@ proptest! {
 /// Full of keys, at several sizes, by every way of asking.
 #[test]
 fn every_key_is_found_one_by_one_and_in_batches() {
-    for config in &FILTERS {
+    for config in FILTERS.iter() {
         for capacity in [1, 2, 10, 1000, 100_000] {
             for rate in [0.3, 0.01, 1e-4] {
                 let keys = hashes(capacity, capacity);
@@ -189,7 +189,7 @@ fn every_key_is_found_one_by_one_and_in_batches() {
 /// Past its capacity a filter may be wrong more often, but never about what it has.
 #[test]
 fn no_key_is_lost_past_the_capacity() {
-    for config in &FILTERS {
+    for config in FILTERS.iter() {
         let keys = hashes(1, 3000);
         let mut filter = (config.build)(&keys[..1000], 1000, 0.01);
         let mut taken = 1000;

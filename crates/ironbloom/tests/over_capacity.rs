@@ -164,7 +164,7 @@ fn a_thousand_keys_at_ten_per_cent_are_not_over_capacity_for_any_of_200_seeds() 
 /// All kinds: those that count their inserts know, those that are full refuse, and the others never are over capacity.
 #[test]
 fn every_kind_takes_its_capacity_without_a_word() {
-    for config in FILTERS {
+    for config in FILTERS.iter() {
         for capacity in [10, 100, 1000] {
             for rate in RATES {
                 let random = (config.build)(&random(7, capacity), capacity, rate);

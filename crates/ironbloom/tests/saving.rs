@@ -162,7 +162,7 @@ fn a_pipe_is_read_without_its_length_being_known() {
 /// A file that others overwrite or truncate is an error or the old filter, never a wrong answer and never a signal.
 #[test]
 fn a_loaded_filter_does_not_care_what_becomes_of_its_file() {
-    for config in common::FILTERS {
+    for config in common::FILTERS.iter() {
         let scratch = Scratch::new("loaded");
         let path = scratch.0.join("f.ibf");
         let keys = hashes(1, 2000);

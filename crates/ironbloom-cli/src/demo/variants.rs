@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum as _;
 use ironbloom::Filter as _;
+use ironbloom::Kind;
 use ironbloom::any::AnyFilter;
 
 use super::{Findings, nanoseconds, numbers};
@@ -16,8 +17,9 @@ const RATE: f64 = 0.01;
 
 pub(super) fn run() -> Result<Findings> {
     // A bitmap holds integers and a joint filter rows.
-    let others = [KindArg::Bitmap, KindArg::Joint];
-    let kinds = KindArg::value_variants().iter().copied().filter(|kind| !others.contains(kind));
+    let others = [Kind::Bitmap, Kind::Joint];
+    let kinds =
+        KindArg::value_variants().iter().copied().filter(|kind| !others.contains(&kind.kind));
     let records = kinds.map(measure).collect::<Result<_>>()?;
     Ok(Findings {
         title: "The variants (seed 001)",
@@ -41,12 +43,12 @@ fn measure(kind: KindArg) -> Result<Record> {
     let mut found = vec![false; present.len()];
     let (hit, ()) = nanoseconds(present.len(), || filter.contains_hashes(&present, &mut found));
     let lost = found.iter().filter(|&&found| !found).count();
-    anyhow::ensure!(lost == 0, "{}: {lost} keys lost", kind.name());
+    anyhow::ensure!(lost == 0, "{}: {lost} keys lost", kind.name);
     let mut found = vec![false; absent.len()];
     let (miss, ()) = nanoseconds(absent.len(), || filter.contains_hashes(&absent, &mut found));
     let wrong = found.iter().filter(|&&found| found).count();
     Ok(vec![
-        ("kind", Cell::text(kind.name())),
+        ("kind", Cell::text(kind.name)),
         ("bits/key", Cell::float(filter.size_in_bytes() as f64 * 8.0 / KEYS as f64, 2)),
         ("insert ns", Cell::float(insert, 1)),
         ("hit ns", Cell::float(hit, 1)),

@@ -46,16 +46,16 @@ enum LocalKind {
 impl LocalArgs {
     fn kind(&self) -> KindArg {
         match self.kind {
-            Some(LocalKind::Cuckoo) => KindArg::Cuckoo,
-            Some(LocalKind::Bloom) => KindArg::Bloom,
-            Some(LocalKind::Blocked) | None => KindArg::Blocked,
+            Some(LocalKind::Cuckoo) => KindArg::named("cuckoo"),
+            Some(LocalKind::Bloom) => KindArg::named("bloom"),
+            Some(LocalKind::Blocked) | None => KindArg::named("blocked"),
         }
     }
 
     /// The filters of all shards, in order.
     pub(super) fn build(&self, input: &InputArgs, shards: u32) -> Result<Vec<AnyFilter>> {
         match (self.capacity, self.kind()) {
-            (Some(capacity), kind) if !kind.wants_distinct_keys() => {
+            (Some(capacity), kind) if !kind.abilities.counts_copies => {
                 self.stream(input, shards, capacity)
             }
             (capacity, _) => self.collect(input, shards, capacity),

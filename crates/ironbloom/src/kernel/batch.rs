@@ -11,7 +11,7 @@
 
 use std::convert::Infallible;
 
-use crate::filter::check_lengths;
+use crate::kinds::check_lengths;
 
 /// Prefetch distance, in hashes, where a hash has several cache lines. More requests than memory serves at a time would
 /// only wait (docs/benchmarks/kernels.md).

@@ -20,7 +20,7 @@ use super::batch::{AHEAD_BY_LINE, contains_each, for_each_so_far_ahead, is_near}
 use super::scalar;
 #[cfg(all(target_arch = "x86_64", feature = "simd"))]
 use super::{avx2, avx512};
-use crate::filter::check_lengths;
+use crate::kinds::check_lengths;
 
 /// Only one kernel is compiled in: it needs no pointers and is inlined.
 const ALONE: bool = cfg!(not(all(target_arch = "x86_64", feature = "simd")));

@@ -155,8 +155,8 @@ impl Flat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::Scheme;
     use crate::hash::mix64;
-    use crate::probe::Scheme;
 
     /// The positions that `probe` defines.
     fn positions(flat: Flat, hash: u64) -> Vec<usize> {

@@ -146,7 +146,7 @@ mod tests {
     #[cfg(target_endian = "little")]
     #[test]
     fn cells_read_at_once_are_cells_read_one_by_one() {
-        use crate::packed::{byte, window};
+        use crate::bits::packed::{byte, window};
         for (length, count) in [(1, 1), (4, 1), (64, 5)] {
             let segments = Segments::new(length, count, 3).unwrap();
             for width in 4..=9u32 {

@@ -32,6 +32,7 @@ mod growing;
 mod mixture;
 mod occupancy;
 mod search;
+mod thresholds;
 
 pub use attributes::{claimed_sum_bound, sum_rate, truncated_sum_rate, weighted_sum_rate};
 pub use blocked::{
@@ -54,6 +55,7 @@ pub use growing::{
 pub(crate) use occupancy::{
     Occupancy, bloom_occupancy, segmented_occupancy, split_block_occupancy,
 };
+pub(crate) use thresholds::Thresholds;
 
 /// The lower bound on bits per key for any filter.
 ///

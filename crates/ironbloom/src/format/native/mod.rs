@@ -43,11 +43,11 @@ use self::header::{chunk_count, read_header};
 use self::read::{Mapped, map_checked, map_private, open, read_damage, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
-use crate::bloom::count_ones_in;
+use crate::bits::count_ones_in;
+use crate::bits::packed::Packed;
 use crate::error::{DecodeError, FileError};
 use crate::hash::HashFn;
 use crate::kernel::{LINE_BYTES, Words};
-use crate::packed::Packed;
 
 /// A filter disassembled for writing: its header and the consecutive arrays of the payload.
 #[doc(hidden)]

@@ -1,0 +1,441 @@
+//! A filter of any kind, as read from a file.
+//!
+//! Files hold a closed set of kinds, so this is an enum, written by the list of kinds; every operation is passed on to
+//! the filter inside. One that a kind does not support is an error that names the kind and the operation, never a silent
+//! success.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use super::bitmap::{Bitmap, OutOfBounds};
+use super::blocked::{BlockedBloom, SplitBlock};
+use super::bloom::Bloom;
+use super::counting::CountingBloom;
+use super::cuckoo::Cuckoo;
+use super::describe::Fact;
+use super::dleft::DLeft;
+use super::filter::{Filter, Insert, check_lengths};
+use super::fuse::BinaryFuse;
+use super::member::{BY_KEY, Listed, Member};
+use super::multi::{Joint, MultiFilter, ParallelBloom};
+use super::plan::Abilities;
+use super::scalable::Scalable;
+use super::windowed::Windowed;
+use super::{Kind, RemovalCheck, with_kinds};
+use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
+use crate::format::native::{Image, Parts, Persist};
+use crate::hash::{GROUP, HashFn, Key};
+pub use crate::hash::{KeyError, KeyHash};
+
+macro_rules! any_filter {
+    ($($variant:ident($filter:ident) = $number:literal, $name:literal, $plans:path;)*) => {
+        /// A filter whose kind is known only at run time.
+        ///
+        /// Keys are inserted and looked up as in any other filter. If you have many keys, or hash on other threads,
+        /// turn them into hashes with [`AnyFilter::key_hash`] and call the methods that take hashes.
+        ///
+        /// A filter of a known kind becomes one by `into()`, and is taken out again by `try_into()`:
+        ///
+        /// ```
+        /// use ironbloom::{AnyFilter, Bloom, Cuckoo};
+        /// let any: AnyFilter = Bloom::with_rate(1000, 0.01)?.into();
+        /// assert!(Cuckoo::try_from(any.clone()).is_err());
+        /// let bloom: Bloom = any.try_into().unwrap();
+        /// # Ok::<(), ironbloom::ParamError>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        #[expect(missing_docs, reason = "each variant is the kind it is named after")]
+        #[expect(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
+        pub enum AnyFilter {
+            $($variant($filter),)*
+        }
+
+        impl AnyFilter {
+            fn member(&self) -> &dyn Member {
+                match self {
+                    $(Self::$variant(filter) => filter,)*
+                }
+            }
+
+            fn member_mut(&mut self) -> &mut dyn Member {
+                match self {
+                    $(Self::$variant(filter) => filter,)*
+                }
+            }
+
+            fn decoded(parts: Parts) -> Result<Self, DecodeError> {
+                Ok(match parts.header.kind {
+                    $(Kind::$variant => Self::$variant(Persist::decode(parts)?),)*
+                })
+            }
+        }
+
+        $(
+            impl Listed for $filter {
+                fn kind(&self) -> Kind {
+                    Kind::$variant
+                }
+
+                fn of(any: &AnyFilter) -> Option<&Self> {
+                    match any {
+                        AnyFilter::$variant(filter) => Some(filter),
+                        _ => None,
+                    }
+                }
+            }
+
+            impl From<$filter> for AnyFilter {
+                fn from(filter: $filter) -> Self {
+                    Self::$variant(filter)
+                }
+            }
+
+            /// Gives the filter back if it is of another kind.
+            impl TryFrom<AnyFilter> for $filter {
+                type Error = AnyFilter;
+
+                fn try_from(any: AnyFilter) -> Result<Self, AnyFilter> {
+                    match any {
+                        AnyFilter::$variant(filter) => Ok(filter),
+                        other => Err(other),
+                    }
+                }
+            }
+        )*
+    };
+}
+with_kinds!(any_filter);
+
+/// An operation that a filter refused. Nothing has changed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The kind does not support this operation.
+    Unsupported {
+        /// The kind.
+        kind: Kind,
+        /// The operation.
+        operation: &'static str,
+    },
+    /// The filter is full.
+    Full(Full),
+    /// The two filters are not compatible.
+    Mismatch(Mismatch),
+    /// An integer outside a bitmap.
+    OutOfBounds(OutOfBounds),
+    /// A growing filter could not allocate the memory to grow.
+    Params(ParamError),
+    /// The filter does not hold keys of this type.
+    Key(KeyError),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported { kind, operation } => {
+                write!(f, "a {kind} filter cannot {operation}")
+            }
+            Self::Full(error) => error.fmt(f),
+            Self::Mismatch(error) => error.fmt(f),
+            Self::OutOfBounds(error) => error.fmt(f),
+            Self::Params(error) => error.fmt(f),
+            Self::Key(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Infallible> for Refused {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl From<Full> for Refused {
+    fn from(error: Full) -> Self {
+        Self::Full(error)
+    }
+}
+
+impl From<Mismatch> for Refused {
+    fn from(error: Mismatch) -> Self {
+        Self::Mismatch(error)
+    }
+}
+
+impl From<OutOfBounds> for Refused {
+    fn from(error: OutOfBounds) -> Self {
+        Self::OutOfBounds(error)
+    }
+}
+
+impl From<ParamError> for Refused {
+    fn from(error: ParamError) -> Self {
+        Self::Params(error)
+    }
+}
+
+impl From<KeyError> for Refused {
+    fn from(error: KeyError) -> Self {
+        Self::Key(error)
+    }
+}
+
+impl From<MergeError> for Refused {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Mismatch(error) => Self::Mismatch(error),
+            MergeError::Full(error) => Self::Full(error),
+        }
+    }
+}
+
+impl AnyFilter {
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.member().kind()
+    }
+
+    /// What filters of this kind can do.
+    pub fn abilities(&self) -> Abilities {
+        self.member().abilities()
+    }
+
+    /// What only this kind has: its shape, and how it is filled.
+    pub fn describe(&self) -> Vec<Fact> {
+        self.member().describe()
+    }
+
+    /// How keys become the numbers that the other methods take.
+    pub fn key_hash(&self) -> KeyHash {
+        self.member().key_hash()
+    }
+
+    /// The filter as one of rows of several attributes, if it is one.
+    pub fn as_multi(&self) -> Option<&dyn MultiFilter> {
+        self.member().as_multi()
+    }
+
+    /// The filter as one of rows of several attributes, if it is one, for changing it.
+    pub fn as_multi_mut(&mut self) -> Option<&mut dyn MultiFilter> {
+        self.member_mut().as_multi_mut()
+    }
+
+    /// Inserts a key, again if it is already there and the kind counts. On error nothing has changed.
+    ///
+    /// ```
+    /// use ironbloom::{AnyFilter, Bitmap, Bloom};
+    /// let bloom = AnyFilter::Bloom(Bloom::with_rate(1000, 0.01)?);
+    /// let bitmap = AnyFilter::Bitmap(Bitmap::new(1000)?);
+    /// for mut filter in [bloom, bitmap] {
+    ///     filter.insert(7)?;                          // an integer is hashed, or stands for itself in a bitmap
+    ///     assert!(filter.contains(7)? && !filter.contains(8)?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert(&mut self, key: impl Key) -> Result<(), Refused> {
+        let hash = self.key_hash().of(key)?;
+        self.insert_hashes(&[hash])
+    }
+
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
+    /// inserted.
+    pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Refused> {
+        let key_hash = self.key_hash();
+        let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
+        for group in keys.chunks(GROUP) {
+            hashes.clear();
+            for key in group {
+                hashes.push(key_hash.of(key)?);
+            }
+            self.insert_hashes(&hashes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the key might be in the filter. `false` is certain.
+    pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
+        Ok(self.contains_hash(self.key_hash().of(key)?))
+    }
+
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    ///
+    /// **Removing a key that was never inserted makes others disappear** if it looks present (this cannot happen in a
+    /// bitmap): see [`remove_hash`](Self::remove_hash).
+    pub fn remove(&mut self, key: impl Key) -> Result<bool, Refused> {
+        let hash = self.key_hash().of(key)?;
+        self.remove_hash(hash)
+    }
+
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes (in a bitmap: integers). Keys before a
+    /// refused one stay inserted.
+    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        self.member_mut().insert_hashes(hashes)
+    }
+
+    /// Inserts many keys by their [uniform](crate::hash#uniform-hashes) hashes, which the caller knows to be distinct
+    /// and not yet in the filter: kinds that cannot tell also count each as a key. Keys before a refused one stay
+    /// inserted.
+    pub fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        self.member_mut().insert_distinct_hashes(hashes)
+    }
+
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an
+    /// integer). Returns false, changing nothing, if it is certainly not there.
+    ///
+    /// **Removing a key that was never inserted makes others disappear** if it looks present, which happens at the
+    /// filter's rate: the trace of another key is removed, and that key is then reported absent. No filter can detect
+    /// this; [`check_removal`](Self::check_removal) tells how much of a list that would affect before you remove it.
+    pub fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
+        self.member_mut().remove_hash(hash)
+    }
+
+    /// Removes all keys. A fuse filter is static and cannot.
+    pub fn clear(&mut self) -> Result<(), Refused> {
+        self.member_mut().clear()
+    }
+
+    /// Whether a list of keys to remove, given by their [uniform](crate::hash#uniform-hashes) hashes, is plausible: see
+    /// [`removal`](crate::removal). Changes nothing. Fails for kinds that cannot remove a key by its hash.
+    pub fn check_removal(&self, hashes: &[u64]) -> Result<RemovalCheck, Refused> {
+        if self.as_multi().is_some() {
+            return Err(self.member().cannot(BY_KEY));
+        }
+        if !self.abilities().remove {
+            return Err(self.member().cannot("remove keys"));
+        }
+        Ok(RemovalCheck::of(self, self.len(), self.estimate_rate(), hashes))
+    }
+
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer)
+    /// might be in the filter. `false` is certain. A filter of rows cannot tell from one hash, so it says "maybe" to
+    /// all: use [`AnyFilter::as_multi`].
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
+    pub fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        check_lengths(hashes.len(), found.len());
+        self.member().contains_hashes(hashes, found);
+    }
+
+    /// Adds every key of another filter of the same kind, shape and hash.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Refused> {
+        Mismatch::unless_equal("kind", self.kind(), other.kind())?;
+        self.member_mut().union_with(other)
+    }
+
+    /// Keeps what is in both filters, which must be of the same kind, shape and hash.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Refused> {
+        Mismatch::unless_equal("kind", self.kind(), other.kind())?;
+        self.member_mut().intersect_with(other)
+    }
+
+    /// Number of keys counted.
+    pub fn len(&self) -> u64 {
+        self.member().len()
+    }
+
+    /// True if no key was counted.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The capacity: the number of keys planned for.
+    pub fn capacity(&self) -> u64 {
+        self.member().capacity()
+    }
+
+    /// Number of distinct keys, estimated from the bits. For a parallel filter, which knows values but not rows, the
+    /// number counted.
+    pub fn estimate_len(&self) -> f64 {
+        self.member().estimate_len()
+    }
+
+    /// The current rate, estimated from the bits.
+    pub fn estimate_rate(&self) -> f64 {
+        self.member().estimate_rate()
+    }
+
+    /// True if the requested rate is no longer met because there are more keys than planned.
+    pub fn is_over_capacity(&self) -> bool {
+        self.member().is_over_capacity()
+    }
+}
+
+impl Filter for AnyFilter {
+    fn contains_hash(&self, hash: u64) -> bool {
+        let mut found = [false];
+        self.contains_hashes(&[hash], &mut found);
+        found[0]
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_hashes(hashes, found);
+    }
+
+    /// As for any filter; a bitmap holds integers, and text that is not an integer is not in it.
+    fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        check_lengths(keys.len(), found.len());
+        if let Self::Bitmap(bitmap) = self {
+            for (key, found) in keys.iter().zip(found) {
+                *found = KeyHash::Integer.of(key).is_ok_and(|index| bitmap.contains(index));
+            }
+            return;
+        }
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            self.contains_hashes(hash_fn.hash_group(keys, &mut hashes), found);
+        }
+    }
+
+    /// The filter's hash function; a bitmap holds numbers rather than hashes, so for it this is external.
+    fn hash_fn(&self) -> HashFn {
+        match self.key_hash() {
+            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) => hash_fn,
+            KeyHash::Integer => HashFn::External { id: 0 },
+        }
+    }
+
+    fn size_in_bytes(&self) -> usize {
+        self.member().size_in_bytes()
+    }
+
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity()
+    }
+
+    fn is_over_capacity(&self) -> bool {
+        self.is_over_capacity()
+    }
+}
+
+impl Insert for AnyFilter {
+    type Error = Refused;
+
+    fn insert_hash(&mut self, hash: u64) -> Result<(), Refused> {
+        self.insert_hashes(&[hash])
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        self.insert_hashes(hashes)
+    }
+}
+
+impl Persist for AnyFilter {
+    fn encode(&self) -> Image<'_> {
+        self.member().image()
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        Self::decoded(parts)
+    }
+}

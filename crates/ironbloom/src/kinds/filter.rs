@@ -1,0 +1,338 @@
+//! What filters have in common, for code that is generic over them: [`Filter`] answers, [`Insert`] takes keys,
+//! [`Remove`] removes them.
+
+use crate::hash::{GROUP, HashFn, Key};
+
+/// Something that answers "might this be here?".
+///
+/// For callers that are generic over kinds, and for lookups of many keys:
+///
+/// ```
+/// use ironbloom::{BlockedBloom, Filter};
+/// let mut seen = BlockedBloom::with_rate(1000, 0.01)?;
+/// seen.insert_keys(&["alice", "bob"]);
+///
+/// let mut found = [false; 3];
+/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte a key
+/// assert_eq!(found, [true, true, false]);
+///
+/// let mut mask = [0];
+/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit a key
+/// assert_eq!(mask, [0b011]);
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+///
+/// Everything else is an inherent method of each kind, faster where a kind can do better; a filter read from a file of
+/// unknown kind is an [`AnyFilter`](crate::AnyFilter).
+pub trait Filter {
+    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    fn contains_hash(&self, hash: u64) -> bool;
+
+    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. In filters
+    /// larger than the cache this is many times faster than one by one, because memory accesses overlap.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
+
+    /// The hash function.
+    fn hash_fn(&self) -> HashFn;
+
+    /// Size in bytes: in memory, or in the file if it is mapped.
+    fn size_in_bytes(&self) -> usize;
+
+    /// Number of keys counted. What counts is said by the method of this name of each kind.
+    fn len(&self) -> u64;
+
+    /// The capacity: the number of keys planned for.
+    fn capacity(&self) -> u64;
+
+    /// True if the requested rate is no longer met because there are more keys than planned.
+    fn is_over_capacity(&self) -> bool;
+
+    /// True if no key was counted.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the key might be in the filter. `false` is certain.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    fn contains(&self, key: impl Key) -> bool
+    where
+        Self: Sized,
+    {
+        self.contains_hash(self.hash_fn().hash(key))
+    }
+
+    /// Bit i % 64 of `mask[i / 64]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
+    /// here. Unused bits of the last word become zero.
+    ///
+    /// # Panics
+    ///
+    /// Unless the mask has exactly `hashes.len().div_ceil(64)` words.
+    fn contains_hashes_mask(&self, hashes: &[u64], mask: &mut [u64]) {
+        check_mask(hashes.len(), mask.len());
+        let mut found = [false; GROUP];
+        for (hashes, mask) in hashes.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
+            let found = &mut found[..hashes.len()];
+            self.contains_hashes(hashes, found);
+            pack(found, mask);
+        }
+    }
+
+    /// `found[i]` tells whether `keys[i]` might be here: hashes the keys in groups and looks up each group as a batch.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length, and if the filter was made for external hashes ([`HashFn::External`]).
+    fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool])
+    where
+        Self: Sized,
+    {
+        check_lengths(keys.len(), found.len());
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
+            self.contains_hashes(hash_fn.hash_group(keys, &mut hashes), found);
+        }
+    }
+
+    /// Bit i % 64 of `mask[i / 64]` tells whether `keys[i]` might be here, as
+    /// [`contains_hashes_mask`](Self::contains_hashes_mask).
+    ///
+    /// # Panics
+    ///
+    /// Unless the mask has exactly `keys.len().div_ceil(64)` words, and if the filter was made for external hashes
+    /// ([`HashFn::External`]).
+    fn contains_keys_mask<K: Key>(&self, keys: &[K], mask: &mut [u64])
+    where
+        Self: Sized,
+    {
+        check_mask(keys.len(), mask.len());
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for (keys, mask) in keys.chunks(GROUP).zip(mask.chunks_mut(GROUP / 64)) {
+            self.contains_hashes_mask(hash_fn.hash_group(keys, &mut hashes), mask);
+        }
+    }
+}
+
+/// A filter that takes keys after it was made.
+///
+/// ```
+/// use ironbloom::{BlockedBloom, Cuckoo, Insert};
+///
+/// fn fill<F: Insert>(filter: &mut F, keys: &[&str]) -> Result<(), F::Error> {
+///     filter.insert_keys(keys)
+/// }
+/// fill(&mut BlockedBloom::with_rate(1000, 0.01)?, &["alice", "bob"])?;    // never full: its error cannot happen
+/// fill(&mut Cuckoo::with_rate(1000, 0.01)?, &["alice", "bob"])?;          // may be full
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The methods of these names of each kind say more: a kind that can tell returns whether the key was new.
+pub trait Insert: Filter {
+    /// Why a key was not inserted: [`Infallible`](std::convert::Infallible) for kinds that take every key,
+    /// [`Full`](crate::Full) for those that can be full, [`ParamError`](crate::ParamError) for those that may fail to
+    /// allocate memory to grow.
+    type Error: std::error::Error + Into<crate::any::Refused>;
+
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). On error nothing has changed.
+    fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error>;
+
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes. Those before a refused one stay inserted.
+    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error>;
+
+    /// Inserts many keys: hashes them in groups and inserts each group as a batch. Those before a refused one stay
+    /// inserted.
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Self::Error>
+    where
+        Self: Sized,
+    {
+        let hash_fn = self.hash_fn();
+        let mut hashes = [0; GROUP];
+        for keys in keys.chunks(GROUP) {
+            self.insert_hashes(hash_fn.hash_group(keys, &mut hashes))?;
+        }
+        Ok(())
+    }
+}
+
+/// A filter from which keys can be removed.
+pub trait Remove: Insert {
+    /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
+    /// changing nothing, if it is certainly not there.
+    ///
+    /// **Removing a key that was never inserted makes others disappear** if it looks present: see
+    /// [`removal`](crate::removal).
+    fn remove_hash(&mut self, hash: u64) -> bool;
+
+    /// Removes a key that was inserted, once: see [`remove_hash`](Self::remove_hash).
+    ///
+    /// # Panics
+    ///
+    /// If the filter was made for external hashes ([`HashFn::External`]).
+    fn remove(&mut self, key: impl Key) -> bool
+    where
+        Self: Sized,
+    {
+        self.remove_hash(self.hash_fn().hash(key))
+    }
+}
+
+/// The trait [`Filter`] by a kind's methods of the same names; `capacity` is where those differ.
+macro_rules! filter_by_methods {
+    (($($generics:tt)*) $filter:ty, |$this:ident| $capacity:expr) => {
+        impl $($generics)* $crate::kinds::Filter for $filter {
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                Self::contains_hash(self, hash)
+            }
+
+            #[track_caller]
+            fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+                Self::contains_hashes(self, hashes, found);
+            }
+
+            fn hash_fn(&self) -> $crate::HashFn {
+                Self::hash_fn(self)
+            }
+
+            fn size_in_bytes(&self) -> usize {
+                Self::size_in_bytes(self)
+            }
+
+            fn len(&self) -> u64 {
+                Self::len(self)
+            }
+
+            fn capacity(&self) -> u64 {
+                let $this = self;
+                $capacity
+            }
+
+            fn is_over_capacity(&self) -> bool {
+                Self::is_over_capacity(self)
+            }
+        }
+    };
+}
+pub(crate) use filter_by_methods;
+
+/// The trait [`Insert`] for kinds that take every key, by their methods of the same names.
+macro_rules! insert_always {
+    (($($generics:tt)*) $filter:ty) => {
+        impl $($generics)* $crate::kinds::Insert for $filter {
+            type Error = std::convert::Infallible;
+
+            #[inline]
+            fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error> {
+                Self::insert_hash(self, hash);
+                Ok(())
+            }
+
+            fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {
+                Self::insert_hashes(self, hashes);
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use insert_always;
+
+/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names.
+macro_rules! insert_or {
+    ($error:ty, $filter:ty) => {
+        impl $crate::kinds::Insert for $filter {
+            type Error = $error;
+
+            #[inline]
+            fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error> {
+                Self::insert_hash(self, hash).map(drop)
+            }
+
+            fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {
+                Self::insert_hashes(self, hashes)
+            }
+        }
+    };
+}
+pub(crate) use insert_or;
+
+/// The trait [`Remove`] by a kind's method of the same name.
+macro_rules! remove_by_method {
+    ($filter:ty) => {
+        impl $crate::kinds::Remove for $filter {
+            #[inline]
+            fn remove_hash(&mut self, hash: u64) -> bool {
+                Self::remove_hash(self, hash)
+            }
+        }
+    };
+}
+pub(crate) use remove_by_method;
+
+/// Every key of a batch has an answer, and every answer a key: anything else is a bug in the caller, who would take the
+/// previous contents of the slice for answers. One comparison per batch.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn check_lengths(asked: usize, answers: usize) {
+    if asked != answers {
+        wrong_length(asked, "answers", answers, asked);
+    }
+}
+
+/// The same for answers of one bit: 64 of them per word.
+#[inline(always)]
+#[track_caller]
+fn check_mask(asked: usize, words: usize) {
+    let expected = asked.div_ceil(64);
+    if words != expected {
+        wrong_length(asked, "words of 64 answers", words, expected);
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn wrong_length(asked: usize, what: &str, given: usize, expected: usize) -> ! {
+    panic!("wrong number of {what} for a batch of {asked}: {given} instead of {expected}");
+}
+
+/// A bit for each byte.
+fn pack(found: &[bool], mask: &mut [u64]) {
+    for (word, found) in mask.iter_mut().zip(found.chunks(64)) {
+        *word = found.iter().rev().fold(0, |word, &found| word << 1 | u64::from(found));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BlockedBloom;
+    use crate::hash::mix64;
+
+    #[test]
+    fn a_mask_says_what_the_bytes_say_whatever_the_lengths() {
+        let mut filter = BlockedBloom::with_rate(1000, 0.1).unwrap();
+        let hashes: Vec<u64> = (0..3 * GROUP as u64).map(mix64).collect();
+        filter.insert_hashes(&hashes[..GROUP]);
+        for len in [0, 1, 63, 64, 65, GROUP - 1, GROUP, GROUP + 1, 3 * GROUP] {
+            let mut found = vec![false; len];
+            filter.contains_hashes(&hashes[..len], &mut found);
+            let mut mask = vec![u64::MAX; len.div_ceil(64)];
+            filter.contains_hashes_mask(&hashes[..len], &mut mask);
+            let bits = (0..64 * len.div_ceil(64)).map(|i| mask[i / 64] >> (i % 64) & 1 == 1);
+            let expected = found.iter().copied().chain(std::iter::repeat(false));
+            assert!(bits.zip(expected).all(|(bit, found)| bit == found), "{len} hashes");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a filter answers when its kind is known only at run time.
+//!
+//! [`AnyFilter`](super::AnyFilter) passes every operation on to one of these: a call through a table for each batch of
+//! keys. A kind implements what it can do; the rest is refused by name.
+
+use super::Kind;
+use super::any::{AnyFilter, Refused};
+use super::describe::Fact;
+use super::multi::MultiFilter;
+use super::plan::Abilities;
+use crate::error::Mismatch;
+use crate::format::native::Image;
+use crate::hash::KeyHash;
+
+/// What a filter of rows cannot do with a single hash.
+pub(super) const BY_KEY: &str = "take single keys";
+
+/// A filter's place in the list of kinds, written by the list itself.
+pub(crate) trait Listed {
+    fn kind(&self) -> Kind;
+
+    /// The filter, if it is of this kind.
+    fn of(any: &AnyFilter) -> Option<&Self>
+    where
+        Self: Sized;
+
+    /// The other filter as one of the same kind, or how the two differ.
+    fn same_kind<'a>(&self, other: &'a AnyFilter) -> Result<&'a Self, Mismatch>
+    where
+        Self: Sized,
+    {
+        Mismatch::unless_equal("kind", self.kind(), other.kind())?;
+        Ok(Self::of(other).expect("the kinds are equal"))
+    }
+}
+
+/// A filter of some kind. Numbers are what [`key_hash`](Self::key_hash) makes of keys.
+pub(crate) trait Member: Listed {
+    /// The refusal of something that this kind never does.
+    fn cannot(&self, operation: &'static str) -> Refused {
+        Refused::Unsupported { kind: self.kind(), operation }
+    }
+
+    fn abilities(&self) -> Abilities;
+    fn key_hash(&self) -> KeyHash;
+    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
+    fn len(&self) -> u64;
+    fn capacity(&self) -> u64;
+    fn estimate_len(&self) -> f64;
+    fn estimate_rate(&self) -> f64;
+    fn is_over_capacity(&self) -> bool;
+    fn size_in_bytes(&self) -> usize;
+    fn image(&self) -> Image<'_>;
+
+    /// What only this kind has.
+    fn describe(&self) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused>;
+
+    /// For kinds that cannot tell distinct keys from repeated ones, and are told here.
+    fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+        self.insert_hashes(hashes)
+    }
+
+    fn remove_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+        Err(self.cannot("remove keys"))
+    }
+
+    fn union_with(&mut self, _other: &AnyFilter) -> Result<(), Refused> {
+        Err(self.cannot("be merged"))
+    }
+
+    fn intersect_with(&mut self, _other: &AnyFilter) -> Result<(), Refused> {
+        Err(self.cannot("be intersected"))
+    }
+
+    fn clear(&mut self) -> Result<(), Refused>;
+
+    /// The filter as one of rows, if it is one.
+    fn as_multi(&self) -> Option<&dyn MultiFilter> {
+        None
+    }
+
+    fn as_multi_mut(&mut self) -> Option<&mut dyn MultiFilter> {
+        None
+    }
+}
+
+/// The questions that every filter of hashes answers by its methods of the same names.
+macro_rules! answers_by_hash {
+    () => {
+        fn abilities(&self) -> $crate::kinds::plan::Abilities {
+            ABILITIES
+        }
+
+        fn key_hash(&self) -> $crate::hash::KeyHash {
+            $crate::hash::KeyHash::Hash(Self::hash_fn(self))
+        }
+
+        fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+            Self::contains_hashes(self, hashes, found);
+        }
+
+        fn len(&self) -> u64 {
+            Self::len(self)
+        }
+
+        fn capacity(&self) -> u64 {
+            $crate::kinds::Filter::capacity(self)
+        }
+
+        fn estimate_len(&self) -> f64 {
+            Self::estimate_len(self)
+        }
+
+        fn estimate_rate(&self) -> f64 {
+            Self::estimate_rate(self)
+        }
+
+        fn is_over_capacity(&self) -> bool {
+            Self::is_over_capacity(self)
+        }
+
+        fn size_in_bytes(&self) -> usize {
+            Self::size_in_bytes(self)
+        }
+
+        fn image(&self) -> $crate::format::native::Image<'_> {
+            $crate::format::native::Persist::encode(self)
+        }
+    };
+}
+pub(super) use answers_by_hash;
+
+/// Inserts, which every kind that takes keys does by its trait.
+macro_rules! inserts_by_hash {
+    () => {
+        fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
+            Ok($crate::kinds::Insert::insert_hashes(self, hashes)?)
+        }
+
+        fn clear(&mut self) -> Result<(), Refused> {
+            Self::clear(self);
+            Ok(())
+        }
+    };
+}
+pub(super) use inserts_by_hash;
+
+/// Removals, for kinds of which keys are removed by their hashes.
+macro_rules! removes_by_hash {
+    () => {
+        fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
+            Ok(Self::remove_hash(self, hash))
+        }
+    };
+}
+pub(super) use removes_by_hash;
+
+/// Unions with filters of the same kind.
+macro_rules! merges {
+    () => {
+        fn union_with(&mut self, other: &AnyFilter) -> Result<(), Refused> {
+            Ok(Self::union_with(self, self.same_kind(other)?)?)
+        }
+    };
+}
+pub(super) use merges;
+
+/// Intersections with filters of the same kind.
+macro_rules! intersects {
+    () => {
+        fn intersect_with(&mut self, other: &AnyFilter) -> Result<(), Refused> {
+            Ok(Self::intersect_with(self, self.same_kind(other)?)?)
+        }
+    };
+}
+pub(super) use intersects;

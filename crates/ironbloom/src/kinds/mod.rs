@@ -1,0 +1,116 @@
+//! The kinds of filter: a folder for each, and one list.
+//!
+//! A kind's folder holds everything about it: the parameters with their law, the filter, its bytes, and in `kind.rs`
+//! what it can do and how it is made from a plan. The list below is all that the rest of the crate knows of it; the
+//! program's options, tables and messages follow from it.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`filter`] | the traits: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them |
+//! | [`member`] | what every kind answers when its type is known only at run time |
+//! | [`any`] | [`AnyFilter`], a filter of any kind |
+//! | [`describe`] | what a filter says of itself in reports |
+//! | [`plan`] | from a number of keys and a rate to a size, or to a filter |
+//! | [`removal`] | is this list of keys to remove plausible? |
+
+pub mod any;
+mod collect;
+pub mod describe;
+pub(crate) mod filter;
+mod member;
+pub mod multi;
+pub mod plan;
+pub mod removal;
+
+pub(crate) mod bitmap;
+pub(crate) mod blocked;
+pub(crate) mod bloom;
+pub(crate) mod counting;
+pub(crate) mod cuckoo;
+pub(crate) mod dleft;
+pub(crate) mod fuse;
+pub(crate) mod scalable;
+pub(crate) mod windowed;
+
+pub use any::AnyFilter;
+pub use bitmap::{Bitmap, OutOfBounds, Rank};
+pub use blocked::{
+    Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
+};
+pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
+pub use counting::CountingBloom;
+pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
+pub use dleft::{DLeft, DLeftParams};
+pub(crate) use filter::check_lengths;
+pub use filter::{Filter, Insert, Remove};
+pub use fuse::{Arity, BinaryFuse, FuseParams};
+pub use removal::RemovalCheck;
+pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
+pub use windowed::{Windowed, WindowedParams};
+
+/// Calls a macro with the list of kinds: for each its variant, its type, its number in files, the word for it on the
+/// command line and in reports, and its plans. The order is that of tables.
+///
+/// This is the only place where kinds are listed.
+macro_rules! with_kinds {
+    ($macro:ident) => {
+        $macro! {
+            Bloom(Bloom) = 2, "bloom", bloom::PLANS;
+            Blocked(BlockedBloom) = 3, "blocked", blocked::PLANS;
+            SplitBlock(SplitBlock) = 4, "split-block", blocked::SPLIT_PLANS;
+            Counting(CountingBloom) = 5, "counting", counting::PLANS;
+            DLeft(DLeft) = 6, "d-left", dleft::PLANS;
+            Cuckoo(Cuckoo) = 7, "cuckoo", cuckoo::PLANS;
+            Fuse(BinaryFuse) = 8, "fuse", fuse::PLANS;
+            Scalable(Scalable) = 9, "scalable", scalable::PLANS;
+            Windowed(Windowed) = 10, "windowed", windowed::PLANS;
+            Bitmap(Bitmap) = 1, "bitmap", bitmap::PLANS;
+            Joint(Joint) = 12, "joint", multi::JOINT_PLANS;
+            Parallel(ParallelBloom) = 11, "parallel", multi::PARALLEL_PLANS;
+        }
+    };
+}
+pub(crate) use with_kinds;
+
+macro_rules! kind_enum {
+    ($($variant:ident($filter:ident) = $number:literal, $name:literal, $plans:path;)*) => {
+        /// The kinds of filter a file can hold.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        #[repr(u16)]
+        pub enum Kind {
+            $(
+                #[doc = concat!("[`", stringify!($filter), "`](any::AnyFilter::", stringify!($variant), ")")]
+                $variant = $number,
+            )*
+        }
+
+        impl Kind {
+            /// All kinds, in the order of tables.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+
+            /// The word used for it on the command line and in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        /// The plans of all kinds, in the order of tables.
+        pub(crate) const PLANS: &[&[plan::Plan]] = &[$($plans),*];
+    };
+}
+with_kinds!(kind_enum);
+
+impl Kind {
+    pub(crate) fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u16 == number)
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

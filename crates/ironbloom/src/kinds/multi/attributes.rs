@@ -1,0 +1,213 @@
+//! The names of the attributes, and how their values become hashes.
+//!
+//! ```text
+//! row  ("large", "red")   ─►  h_0 = H("large", seed_0),  h_1 = H("red", seed_1)
+//! ```
+//!
+//! Every attribute has its own seed, so that the same value means different things in different attributes: with a
+//! shared seed, ("x", "y") and ("y", "x") would look the same to every structure that sums hashes. Each value is hashed
+//! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
+
+use crate::error::{DecodeError, ParamError, RowError, check_range};
+use crate::hash::{HashFn, Key, mix64};
+use crate::kernel::LINE_BYTES;
+
+/// Maximum number of attributes in a row.
+pub const MAX_ATTRIBUTES: usize = 32;
+
+/// Longest name of an attribute, in bytes.
+const MAX_NAME: usize = 255;
+
+/// The attributes of a filter's rows: their names, in order, and the hash of their values.
+///
+/// ```
+/// use ironbloom::HashFn;
+/// use ironbloom::multi::Attributes;
+/// let attributes = Attributes::new(["size", "color"], HashFn::default())?;
+/// assert_eq!(attributes.position("color"), Some(1));
+/// # Ok::<(), ironbloom::ParamError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    names: Vec<String>,
+    hash_fn: HashFn,
+}
+
+impl Attributes {
+    /// 1 to 32 attributes with these names, which must be of 1 to 255 bytes and all different.
+    ///
+    /// With [`HashFn::External`] the caller hashes, with a different function for each attribute.
+    pub fn new<S: Into<String>>(
+        names: impl IntoIterator<Item = S>,
+        hash_fn: HashFn,
+    ) -> Result<Self, ParamError> {
+        let names: Vec<String> =
+            names.into_iter().map(Into::into).take(MAX_ATTRIBUTES + 1).collect();
+        check_range("attributes", names.len() as u64, 1, MAX_ATTRIBUTES as u64)?;
+        for (i, name) in names.iter().enumerate() {
+            let len = name.len() as u64;
+            check_range("bytes of an attribute's name", len, 1, MAX_NAME as u64)?;
+            if let Some(first) = names[..i].iter().position(|earlier| earlier == name) {
+                return Err(ParamError::Twice { what: "attribute name", first, second: i });
+            }
+        }
+        Ok(Self { names, hash_fn })
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Number of attributes, p.
+    #[expect(clippy::len_without_is_empty, reason = "there is always one")]
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Which attribute has this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    /// The hash function from which those of the attributes are derived.
+    pub fn hash_fn(&self) -> HashFn {
+        self.hash_fn
+    }
+
+    /// The hash of a value of attribute `i`, or an error if only the caller can hash.
+    ///
+    /// ```text
+    /// seed_i = mix64(mix64(seed) + i)
+    /// ```
+    pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
+        let seed = mix64(mix64(self.hash_fn.seed()).wrapping_add(i as u64));
+        let own = match self.hash_fn {
+            HashFn::Xxh3 { .. } => HashFn::Xxh3 { seed },
+            HashFn::Xxh64 { .. } => HashFn::Xxh64 { seed },
+            HashFn::External { id } => return Err(RowError::External { id }),
+        };
+        Ok(own.hash(value))
+    }
+
+    /// The hashes of a whole row.
+    pub fn hash_row<A: Key>(&self, row: &[A]) -> Result<Vec<u64>, RowError> {
+        self.check_len(row.len())?;
+        row.iter().enumerate().map(|(i, value)| self.hash(i, value)).collect()
+    }
+
+    /// The hashes of the values that a query asks for.
+    pub fn hash_query<A: Key>(&self, query: &[Option<A>]) -> Result<Vec<Option<u64>>, RowError> {
+        self.check_len(query.len())?;
+        let hash = |(i, value): (usize, &Option<A>)| {
+            value.as_ref().map(|value| self.hash(i, value)).transpose()
+        };
+        query.iter().enumerate().map(hash).collect()
+    }
+
+    /// Returns an error unless `given` is the number of attributes.
+    pub(super) fn check_len(&self, given: usize) -> Result<(), RowError> {
+        let expected = self.len();
+        if given == expected { Ok(()) } else { Err(RowError::Attributes { given, expected }) }
+    }
+
+    /// The names as lines of a file: a length byte before each, zeros after the last.
+    pub(super) fn encode(&self) -> Vec<u64> {
+        let mut bytes = Vec::new();
+        for name in &self.names {
+            bytes.push(name.len() as u8); // at most MAX_NAME
+            bytes.extend_from_slice(name.as_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(LINE_BYTES), 0);
+        let word = |eight: &[u8]| u64::from_le_bytes(eight.try_into().expect("chunks of eight"));
+        bytes.chunks_exact(8).map(word).collect()
+    }
+
+    /// Names from the lines of a file, each validated before use.
+    pub(super) fn decode(count: u64, words: &[u64], hash_fn: HashFn) -> Result<Self, DecodeError> {
+        check_range("attributes", count, 1, MAX_ATTRIBUTES as u64)?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut rest = &bytes[..];
+        let mut names = Vec::new();
+        for i in 0..count {
+            let bad = DecodeError::Invalid { what: "attribute name", value: i };
+            let Some((&len, behind)) = rest.split_first() else { return Err(bad) };
+            let Some((name, behind)) = behind.split_at_checked(len.into()) else { return Err(bad) };
+            names.push(String::from_utf8(name.to_vec()).map_err(|_| bad)?);
+            rest = behind;
+        }
+        let surplus = rest.iter().filter(|&&byte| byte != 0).count() as u64;
+        if surplus > 0 || rest.len() >= LINE_BYTES {
+            return Err(DecodeError::Invalid { what: "padding", value: surplus });
+        }
+        Ok(Self::new(names, hash_fn)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(names: &[&str]) -> Attributes {
+        Attributes::new(names.iter().copied(), HashFn::default()).unwrap()
+    }
+
+    #[test]
+    fn names_must_be_there_and_differ() {
+        let error = |names: &[&str]| {
+            Attributes::new(names.iter().copied(), HashFn::default()).unwrap_err().to_string()
+        };
+        assert_eq!(error(&[]), "attributes must be between 1 and 32, got 0");
+        assert_eq!(error(&["a"; 33]), "attributes must be between 1 and 32, got 33");
+        assert!(error(&["a", ""]).starts_with("bytes of an attribute's name must be between 1"));
+        assert_eq!(error(&["a", "b", "a"]), "attribute name 3 is that of 1");
+        assert!(Attributes::new(["x".repeat(255)], HashFn::default()).is_ok());
+        assert!(Attributes::new(["x".repeat(256)], HashFn::default()).is_err());
+    }
+
+    /// Hashes are part of the file format: the number must never change.
+    #[test]
+    fn every_attribute_hashes_with_its_own_seed() {
+        let attributes = of(&["size", "color"]);
+        let seeds = [0, 1].map(|i| mix64(mix64(0) + i));
+        for (i, seed) in seeds.into_iter().enumerate() {
+            assert_eq!(attributes.hash(i, "red").unwrap(), HashFn::Xxh3 { seed }.hash("red"));
+        }
+        assert_eq!(attributes.hash(0, "red").unwrap(), 0x9529_cce4_bb52_ad34);
+        assert_ne!(attributes.hash(0, "red"), attributes.hash(1, "red"));
+    }
+
+    #[test]
+    fn names_survive_their_lines_and_forged_lines_are_refused() {
+        let long = "x".repeat(255);
+        for names in [&["a"][..], &["size", "color"], &[&long, "b"], &["größe", "色"]] {
+            let attributes = of(names);
+            let words = attributes.encode();
+            assert_eq!(words.len() % 8, 0);
+            let count = names.len() as u64;
+            assert_eq!(
+                Attributes::decode(count, &words, HashFn::default()).as_ref(),
+                Ok(&attributes)
+            );
+            for count in [0, count + 1, 33, u64::MAX] {
+                assert!(Attributes::decode(count, &words, HashFn::default()).is_err(), "{count}");
+            }
+            let mut longer = words.clone();
+            longer.extend([0; 8]);
+            assert!(Attributes::decode(count, &longer, HashFn::default()).is_err());
+            assert!(Attributes::decode(count, &[], HashFn::default()).is_err());
+        }
+        let word = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
+        for bytes in [*b"\x02a\x00\x00\x00\x00\x00\x00", *b"\x01a\x00\x00\x00\x00\x00\x01"] {
+            let words = [word(bytes), 0, 0, 0, 0, 0, 0, 0];
+            let decoded = Attributes::decode(1, &words, HashFn::default());
+            assert_eq!(decoded.is_ok(), bytes[0] == 2, "{bytes:?}"); // "a\0" is a name
+        }
+        for bytes in
+            [*b"\x01\xff\x00\x00\x00\x00\x00\x00", *b"\x01a\x01a\x00\x00\x00\x00", [255; 8]]
+        {
+            let words = [word(bytes), 0, 0, 0, 0, 0, 0, 0];
+            assert!(Attributes::decode(2, &words, HashFn::default()).is_err(), "{bytes:?}");
+        }
+    }
+}
