@@ -28,3 +28,17 @@ pub(crate) fn checkpoint_unusable(why: &dyn Display) {
     #[cfg(feature = "tracing")]
     tracing::info!(%why, "the checkpoint is not used");
 }
+
+/// Nobody knows what others write to the store.
+#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+pub(crate) fn not_following(error: &dyn Display, pause: Duration) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(%error, ?pause, "changes of the store are not heard; lookups ask the store");
+}
+
+/// What others write is noted from now on.
+#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+pub(crate) fn following() {
+    #[cfg(feature = "tracing")]
+    tracing::info!("changes of the store are heard");
+}

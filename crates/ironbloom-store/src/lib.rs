@@ -39,10 +39,10 @@
 //! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built from a scan of the store,
 //!   in the background, while every lookup goes to the store. [`Options::checkpoint`] makes that rare; [`Generation`]
 //!   explains how a checkpoint proves that it has seen every write. A failed rebuild is retried.
-//! - **All keys must come through the guard.** What others write to the store must be [noted](Guard::note). Stores that
-//!   others can write to are scanned when they are opened, unless you promise to be the [only
-//!   writer](Options::only_writer). If a key written by others is put through the guard, the guard notices and rebuilds
-//!   the filter.
+//! - **All keys must come through the guard.** What others write to the store must be [noted](Guard::note); a `Follower`
+//!   does that for PostgreSQL and Redis. Stores that others can write to are scanned when they are opened, unless you
+//!   promise to be the [only writer](Options::only_writer). If a key written by others is put through the guard, the
+//!   guard notices and rebuilds the filter.
 //!
 //! # Which kind?
 //!
@@ -83,6 +83,8 @@ mod stripes;
 
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncBackend, AsyncGuard, Visit};
+#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+pub use asynchronous::{Change, Changes, Follower, Watch};
 pub use backend::Backend;
 pub use backends::*;
 pub use checkpoint::{Unusable, checkpoint_beside};

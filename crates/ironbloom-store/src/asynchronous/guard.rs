@@ -134,7 +134,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let pending = self.begin_put(hash).await?;
         let new = self.backend.put(key, value).await.map_err(Error::Store)?;
         if pending.end(!new) {
-            self.distrust().await;
+            self.found_foreign().await;
         }
         Ok(new)
     }
@@ -158,7 +158,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             foreign |= pending.end(!new);
         }
         if foreign {
-            self.distrust().await;
+            self.found_foreign().await;
         }
         Ok(new)
     }
@@ -285,13 +285,24 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         if self.files.is_some() { self.checkpoint().await } else { Ok(()) }
     }
 
+    /// Tells the guard that others may have written to the store without its notice: from now on every lookup goes to
+    /// the store, until [`rebuild`](Self::rebuild) has built a filter from a scan that began after this.
+    pub async fn distrust(&self) -> Result<(), B> {
+        self.forget_filter();
+        self.new_generation().await
+    }
+
+    pub(super) fn forget_filter(&self) {
+        self.front.forget_filter();
+    }
+
     /// The store behind the guard.
     pub fn backend(&self) -> &B {
         &self.backend
     }
 
     /// Others have written to the store: like [`Guard`](crate::Guard), but the caller rebuilds.
-    async fn distrust(&self) {
+    async fn found_foreign(&self) {
         self.front.distrust();
         events::foreign_row();
         // A checkpoint being written does not know about them either.

@@ -1,5 +1,7 @@
 //! Stores that a guard can protect, one file each.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod connections;
 mod memory;
 #[cfg(feature = "object_store")]
 mod objects;
@@ -13,13 +15,23 @@ mod redb;
 mod redis;
 #[cfg(any(feature = "object_store", feature = "postgres", feature = "redb", feature = "redis"))]
 mod seal;
+#[cfg(feature = "tls")]
+mod tls;
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub use self::connections::Connections;
 pub use self::memory::Memory;
 #[cfg(feature = "object_store")]
 pub use self::objects::Objects;
+#[cfg(feature = "async-postgres")]
+pub use self::postgres::{AsyncPostgres, PostgresChanges};
 #[cfg(feature = "postgres")]
 pub use self::postgres::{Postgres, PostgresError};
 #[cfg(feature = "redb")]
 pub use self::redb::{Redb, RedbError};
 #[cfg(feature = "redis")]
 pub use self::redis::Redis;
+#[cfg(feature = "async-redis")]
+pub use self::redis::{AsyncRedis, RedisChanges};
+#[cfg(feature = "tls")]
+pub use self::tls::{Tls, TlsError};

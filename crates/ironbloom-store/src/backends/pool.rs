@@ -1,26 +1,108 @@
-//! A pool of connections that threads take and give back.
+//! A bounded pool of connections, for threads and for tasks.
+//!
+//! - No more connections are in use at a time than was agreed on; whoever wants one more waits for its turn. Nobody who
+//!   has a connection waits for another one, so waiting always ends.
+//! - A connection that has failed is closed, and so is one whose user is gone half way (a dropped future): what is still
+//!   on its way over it is unknown. The idle ones are closed with a lost one: most likely the server is gone.
+//! - A connection that was idle for a while is checked before it is used again, so that a write after a quiet night does
+//!   not fail because a firewall or a restart has ended the connection. Nothing is ever sent twice.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Idle connections. There are as many as were ever in use at the same time.
-#[derive(Debug)]
-pub(super) struct Pool<C>(Mutex<Vec<C>>);
+use async_lock::{Semaphore, SemaphoreGuard};
+
+/// How long a connection may be idle before it is checked.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// A connection that a pool can hold.
+pub(super) trait Pooled {
+    /// How it fails.
+    type Error;
+
+    /// False if the connection cannot be used after this error.
+    fn survives(error: &Self::Error) -> bool;
+}
+
+/// See the module documentation.
+pub(super) struct Pool<C> {
+    places: Semaphore,
+    idle: Mutex<Vec<(C, Instant)>>,
+}
+
+impl<C> std::fmt::Debug for Pool<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pool({} idle)", self.idle().len())
+    }
+}
+
+impl<C: Pooled> Pool<C> {
+    /// Takes a connection: an idle one that is still alive, or a new one.
+    pub(super) fn take<E>(
+        &self,
+        mut is_alive: impl FnMut(&mut C) -> bool,
+        connect: impl FnOnce() -> Result<C, E>,
+    ) -> Result<Taken<'_, C>, E> {
+        let place = Place { pool: self, permit: self.places.acquire_blocking() };
+        while let Some((mut connection, quiet)) = place.idle() {
+            if !quiet || is_alive(&mut connection) {
+                return Ok(place.fill(connection));
+            }
+        }
+        Ok(place.fill(connect()?))
+    }
+}
 
 impl<C> Pool<C> {
-    pub(super) fn new(first: C) -> Self {
-        Self(Mutex::new(vec![first]))
+    /// A pool of so many connections at most, and one at least, of which the first is there.
+    pub(super) fn new(most: usize, first: C) -> Self {
+        let idle = Mutex::new(vec![(first, Instant::now())]);
+        Self { places: Semaphore::new(most.max(1)), idle }
     }
 
-    /// Uses an idle connection, or a new one. One that has failed is not used again, since its state is unknown.
-    pub(super) fn with<T, E>(
-        &self,
-        connect: impl FnOnce() -> Result<C, E>,
-        ask: impl FnOnce(&mut C) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = idle.map_or_else(connect, Ok)?;
-        let answer = ask(&mut connection)?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        Ok(answer)
+    /// Waits for a place. The caller looks for an idle connection or makes one.
+    #[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+    pub(super) async fn place(&self) -> Place<'_, C> {
+        Place { pool: self, permit: self.places.acquire().await }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(C, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to have a connection.
+pub(super) struct Place<'p, C> {
+    pool: &'p Pool<C>,
+    permit: SemaphoreGuard<'p>,
+}
+
+impl<'p, C> Place<'p, C> {
+    /// An idle connection, and whether it should be checked first.
+    pub(super) fn idle(&self) -> Option<(C, bool)> {
+        let (connection, since) = self.pool.idle().pop()?;
+        Some((connection, since.elapsed() >= QUIET))
+    }
+
+    pub(super) fn fill(self, connection: C) -> Taken<'p, C> {
+        Taken { pool: self.pool, connection, _permit: self.permit }
+    }
+}
+
+/// A connection in use. Closed when dropped; [`end`](Self::end) gives it back.
+pub(super) struct Taken<'p, C> {
+    pool: &'p Pool<C>,
+    pub(super) connection: C,
+    _permit: SemaphoreGuard<'p>,
+}
+
+impl<C: Pooled> Taken<'_, C> {
+    /// Gives the connection back, unless this answer says that it is lost.
+    pub(super) fn end<T>(self, answer: Result<T, C::Error>) -> Result<T, C::Error> {
+        match &answer {
+            Err(error) if !C::survives(error) => self.pool.idle().clear(),
+            _ => self.pool.idle().push((self.connection, Instant::now())),
+        }
+        answer
     }
 }

@@ -305,8 +305,13 @@ impl Front {
     /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled
     /// from a scan that began before. From now on every lookup goes to the store, until the filter is rebuilt.
     pub(crate) fn distrust(&self) {
-        let _gates = self.all_gates();
         self.foreign.fetch_add(1, Ordering::Relaxed);
+        self.forget_filter();
+    }
+
+    /// The same, if it is not known whether others have written.
+    pub(crate) fn forget_filter(&self) {
+        let _gates = self.all_gates();
         let doubts = self.state.load().doubts.clone();
         self.set(Arc::new(SharedFilter::Open), None, doubts);
     }

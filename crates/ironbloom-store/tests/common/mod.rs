@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub(crate) mod lab;
+pub(crate) mod servers;
 
 use std::path::{Path, PathBuf};
 

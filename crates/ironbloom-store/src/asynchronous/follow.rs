@@ -1,0 +1,162 @@
+//! Keeps a guard right while others write to its store.
+//!
+//! ```text
+//!   others ──► store ──► changes ──► note, note_removed ──► filter
+//!
+//!   subscribed │ distrust │ scan ───────► filter │ … │ lost │ distrust │ … │ subscribed │ distrust │ scan …
+//!              └ from here on, nothing is missed     └ every lookup asks the store ┘
+//! ```
+//!
+//! The order is what matters. **First subscribe, then scan**: what was written before the subscription is in the scan,
+//! what was written after it is told, and what is both is noted twice, which does no harm. Between a lost subscription and
+//! the filter built after the next one, nobody knows what is missing, so the filter is not asked at all.
+//!
+//! What remains is the way of the message: for a moment after a write by somebody else, a lookup may still say "absent".
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+
+use super::backend::AsyncBackend;
+use super::guard::AsyncGuard;
+use crate::error::Error;
+use crate::events;
+
+/// How long a store may be silent before it is asked whether it is still there, and how long it may take to answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after a lost subscription or a failed rebuild; it doubles up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a follower looks whether the filter should be rebuilt.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What somebody has done to a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// This key was stored.
+    Stored(Vec<u8>),
+    /// This key was removed.
+    Removed(Vec<u8>),
+    /// Something that cannot be said in keys: the filter must be built anew.
+    Unknown,
+}
+
+/// A subscription to the changes of a store.
+pub trait Changes: Send {
+    /// The error type of the store.
+    type Error;
+
+    /// The next change, in the order in which they happened. An error if the subscription is lost. A future that is
+    /// dropped loses nothing.
+    fn next(&mut self) -> impl Future<Output = Result<Change, Self::Error>> + Send;
+}
+
+/// A store that tells what is done to it, by whomever.
+pub trait Watch: AsyncBackend {
+    /// A subscription.
+    type Changes: Changes<Error = Self::Error>;
+
+    /// Subscribes. Everything that is written after this has returned is told, or the subscription is lost.
+    fn watch(&self) -> impl Future<Output = Result<Self::Changes, Self::Error>> + Send;
+}
+
+/// Keeps a guard right while others write to its store: notes what they store and remove, and rebuilds the filter when
+/// needed. See `examples/listen.rs` and `examples/keyspace.rs`.
+///
+/// A key that somebody else has stored is found as soon as the message about it has arrived. If the subscription is
+/// lost, every lookup asks the store, until there is a new one and a filter built after it. The same holds once the
+/// follower is dropped. Meanwhile nobody else should call [`AsyncGuard::rebuild`]: that filter would miss what is not
+/// heard.
+///
+/// The guard is one of a store that others write to: without
+/// [`only_writer`](crate::Options::only_writer).
+pub struct Follower<B: Watch> {
+    guard: Arc<AsyncGuard<B>>,
+    changes: Option<B::Changes>,
+}
+
+impl<B: Watch> Follower<B> {
+    /// Subscribes to the changes of the guard's store.
+    pub async fn subscribe(guard: Arc<AsyncGuard<B>>) -> Result<Self, Error<B::Error>> {
+        let changes = Some(guard.backend().watch().await.map_err(Error::Store)?);
+        Ok(Self { guard, changes })
+    }
+
+    /// Follows until the future is dropped: spawn it. Errors are overcome, with pauses, and told as `tracing` events.
+    pub async fn run(mut self) -> Infallible {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match self.changes.take() {
+                Some(changes) => {
+                    pause = FIRST_PAUSE;
+                    events::following();
+                    follow(&self.guard, changes).await
+                }
+                None => match self.guard.backend().watch().await {
+                    Ok(changes) => {
+                        self.changes = Some(changes);
+                        continue;
+                    }
+                    Err(error) => Error::Store(error),
+                },
+            };
+            events::not_following(&error, pause);
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Follows one subscription to its end. The two parts wait for each other nowhere, so they run side by side.
+async fn follow<B: Watch>(guard: &AsyncGuard<B>, changes: B::Changes) -> Error<B::Error> {
+    let _until_lost = Unheard(guard);
+    guard.forget_filter();
+    match select(pin!(note_all(guard, changes)), pin!(keep_built(guard))).await {
+        Either::Left((Err(error), _)) => error,
+        Either::Left((Ok(never), _)) | Either::Right((never, _)) => match never {},
+    }
+}
+
+async fn note_all<B: Watch>(
+    guard: &AsyncGuard<B>,
+    mut changes: B::Changes,
+) -> Result<Infallible, Error<B::Error>> {
+    loop {
+        match changes.next().await.map_err(Error::Store)? {
+            Change::Stored(key) => guard.note(key).await?,
+            Change::Removed(key) => guard.note_removed(key),
+            Change::Unknown => guard.distrust().await?,
+        }
+    }
+}
+
+async fn keep_built<B: AsyncBackend>(guard: &AsyncGuard<B>) -> Infallible {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if !guard.wants_rebuild() {
+            tokio::time::sleep(LOOK_EVERY).await;
+            continue;
+        }
+        match guard.rebuild().await {
+            Ok(()) => pause = FIRST_PAUSE,
+            Err(error) => {
+                events::rebuild_failed(&error, pause);
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// Ends the trust in a filter that nobody keeps right any more, however that came about.
+struct Unheard<'g, B: AsyncBackend>(&'g AsyncGuard<B>);
+
+impl<B: AsyncBackend> Drop for Unheard<'_, B> {
+    fn drop(&mut self) {
+        self.0.forget_filter();
+    }
+}

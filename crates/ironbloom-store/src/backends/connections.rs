@@ -1,0 +1,64 @@
+//! How a store connects to its server.
+
+use std::time::Duration;
+
+#[cfg(feature = "tls")]
+use super::tls::Tls;
+
+/// How a store connects to its server: how many connections at most, how long an attempt may take, and (with the feature
+/// `tls`) which certificates are trusted.
+///
+/// ```
+/// use ironbloom_store::Connections;
+/// let connections = Connections::new().most(32);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Connections {
+    pub(super) most: usize,
+    pub(super) timeout: Duration,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Tls>,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            most: 16,
+            timeout: Duration::from_secs(10),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+}
+
+impl Connections {
+    /// 16 at most, 10 seconds to connect, TLS if the address asks for it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The largest number of connections in use at a time; at least one. Whoever wants one more waits. A scan of a
+    /// PostgreSQL table and a [`Follower`](crate::Follower) each have one more connection of their own.
+    #[cfg_attr(
+        not(any(feature = "async-postgres", feature = "async-redis")),
+        allow(rustdoc::broken_intra_doc_links, reason = "there is no follower")
+    )]
+    pub fn most(mut self, most: usize) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// How long connecting may take before it is an error.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Encrypts every connection, and refuses servers that cannot, or whose certificate is not trusted or not theirs.
+    /// The address of a Redis server must then begin with `rediss://`.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+}

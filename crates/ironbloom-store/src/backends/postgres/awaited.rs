@@ -1,0 +1,301 @@
+//! A PostgreSQL table for tasks of a tokio runtime.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt};
+use tokio::task::JoinHandle;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, NoTls, Socket};
+
+use super::PostgresError;
+use super::address::Address;
+use super::sql::{self, PAGE, Sql, Statements};
+use crate::asynchronous::{AsyncBackend, Visit};
+use crate::backends::Connections;
+use crate::backends::pool::{Pool, Pooled, Taken};
+use crate::backends::seal::Seal;
+use crate::generation::Generation;
+
+type Result<T> = std::result::Result<T, PostgresError>;
+
+/// A PostgreSQL table, asked asynchronously: for an [`AsyncGuard`](crate::AsyncGuard) inside a runtime of tokio.
+///
+/// Tables, connection strings and TLS are as for [`Postgres`](crate::Postgres). A future that is dropped closes the
+/// connection that it was using; what it was writing may still be written.
+#[derive(Debug)]
+pub struct AsyncPostgres {
+    address: Address,
+    timeout: Duration,
+    pub(super) sql: Sql,
+    pool: Pool<Session>,
+    seal: Seal,
+}
+
+/// A connection, and the task that reads from it and writes to it. The task ends with it.
+pub(super) struct Link {
+    pub(super) client: Client,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A connection with its prepared statements.
+struct Session {
+    link: Link,
+    statements: Statements,
+}
+
+impl Pooled for Session {
+    type Error = tokio_postgres::Error;
+
+    fn survives(error: &tokio_postgres::Error) -> bool {
+        sql::survives(error)
+    }
+}
+
+/// Connects, and hands every message that no request has asked for to `hear`, until that says stop.
+async fn open<T: MakeTlsConnect<Socket> + Send>(
+    address: &Address,
+    tls: T,
+    mut hear: impl FnMut(AsyncMessage) -> bool + Send + 'static,
+) -> std::result::Result<Link, tokio_postgres::Error>
+where
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as tokio_postgres::tls::TlsConnect<Socket>>::Future: Send,
+{
+    let (client, mut connection) = address.config.connect(tls).await?;
+    let driver = tokio::spawn(async move {
+        let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+        while let Some(Ok(message)) = messages.next().await {
+            if !hear(message) {
+                return;
+            }
+        }
+    });
+    Ok(Link { client, driver })
+}
+
+async fn link(
+    address: &Address,
+    hear: impl FnMut(AsyncMessage) -> bool + Send + 'static,
+) -> std::result::Result<Link, tokio_postgres::Error> {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &address.tls {
+        return open(address, tls.clone(), hear).await;
+    }
+    open(address, NoTls, hear).await
+}
+
+impl Session {
+    async fn new(address: &Address, sql: &Sql) -> std::result::Result<Self, tokio_postgres::Error> {
+        let link = link(address, |_| true).await?;
+        let texts = sql.prepared();
+        let prepared = try_join_all(texts.iter().map(|text| link.client.prepare(text))).await?;
+        let prepared = prepared.try_into().expect("one for each text");
+        Ok(Self { link, statements: Statements::new(prepared) })
+    }
+}
+
+impl AsyncPostgres {
+    /// Connects to a server (`host=localhost user=me`, or `postgresql://…`) and opens a table, or creates one. A
+    /// second, small table holds the generation, `<table>_ironbloom`.
+    pub async fn connect(url: &str, table: &str) -> Result<Self> {
+        Self::connect_with(url, table, &Connections::default()).await
+    }
+
+    /// The same, with settings for the connections.
+    pub async fn connect_with(url: &str, table: &str, connections: &Connections) -> Result<Self> {
+        let sql = Sql::new(table)?;
+        let address = Address::new(url, connections)?;
+        let first = in_time(connections.timeout, &sql, async {
+            link(&address, |_| true).await?.client.batch_execute(&sql.create()).await?;
+            Session::new(&address, &sql).await
+        });
+        let pool = Pool::new(connections.most, first.await?);
+        Ok(Self { address, timeout: connections.timeout, sql, pool, seal: Seal::new() })
+    }
+
+    /// A connection besides those of the pool.
+    pub(super) async fn own_link(
+        &self,
+        hear: impl FnMut(AsyncMessage) -> bool + Send + 'static,
+    ) -> Result<Link> {
+        in_time(self.timeout, &self.sql, link(&self.address, hear)).await
+    }
+
+    async fn take(&self) -> Result<Taken<'_, Session>> {
+        let place = self.pool.place().await;
+        while let Some((session, quiet)) = place.idle() {
+            let lost = session.link.client.is_closed();
+            if !lost && (!quiet || self.is_alive(&session).await) {
+                return Ok(place.fill(session));
+            }
+        }
+        let session = Session::new(&self.address, &self.sql);
+        Ok(place.fill(in_time(self.timeout, &self.sql, session).await?))
+    }
+
+    async fn is_alive(&self, session: &Session) -> bool {
+        let check = session.link.client.check_connection();
+        in_time(self.timeout, &self.sql, check).await.is_ok()
+    }
+
+    /// Before a write: writing without a guard makes the server forget its generation.
+    async fn break_seal(&self) -> Result<()> {
+        if self.seal.is_whole() {
+            let taken = self.take().await?;
+            let answer = taken.connection.link.client.execute(&self.sql.forget(), &[]).await;
+            self.end(taken, answer)?;
+            self.seal.set(false);
+        }
+        Ok(())
+    }
+
+    async fn keep(&self, generation: Generation) -> Result<()> {
+        let bytes = &generation.to_bytes()[..];
+        let taken = self.take().await?;
+        let client = &taken.connection.link.client;
+        let answer = client.execute(&self.sql.keep(), &[&self.sql.table, &bytes]).await;
+        self.end(taken, answer.map(drop))
+    }
+
+    fn end<T>(
+        &self,
+        taken: Taken<'_, Session>,
+        answer: std::result::Result<T, tokio_postgres::Error>,
+    ) -> Result<T> {
+        taken.end(answer).map_err(|error| self.sql.error(error))
+    }
+}
+
+/// The answer to this, unless it takes too long; and an error, not a panic, where there is no runtime.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    sql: &Sql,
+    answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+) -> Result<T> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Err(PostgresError::OutsideRuntime);
+    }
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => answer.map_err(|error| sql.error(error)),
+        Err(_) => Err(PostgresError::TimedOut("connecting")),
+    }
+}
+
+impl AsyncBackend for AsyncPostgres {
+    type Error = PostgresError;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let row = link.client.query_opt(&statements.get, &[&key]).await;
+        Ok(self.end(taken, row)?.map(|row| row.get(0)))
+    }
+
+    async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let rows = link.client.query(&statements.get_many, &[&keys]).await;
+        Ok(sql::values(keys, &self.end(taken, rows)?))
+    }
+
+    async fn contains(&self, key: &[u8]) -> Result<bool> {
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let row = link.client.query_one(&statements.contains, &[&key]).await;
+        Ok(self.end(taken, row)?.get(0))
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.break_seal().await?;
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let row = link.client.query_one(&statements.put, &[&key, &value]).await;
+        Ok(self.end(taken, row)?.get(0))
+    }
+
+    /// In one statement: all or none.
+    async fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
+        self.break_seal().await?;
+        let (keys, values) = sql::last_values(pairs);
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let rows = link.client.query(&statements.put_many, &[&keys, &values]).await;
+        Ok(sql::were_new(pairs, &self.end(taken, rows)?))
+    }
+
+    async fn remove(&self, key: &[u8]) -> Result<bool> {
+        self.break_seal().await?;
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let removed = link.client.execute(&statements.remove, &[&key]).await;
+        Ok(self.end(taken, removed)? > 0)
+    }
+
+    /// In one statement: all or none.
+    async fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+        self.break_seal().await?;
+        let taken = self.take().await?;
+        let Session { link, statements } = &taken.connection;
+        let rows = link.client.query(&statements.remove_many, &[&keys]).await;
+        Ok(sql::were_removed(keys, &self.end(taken, rows)?))
+    }
+
+    /// A consistent snapshot, over a connection of its own: those of the pool are for others meanwhile.
+    async fn scan(&self, visit: Visit<'_>) -> Result<()> {
+        let mut link = self.own_link(|_| true).await?;
+        let scan = async {
+            let transaction = link.client.transaction().await?;
+            let all = transaction.bind(&self.sql.scan(), &[]).await?;
+            loop {
+                let rows = transaction.query_portal(&all, PAGE).await?;
+                let visited = rows.iter().try_for_each(|row| visit(row.get(0)));
+                if rows.is_empty() || visited.is_break() {
+                    return transaction.commit().await;
+                }
+            }
+        };
+        scan.await.map_err(|error| self.sql.error(error))
+    }
+
+    /// The number found by the last `analyze` or `vacuum`.
+    async fn len_hint(&self) -> Result<Option<u64>> {
+        let taken = self.take().await?;
+        let client = &taken.connection.link.client;
+        let answer = async {
+            if !client.query_one(&self.sql.any(), &[]).await?.get::<_, bool>(0) {
+                return Ok(Some(0));
+            }
+            let row = client.query_one(self.sql.count(), &[&self.sql.table]).await?;
+            Ok(sql::length(row.get(0)))
+        };
+        let answer = answer.await;
+        self.end(taken, answer)
+    }
+
+    async fn generation(&self) -> Result<Option<Generation>> {
+        let taken = self.take().await?;
+        let client = &taken.connection.link.client;
+        let kept = client.query_opt(&self.sql.generation(), &[&self.sql.table]).await;
+        let kept = self.end(taken, kept)?;
+        Ok(kept.and_then(|row| Generation::from_bytes(row.get(0))))
+    }
+
+    async fn set_generation(&self, generation: Generation) -> Result<()> {
+        self.keep(generation).await?;
+        self.seal.set(false);
+        Ok(())
+    }
+
+    async fn seal(&self, generation: Generation) -> Result<()> {
+        self.seal.set(true);
+        self.keep(generation).await
+    }
+}

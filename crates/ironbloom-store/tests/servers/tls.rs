@@ -1,0 +1,172 @@
+//! Encrypted connections: only to servers whose certificate was signed by a trusted authority for their host name.
+
+use std::path::Path;
+
+use ironbloom_store::{
+    AsyncBackend, AsyncPostgres, AsyncRedis, Backend, Connections, Postgres, Redis, Tls, TlsError,
+};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use super::awaited::runtime;
+use crate::common::Scratch;
+use crate::common::servers::{PostgresServer, RedisServer, TlsFiles, eventually};
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority(name: &str) -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// Certificate and key of somebody, in PEM format.
+fn certificate(authority: &Authority, name: &str) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, authority).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// A server that is called `localhost`, and nothing else.
+fn files(directory: &Path, authority: &Authority) -> TlsFiles {
+    use std::os::unix::fs::PermissionsExt;
+    let (certificate, key) = certificate(authority, "localhost");
+    let write = |name: &str, text: &str| {
+        let file = directory.join(name);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        file
+    };
+    TlsFiles {
+        certificate: write("server.pem", &certificate),
+        key: write("server.key", &key),
+        authority: write("authority.pem", &authority.pem()),
+    }
+}
+
+fn trusting(authority: &Authority) -> Connections {
+    Connections::new().tls(Tls::trusting(authority.pem()))
+}
+
+/// Why somebody was refused, and not by chance.
+fn refused<T, E: std::fmt::Display>(answer: Result<T, E>, words: &str) {
+    let said = answer.err().expect("this must be refused").to_string();
+    assert!(said.to_lowercase().contains(&words.to_lowercase()), "{words}: {said}");
+}
+
+#[test]
+fn postgresql_is_believed_only_with_the_right_certificate() {
+    let scratch = Scratch::new("tls-postgres");
+    let (right, wrong) = (authority("right"), authority("wrong"));
+    let files = files(scratch.path(), &right);
+    let Some(server) = PostgresServer::start_with(scratch.path(), Some(&files)) else { return };
+    let place = |host: &str| {
+        format!("host={host} hostaddr=127.0.0.1 port={} user=postgres dbname=postgres", server.port)
+    };
+    let (url, runtime) = (place("localhost"), runtime());
+    let store = eventually(|| Postgres::connect_with(&url, "t", &trusting(&right)));
+    assert!(store.put(b"a", b"1").unwrap());
+    refused(Postgres::connect_with(&url, "t", &trusting(&wrong)), "UnknownIssuer");
+    refused(
+        Postgres::connect_with(&place("127.0.0.1"), "t", &trusting(&right)),
+        "not valid for name",
+    );
+    refused(Postgres::connect(&url, "t"), "no encryption");
+    // What a connection string says.
+    let root = files.authority.to_str().unwrap();
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let with = |host: &str| format!("{} sslmode={mode} sslrootcert='{root}'", place(host));
+        let store = Postgres::connect(&with("localhost"), "t").unwrap();
+        assert!(store.contains(b"a").unwrap());
+        refused(Postgres::connect(&with("127.0.0.1"), "t"), "not valid for name");
+        // The system knows none of our authorities.
+        let system = Postgres::connect(&format!("{url} sslmode={mode}"), "t");
+        let said = system.unwrap_err().to_string();
+        assert!(said.contains("UnknownIssuer") || said.contains("no certificate"), "{said}");
+    }
+    let form = format!("postgresql://postgres@localhost:{}/postgres", server.port);
+    let form = format!("{form}?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert={root}");
+    assert!(Postgres::connect(&form, "t").unwrap().contains(b"a").unwrap());
+    refused(
+        Postgres::connect(&format!("{url} sslmode=require sslrootcert=/no/file"), "t"),
+        "/no/file",
+    );
+    let nonsense = Connections::new().tls(Tls::trusting("nonsense"));
+    let error = Postgres::connect_with(&url, "t", &nonsense).unwrap_err();
+    assert!(matches!(error, ironbloom_store::PostgresError::Tls(TlsError::NoRoots)), "{error}");
+
+    // The same, awaited; and the scan, which has a connection of its own.
+    runtime.block_on(async {
+        let connect = |url: String, authority: &Authority| {
+            let connections = trusting(authority);
+            async move { AsyncPostgres::connect_with(&url, "t", &connections).await }
+        };
+        let store = connect(url.clone(), &right).await.unwrap();
+        assert!(store.contains(b"a").await.unwrap());
+        let mut visited = 0;
+        let mut visit = |_: &[u8]| {
+            visited += 1;
+            std::ops::ControlFlow::Continue(())
+        };
+        store.scan(&mut visit).await.unwrap();
+        assert_eq!(visited, 1);
+        refused(connect(url.clone(), &wrong).await, "UnknownIssuer");
+        refused(connect(place("127.0.0.1"), &right).await, "not valid for name");
+        refused(AsyncPostgres::connect(&url, "t").await, "no encryption");
+    });
+
+    // A server that wants to know who we are.
+    let hba = "hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n";
+    std::fs::write(scratch.file("data/pg_hba.conf"), hba).unwrap();
+    server.psql("select pg_reload_conf()");
+    let refuses = || Postgres::connect_with(&url, "t", &trusting(&right)).err().ok_or("not yet");
+    let said = eventually(refuses).to_string();
+    assert!(said.contains("valid client certificate"), "{said}");
+    let (certificate, key) = certificate(&right, "me");
+    let me = Tls::trusting(right.pem()).identity(certificate, key);
+    let store = Postgres::connect_with(&url, "t", &Connections::new().tls(me)).unwrap();
+    assert!(store.contains(b"a").unwrap());
+}
+
+#[test]
+fn redis_is_believed_only_with_the_right_certificate() {
+    let scratch = Scratch::new("tls-redis");
+    let (right, wrong) = (authority("right"), authority("wrong"));
+    let files = files(scratch.path(), &right);
+    let Some(server) = RedisServer::start_with(scratch.path(), &[], Some(&files)) else { return };
+    let place = |host: &str| format!("rediss://{host}:{}/", server.port);
+    let (url, runtime) = (place("localhost"), runtime());
+    let store = eventually(|| Redis::connect_with(url.as_str(), "", &trusting(&right)));
+    assert!(store.put(b"a", b"1").unwrap());
+    refused(Redis::connect_with(url.as_str(), "", &trusting(&wrong)), "UnknownIssuer");
+    refused(Redis::connect_with(place("127.0.0.1"), "", &trusting(&right)), "not valid for name");
+    refused(Redis::connect(url.as_str(), ""), "UnknownIssuer");
+    refused(Redis::connect_with(server.url(), "", &trusting(&right)), "rediss://");
+    refused(Redis::connect(format!("{url}#insecure"), ""), "insecure");
+    assert!(Redis::connect(server.url(), "").is_err(), "it speaks nothing else");
+    runtime.block_on(async {
+        let connect = |url: String, authority: &Authority| {
+            let connections = trusting(authority);
+            async move { AsyncRedis::connect_with(url, "", &connections).await }
+        };
+        let store = connect(url.clone(), &right).await.unwrap();
+        assert!(store.contains(b"a").await.unwrap());
+        refused(connect(url.clone(), &wrong).await, "UnknownIssuer");
+        refused(connect(place("127.0.0.1"), &right).await, "not valid for name");
+        refused(AsyncRedis::connect(url.clone(), "").await, "UnknownIssuer");
+    });
+    // A server that wants to know who we are.
+    let (certificate, key) = certificate(&right, "me");
+    let me = Connections::new().tls(Tls::trusting(right.pem()).identity(certificate, key));
+    let mut connection = redis_client(&url, &right).get_connection().unwrap();
+    redis::cmd("CONFIG").arg(&["SET", "tls-auth-clients", "yes"]).exec(&mut connection).unwrap();
+    assert!(Redis::connect_with(url.as_str(), "", &trusting(&right)).is_err());
+    assert!(Redis::connect_with(url.as_str(), "", &me).unwrap().contains(b"a").unwrap());
+}
+
+fn redis_client(url: &str, authority: &Authority) -> redis::Client {
+    let root_cert = Some(authority.pem().into_bytes());
+    let certificates = redis::TlsCertificates { client_tls: None, root_cert };
+    redis::Client::build_with_tls(url, certificates).unwrap()
+}
