@@ -4,6 +4,8 @@ use std::fmt;
 
 use ironbloom::{FileError, ParamError};
 
+use crate::typed::CodecError;
+
 /// An error from a guard. `E` is the error type of its store.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub enum Error<E> {
     Overtaken,
     /// The guard is being closed.
     Closed,
+    /// A key or value of a [typed guard](crate::Typed) cannot be encoded, or a stored value cannot be decoded.
+    Codec(CodecError),
 }
 
 impl<E: fmt::Display> fmt::Display for Error<E> {
@@ -42,6 +46,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Panicked(words) => write!(f, "the store has panicked: {words}"),
             Self::Overtaken => write!(f, "others wrote to the store while the filter was built"),
             Self::Closed => write!(f, "the guard is being closed"),
+            Self::Codec(error) => error.fmt(f),
         }
     }
 }
@@ -52,6 +57,7 @@ impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
             Self::Store(error) => Some(error),
             Self::Params(error) => Some(error),
             Self::Checkpoint(error) => Some(error),
+            Self::Codec(error) => Some(error),
             _ => None,
         }
     }

@@ -78,8 +78,10 @@ mod kind;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod options;
+mod read_through;
 mod stats;
 mod stripes;
+mod typed;
 
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncBackend, AsyncGuard, Visit};
@@ -93,4 +95,8 @@ pub use generation::Generation;
 pub use guard::{Guard, Opened};
 pub use kind::{Kind, UnknownKind};
 pub use options::{Options, Rebuild};
+pub use read_through::{LoadError, ReadThrough};
 pub use stats::{Choice, Stats};
+#[cfg(feature = "serde")]
+pub use typed::Serde;
+pub use typed::{Bytes, CodecError, Decode, Encode, Typed};

@@ -85,16 +85,25 @@ impl<B: AsyncBackend> AsyncGuard<B> {
 
     /// The value of a key. The store is queried only if the key may be there.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
-        let key = key.as_ref();
+        Ok(self.look(key.as_ref()).await?.0)
+    }
+
+    /// The value of a key, and whether the store was asked for it.
+    pub(crate) async fn look(&self, key: &[u8]) -> Result<(Option<Vec<u8>>, bool), B> {
         let sample = self.counters.begin();
         let answer = self.front.ask(self.front.hash(key));
         if answer == Answer::Absent {
             self.counters.end(sample, Outcome::Skipped);
-            return Ok(None);
+            return Ok((None, false));
         }
         let value = self.backend.get(key).await.map_err(Error::Store)?;
         self.counters.end(sample, outcome(answer, value.is_some()));
-        Ok(value)
+        Ok((value, true))
+    }
+
+    /// Whether nobody else writes to the store, so that the filter knows all keys.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.front.is_alone()
     }
 
     /// Whether a key is stored. The store is queried only if it may be.

@@ -50,7 +50,7 @@ pub(crate) struct Front {
     plan: Plan,
     most_dead: f64,
     /// Whether nobody else writes to the store, so that a removed key was once inserted here.
-    tells_removals: bool,
+    alone: bool,
     lands_within: Option<Duration>,
     state: ArcSwap<State>,
     /// One for each stripe: the hashes of the puts that are in progress.
@@ -113,7 +113,7 @@ impl Front {
         Self {
             plan: options.plan,
             most_dead: options.most_dead,
-            tells_removals: alone,
+            alone,
             lands_within: options.lands_within.or(lands_within),
             state: ArcSwap::from_pointee(state),
             gates: std::array::from_fn(|_| Mutex::default()),
@@ -141,6 +141,11 @@ impl Front {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Whether nobody else writes to the store.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
     }
 
     #[inline]

@@ -159,7 +159,7 @@ impl Front {
     pub(crate) fn end_remove(&self, hash: u64, removing: Removing) {
         let _gate = self.gate(hash);
         let state = self.state.load();
-        let seen = self.tells_removals
+        let seen = self.alone
             && removing.exchange == self.exchanges.load(Ordering::Relaxed)
             && !matches!(*state.current, SharedFilter::Open)
             && !state.doubts.contains(hash);
@@ -181,7 +181,7 @@ impl Front {
         }
         let state = self.state.load();
         // Where copies are never removed, it is enough that the key looks present.
-        if self.tells_removals || !state.current.contains(hash) || !self.plan.kind.can_rebuild() {
+        if self.alone || !state.current.contains(hash) || !self.plan.kind.can_rebuild() {
             let new = state.current.insert(hash);
             state.current.acknowledge(hash, new);
             if !new && self.plan.kind.can_remove() {

@@ -127,6 +127,22 @@ impl<B: Backend> Guard<B> {
         self.ask(key.as_ref(), |key| self.inner.backend.get(key), Option::is_some)
     }
 
+    /// The value of a key, and whether the store was asked for it.
+    pub(crate) fn look(&self, key: &[u8]) -> Result<(Option<Vec<u8>>, bool), B> {
+        let mut asked = false;
+        let read = |key: &[u8]| {
+            asked = true;
+            self.inner.backend.get(key)
+        };
+        let value = self.ask(key, read, Option::is_some)?;
+        Ok((value, asked))
+    }
+
+    /// Whether nobody else writes to the store, so that the filter knows all keys.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.inner.front.is_alone()
+    }
+
     /// Whether a key is stored. The store is queried only if it may be.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
         self.ask(key.as_ref(), |key| self.inner.backend.contains(key), |&found| found)
