@@ -4,6 +4,7 @@ use std::fmt;
 
 use ironbloom::{FileError, ParamError};
 
+use crate::kind::Kind;
 use crate::typed::CodecError;
 
 /// An error from a guard. `E` is the error type of its store.
@@ -16,6 +17,10 @@ pub enum Error<E> {
     Params(ParamError),
     /// The checkpoint could not be written.
     Checkpoint(FileError),
+    /// The filter could not be published.
+    Publish(FileError),
+    /// The filter cannot be published: the options name no file for it, or its kind has no form that others can read.
+    CannotPublish(Kind),
     /// A checkpoint was requested, but the options do not name a file for it.
     NoCheckpointFile,
     /// A window cannot be rebuilt, because the store does not know which keys are recent.
@@ -36,6 +41,13 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Store(error) => error.fmt(f),
             Self::Params(error) => error.fmt(f),
             Self::Checkpoint(error) => write!(f, "checkpoint: {error}"),
+            Self::Publish(error) => write!(f, "publishing: {error}"),
+            Self::CannotPublish(Kind::Blocked) => {
+                write!(f, "the guard was opened without a file to publish its filter to")
+            }
+            Self::CannotPublish(kind) => {
+                write!(f, "the {kind} filter of a guard cannot be published")
+            }
             Self::NoCheckpointFile => write!(f, "the guard was opened without a checkpoint file"),
             Self::NoRebuild => {
                 write!(
@@ -56,7 +68,7 @@ impl<E: std::error::Error + 'static> std::error::Error for Error<E> {
         match self {
             Self::Store(error) => Some(error),
             Self::Params(error) => Some(error),
-            Self::Checkpoint(error) => Some(error),
+            Self::Checkpoint(error) | Self::Publish(error) => Some(error),
             Self::Codec(error) => Some(error),
             _ => None,
         }

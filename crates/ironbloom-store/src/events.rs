@@ -23,6 +23,18 @@ pub(crate) fn foreign_row() {
     tracing::warn!("the store holds keys that came without the guard; the filter is built again");
 }
 
+/// The filter could not be published, which is tried again.
+pub(crate) fn publish_failed(error: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(%error, "the filter could not be published; readers keep the old one");
+}
+
+/// A published filter cannot be used.
+pub(crate) fn publication_unusable(why: &dyn Display) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(%why, "a published filter is not used; the old one stays");
+}
+
 /// The checkpoint cannot be used.
 pub(crate) fn checkpoint_unusable(why: &dyn Display) {
     #[cfg(feature = "tracing")]

@@ -78,6 +78,7 @@ mod kind;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod options;
+mod published;
 mod read_through;
 mod stats;
 mod stripes;
@@ -95,6 +96,7 @@ pub use generation::Generation;
 pub use guard::{Guard, Opened};
 pub use kind::{Kind, UnknownKind};
 pub use options::{Options, Rebuild};
+pub use published::Published;
 pub use read_through::{LoadError, ReadThrough};
 pub use stats::{Choice, Stats};
 #[cfg(feature = "serde")]

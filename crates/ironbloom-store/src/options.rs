@@ -22,6 +22,15 @@ pub struct Options {
     pub(crate) most_dead: f64,
     pub(crate) lands_within: Option<Duration>,
     pub(crate) retry_after: Duration,
+    pub(crate) publish: Option<Publish>,
+}
+
+/// Where the filter is published, and when: after so many writes, at such intervals.
+#[derive(Clone, Debug)]
+pub(crate) struct Publish {
+    pub(crate) path: PathBuf,
+    pub(crate) after: Option<u64>,
+    pub(crate) every: Option<Duration>,
 }
 
 /// The parameters of a filter; the capacity is a minimum.
@@ -56,6 +65,7 @@ impl Options {
             most_dead: 0.25,
             lands_within: None,
             retry_after: Duration::from_secs(1),
+            publish: None,
         }
     }
 
@@ -100,6 +110,34 @@ impl Options {
     pub fn retry_after(mut self, pause: Duration) -> Self {
         self.retry_after = pause;
         self
+    }
+
+    /// Publishes the filter as this `.ibf` file, for other processes to read ([`Published`](crate::Published)): with
+    /// every checkpoint, with [`Guard::publish`](crate::Guard::publish), and as the next two options say. Only for
+    /// [`Kind::Blocked`]. Guards of two processes must not publish to one file.
+    pub fn publish(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        let Publish { after, every, .. } = self.publishing();
+        self.publish = Some(Publish { path, after, every });
+        self
+    }
+
+    /// Publishes also after this many puts and removes, in a thread of its own.
+    pub fn publish_after(mut self, writes: u64) -> Self {
+        self.publish = Some(Publish { after: Some(writes.max(1)), ..self.publishing() });
+        self
+    }
+
+    /// Publishes also when this much time has passed and something was written, in a thread of its own. Readers that
+    /// look as often are then at most twice as far behind, plus the time to write and read the file.
+    pub fn publish_every(mut self, interval: Duration) -> Self {
+        self.publish = Some(Publish { every: Some(interval), ..self.publishing() });
+        self
+    }
+
+    fn publishing(&mut self) -> Publish {
+        let nowhere = Publish { path: PathBuf::new(), after: None, every: None };
+        self.publish.take().unwrap_or(nowhere)
     }
 
     /// The hash function; use another seed if keys come from people who may want to cause false positives.

@@ -286,3 +286,42 @@ fn a_large_checkpoint_is_verified_before_it_says_absent() {
     let stored = store.get(b"another").unwrap();
     assert!(stored.is_some());
 }
+
+/// A window, too: what is put while it is read comes after what it holds, in the order of the puts.
+#[test]
+fn a_large_window_is_read_in_the_background_and_keeps_its_order() {
+    const WINDOW: u64 = 20_000_000; // 10 MB a stage
+    let scratch = Scratch::new("large-window");
+    let store = Memory::new();
+    let options = || {
+        Options::new(Kind::Windowed, WINDOW, 0.01).checkpoint(scratch.file("g.ibg")).only_writer()
+    };
+    let guard = Guard::open(store.clone(), options()).unwrap();
+    let pairs: Vec<_> = (0..1000).map(|i| (key(i), b"")).collect();
+    guard.put_many(&pairs).unwrap();
+    guard.close().unwrap();
+
+    let guard = Guard::open(store.clone(), options()).unwrap();
+    guard.put(b"while it is read", b"").unwrap();
+    guard.put_many(&pairs[..10]).unwrap();
+    assert_covers(&guard, "being read");
+    guard.settle().unwrap();
+    assert_eq!(*guard.opened(), Opened::FromCheckpoint);
+    assert_covers(&guard, "read");
+    let skipped = guard.stats().skipped();
+    assert!((20_000..21_000).all(|i| guard.get(key(i)).unwrap().is_none()));
+    assert!(guard.stats().skipped() > skipped + 900, "it is not blind");
+    guard.close().unwrap();
+
+    let path = files(&scratch).into_iter().find(|path| path.extension().unwrap() == "parts");
+    let path = path.unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[5000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let guard = Guard::open(store.clone(), options()).unwrap();
+    guard.put(b"another", b"").unwrap();
+    guard.settle().unwrap();
+    assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{:?}", guard.opened());
+    assert_covers(&guard, "damaged: a new window, which is blind");
+    assert_eq!(guard.stats().skipped(), skipped + 1000);
+}

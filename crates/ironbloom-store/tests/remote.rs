@@ -324,3 +324,60 @@ fn statistics_reach_prometheus_under_their_names() {
         assert!(page.contains(line), "{line}\nis not in\n{page}");
     }
 }
+
+/// As with [`Guard`](ironbloom_store::Guard): a runtime is not blocked while a large filter is read.
+#[test]
+fn a_large_checkpoint_is_read_in_the_background() {
+    for kind in Kind::ALL {
+        let scratch = Scratch::new(&format!("async-large-{kind}"));
+        let store = Objects::new(Arc::new(object_store::memory::InMemory::new()), "keys");
+        // At least 4 MiB for every kind, a window's first stage included.
+        let capacity = if kind == Kind::Windowed { 20_000_000 } else { 5_000_000 };
+        let options =
+            Options::new(kind, capacity, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
+        let open = || block_on(AsyncGuard::open(store.clone(), options.clone())).unwrap();
+        let guard = open();
+        block_on(async {
+            guard.rebuild().await.ok(); // there is nothing yet; a window cannot
+            for i in 0..200 {
+                guard.put(&key(i), b"").await.unwrap();
+            }
+            guard.close().await.unwrap();
+        });
+        let guard = open();
+        block_on(async {
+            guard.put(b"while it is read", b"").await.unwrap();
+            guard.remove(&key(3)).await.unwrap();
+            assert_covers(&guard, "being read").await;
+            guard.settle().await;
+            assert_eq!(*guard.opened(), Opened::FromCheckpoint, "{kind}");
+            assert!(!guard.wants_rebuild());
+            assert_covers(&guard, "read").await;
+            if kind != Kind::Windowed {
+                let skipped = guard.stats().skipped();
+                for i in 1000..1200 {
+                    assert_eq!(guard.get(&key(i)).await.unwrap(), None);
+                }
+                assert!(guard.stats().skipped() > skipped + 150, "{kind}");
+            }
+            guard.close().await.unwrap();
+        });
+        let largest = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+        let files = scratch.names().into_iter().map(|name| scratch.file(&name));
+        let path = files.max_by_key(largest).unwrap();
+        assert!(largest(&path) > 4 << 20, "{kind}: {} bytes are read at once", largest(&path));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[5000] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let guard = open();
+        block_on(async {
+            guard.put(b"another", b"").await.unwrap();
+            guard.settle().await;
+            assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{kind}");
+            assert_eq!(guard.wants_rebuild(), kind != Kind::Windowed);
+            assert_covers(&guard, "damaged").await;
+            guard.checkpoint().await.unwrap();
+            assert_covers(&guard, "built again").await;
+        });
+    }
+}

@@ -1,20 +1,22 @@
 //! A filter in front of an asynchronous store.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use async_lock::{Mutex, MutexGuard};
+use event_listener::Event;
 
 use super::backend::AsyncBackend;
-use crate::checkpoint::{self, Files, Found};
+use crate::checkpoint::{self, Arrival, Files, Found};
 use crate::error::Error;
 use crate::events;
 use crate::filter::SharedFilter;
 use crate::front::{Answer, Front, Next, Pending, Removing};
 use crate::generation::Generation;
-use crate::guard::{BATCH, Opened, Questions, Unfinished, nanos_since, outcome};
+use crate::guard::{BATCH, Opened, Questions, Unfinished, nanos_since, outcome, publisher};
 use crate::options::Options;
+use crate::published::Publisher;
 use crate::stats::{Counters, Outcome, Stats};
 use crate::stripes::{STRIPES, stripe_of, stripes_of};
 
@@ -27,7 +29,8 @@ type Result<T, B> = std::result::Result<T, Error<<B as AsyncBackend>::Error>>;
 /// abandoned put may or may not have been stored, and is found if it was.
 pub struct AsyncGuard<B: AsyncBackend> {
     backend: B,
-    front: Front,
+    front: Arc<Front>,
+    publisher: Option<Publisher>,
     stripes: [Mutex<()>; STRIPES],
     /// Held while giving the store a generation.
     naming: Mutex<()>,
@@ -35,7 +38,21 @@ pub struct AsyncGuard<B: AsyncBackend> {
     counters: Counters,
     /// Held while building a filter or writing a checkpoint.
     maintaining: Mutex<()>,
-    opened: Opened,
+    opened: Arc<Opening>,
+}
+
+/// How the guard got its filter, once that is known.
+#[derive(Default)]
+struct Opening {
+    how: OnceLock<Opened>,
+    known: Event,
+}
+
+impl Opening {
+    fn set(&self, how: Opened) {
+        let _ = self.how.set(how);
+        self.known.notify(usize::MAX);
+    }
 }
 
 /// Number of checkpoint attempts while others write to the store without the guard.
@@ -43,8 +60,8 @@ const MOST_REBUILDS: u32 = 8;
 
 impl<B: AsyncBackend> AsyncGuard<B> {
     /// Puts a guard in front of a store. If no checkpoint covers it, every lookup goes to the store until
-    /// [`rebuild`](Self::rebuild) is called. Reading the checkpoint blocks the thread: a few milliseconds for a hundred
-    /// megabytes.
+    /// [`rebuild`](Self::rebuild) is called. A large checkpoint is read in a thread of its own; until then every lookup
+    /// goes to the store as well, and [`settle`](Self::settle) waits for it.
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
         SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now
         let files = options.checkpoint.as_deref().map(Files::new);
@@ -53,21 +70,32 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let alone = backend.is_exclusive() || options.only_writer;
         let Found { totals, doubts, filter } =
             checkpoint::find(files.as_ref(), &options.plan, generation, alone);
-        let front = Front::new(&options, doubts, alone, backend.lands_within());
-        let opened = match filter.and_then(|checkpoint| checkpoint.load()) {
-            Ok(loaded) => {
-                front.install(loaded.filter, loaded.dead);
-                Opened::FromCheckpoint
+        let front = Arc::new(Front::new(&options, doubts, alone, backend.lands_within()));
+        let opened = Arc::new(Opening::default());
+        let loaded = match filter {
+            Ok(checkpoint) if checkpoint.is_large() => {
+                read_in_background(Arrival::expect(&front, checkpoint), &front, &opened);
+                None
             }
-            Err(why) => {
+            Ok(checkpoint) => Some(checkpoint.load()),
+            Err(why) => Some(Err(why)),
+        };
+        match loaded {
+            None => {}
+            Some(Ok(loaded)) => {
+                front.install(loaded.filter, loaded.dead);
+                opened.set(Opened::FromCheckpoint);
+            }
+            Some(Err(why)) => {
                 events::checkpoint_unusable(&why);
                 let empty = backend.len_hint().await.map_err(Error::Store)? == Some(0);
                 front.start(empty)?;
-                if empty { Opened::Empty } else { Opened::Anew(why) }
+                opened.set(if empty { Opened::Empty } else { Opened::Anew(why) });
             }
-        };
+        }
         Ok(Self {
             backend,
+            publisher: publisher(&front, &options)?,
             front,
             stripes: std::array::from_fn(|_| Mutex::new(())),
             naming: Mutex::new(()),
@@ -80,7 +108,17 @@ impl<B: AsyncBackend> AsyncGuard<B> {
 
     /// How the guard got its filter.
     pub fn opened(&self) -> &Opened {
-        &self.opened
+        self.opened.how.get().unwrap_or(&Opened::Reading)
+    }
+
+    /// Waits until the filter of a checkpoint has been read.
+    pub async fn settle(&self) {
+        while self.opened.how.get().is_none() {
+            let known = self.opened.known.listen();
+            if self.opened.how.get().is_none() {
+                known.await;
+            }
+        }
     }
 
     /// The value of a key. The store is queried only if the key may be there.
@@ -142,6 +180,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         // Dropped before the stripe, even if this future is dropped while it waits.
         let pending = self.begin_put(hash).await?;
         let new = self.backend.put(key, value).await.map_err(Error::Store)?;
+        self.changed(1);
         if pending.end(!new) {
             self.found_foreign().await;
         }
@@ -162,6 +201,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             pending.push(self.begin_put(hash).await?);
         }
         let new = self.backend.put_many(&pairs).await.map_err(Error::Store)?;
+        self.changed(new.len());
         let mut foreign = false;
         for (pending, new) in pending.into_iter().zip(&new) {
             foreign |= pending.end(!new);
@@ -192,6 +232,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let texts: Vec<&[u8]> = asked.iter().map(|&i| keys[i].as_ref()).collect();
         if !texts.is_empty() {
             let removed = self.backend.remove_many(&texts).await.map_err(Error::Store)?;
+            self.changed(removed.len());
             for ((&i, removing), removed) in asked.iter().zip(removing).zip(removed) {
                 answers[i] = removed;
                 if removed {
@@ -209,7 +250,14 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         while !self.front.note(hash) {
             self.new_generation().await?;
         }
+        self.changed(1);
         Ok(())
+    }
+
+    fn changed(&self, count: usize) {
+        if let Some(publisher) = &self.publisher {
+            publisher.changed(count as u64);
+        }
     }
 
     /// Tells the guard that someone else has removed this key. Not needed for correct answers.
@@ -230,6 +278,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     /// Rebuilds the filter from a scan of the store. Reads and writes continue meanwhile. If the future is dropped, the
     /// old filter stays.
     pub async fn rebuild(&self) -> Result<(), B> {
+        self.settle().await;
         let _only = self.maintaining.lock().await;
         self.rebuild_alone().await
     }
@@ -272,6 +321,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     /// Writes the filter and the statistics to the checkpoint file, blocking the thread.
     pub async fn checkpoint(&self) -> Result<(), B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
+        self.settle().await;
         let _only = self.maintaining.lock().await;
         for _ in 0..MOST_REBUILDS {
             if self.front.lacks_filter() {
@@ -284,9 +334,28 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             drop(naming);
             self.backend.sync().await.map_err(Error::Store)?;
             let stats = self.front.stats(&self.counters);
-            return Ok(files.write(generation, self.front.plan(), &snapshot, &stats)?);
+            files.write(generation, self.front.plan(), &snapshot, &stats)?;
+            if let Some(publisher) = &self.publisher {
+                publisher.publish().map_err(Error::Publish)?;
+            }
+            return Ok(());
         }
         Err(Error::Overtaken)
+    }
+
+    /// Writes the filter to the file that [`Options::publish`] names, for other processes, blocking the thread; see
+    /// [`Guard::publish`](crate::Guard::publish).
+    pub async fn publish(&self) -> Result<(), B> {
+        let kind = self.front.plan().kind;
+        let publisher = self.publisher.as_ref().ok_or(Error::CannotPublish(kind))?;
+        self.settle().await;
+        while !publisher.publish().map_err(Error::Publish)? {
+            let _only = self.maintaining.lock().await;
+            if self.front.lacks_filter() {
+                self.rebuild_alone().await?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes a checkpoint, if the options name a file for it, and closes the guard.
@@ -352,5 +421,18 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             }
             self.new_generation().await?;
         }
+    }
+}
+
+/// Reads the filter of a checkpoint in a thread: a runtime must not be blocked, and which one it is is not known.
+fn read_in_background(arrival: Arrival, front: &Arc<Front>, opened: &Arc<Opening>) {
+    let arrival = Arc::new(arrival);
+    let thread = std::thread::Builder::new().name("ironbloom-guard".to_owned());
+    let work = {
+        let (arrival, front, opened) = (arrival.clone(), front.clone(), opened.clone());
+        move || opened.set(arrival.take_place(&front))
+    };
+    if thread.spawn(work).is_err() {
+        opened.set(arrival.cancel(front));
     }
 }

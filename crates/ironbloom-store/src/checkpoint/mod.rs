@@ -24,6 +24,7 @@
 //! to the file; a file read completely, with checksums verified over the bytes read, belongs to the guard alone. Large
 //! filters are read in the background while lookups go to the store, so opening takes no time either way.
 
+mod arrival;
 mod sidecar;
 
 use std::fs;
@@ -33,12 +34,12 @@ use std::path::{Path, PathBuf};
 use ironbloom::FileError;
 use ironbloom::format::native::replace_file;
 
+pub(crate) use self::arrival::Arrival;
 pub(crate) use self::sidecar::Sidecar;
 use crate::doubts::Doubts;
 use crate::filter::{Image, ImageError, ImageWriter, SharedFilter};
 use crate::front::Snapshot;
 use crate::generation::Generation;
-use crate::kind::Kind;
 use crate::options::Plan;
 use crate::stats::{Stats, Totals};
 
@@ -100,10 +101,9 @@ impl ToLoad {
         self.files.load(&self.sidecar, &self.plan)
     }
 
-    /// Whether this takes so long that it should be done in the background. Never for a window: what is put meanwhile
-    /// would lose its order.
+    /// Whether this takes so long that it should be done in the background.
     pub(crate) fn is_large(&self) -> bool {
-        self.plan.kind != Kind::Windowed && self.sidecar.parts.iter().sum::<u64>() > READ_AT_ONCE
+        self.sidecar.parts.iter().sum::<u64>() > READ_AT_ONCE
     }
 }
 

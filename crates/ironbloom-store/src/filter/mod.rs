@@ -258,6 +258,20 @@ impl SharedFilter {
         }
     }
 
+    /// Whether one `.ibf` file can hold it. Cuckoo and d-left filters are thousands of small ones here, and windows are
+    /// not the library's.
+    pub(crate) fn can_be_published(kind: Kind) -> bool {
+        kind == Kind::Blocked
+    }
+
+    /// Writes a copy that others can read: a `.ibf` file. Concurrent inserts may or may not be in it.
+    pub(crate) fn write_published(&self, out: impl Write) -> io::Result<()> {
+        match self {
+            Self::Blocked(filter) => filter.snapshot().write_to(out),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// The filter of an image. Every checksum is verified.
     pub(crate) fn from_image(
         plan: &Plan,

@@ -243,7 +243,7 @@ impl Front {
         let known = self.len().saturating_sub(self.dead());
         let keys = keys.unwrap_or(0).max(known);
         let wanted = if keys > self.plan.capacity { (keys as f64 * HEADROOM) as u64 } else { 0 };
-        Ok(Next::new(SharedFilter::new(&self.plan, wanted)?))
+        Ok(Next::new(SharedFilter::new(&self.plan, wanted)?, self.plan.kind))
     }
 
     /// From now on writers write to this filter, too; a scan that fills it begins after this. Doubts that can no longer
@@ -252,7 +252,10 @@ impl Front {
         let gates = self.all_gates();
         let state = self.state.load();
         if !self.plan.kind.can_remove() {
-            gates.iter().flat_map(|gate| gate.iter()).for_each(|&hash| next.insert_bits(hash));
+            gates
+                .iter()
+                .flat_map(|gate| gate.iter())
+                .for_each(|&hash| next.insert_bits(hash, self.plan.kind));
         }
         next.set_doubts(match state.doubts.are_over(self.lands_within) && state.doubts.len() > 0 {
             true => Arc::new(Doubts::new(state.doubts.hash_fn())),
@@ -300,11 +303,33 @@ impl Front {
 
     /// Abandons a filter that was to be filled. Writes to it meanwhile have no effect.
     pub(crate) fn abandon(&self, next: &Arc<Next>) {
+        self.replace_by(next, None);
+    }
+
+    /// A filter that was awaited will not come. A window starts anew, and is blind to what was put before; without
+    /// memory for it, and for other kinds, every lookup goes to the store.
+    pub(crate) fn give_up(&self, next: &Arc<Next>) {
+        let window = match self.plan.kind.can_rebuild() {
+            true => None,
+            false => SharedFilter::new(&self.plan, 0).ok(),
+        };
+        self.replace_by(next, window.map(SharedFilter::blind));
+    }
+
+    fn replace_by(&self, next: &Arc<Next>, filter: Option<SharedFilter>) {
         let _gates = self.all_gates();
         let state = self.state.load();
         if state.next.as_ref().is_some_and(|now| Arc::ptr_eq(now, next)) {
-            self.set(state.current.clone(), None, state.doubts.clone());
+            let current = filter.map_or_else(|| state.current.clone(), Arc::new);
+            self.set(current, None, state.doubts.clone());
         }
+    }
+
+    /// The filter as it is now, with every key whose put has ended; `None` if it knows nothing.
+    pub(crate) fn filter_now(&self) -> Option<Arc<SharedFilter>> {
+        let _gates = self.all_gates(); // which orders this after those puts
+        let state = self.state.load();
+        (!state.current.is_open()).then(|| state.current.clone())
     }
 
     /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled

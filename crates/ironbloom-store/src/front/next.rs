@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::doubts::Doubts;
 use crate::filter::SharedFilter;
+use crate::kind::Kind;
 
 /// Copies of one hash that puts insert into a filter that is being built.
 const MOST_COPIES: u8 = 2;
@@ -14,22 +15,33 @@ const MOST_COPIES: u8 = 2;
 /// inserted when it has arrived.
 pub(crate) struct Next {
     filter: Option<Arc<SharedFilter>>,
-    /// How often a hash was put meanwhile.
-    put: Mutex<HashMap<u64, u8>>,
+    put: Mutex<Put>,
     dead: AtomicU64,
     /// What will be in doubt once the filter is in place: everything in doubt now, or only what comes from now on.
     doubts: OnceLock<Arc<Doubts>>,
 }
 
+/// What was put meanwhile.
+enum Put {
+    /// How often each hash.
+    Copies(HashMap<u64, u8>),
+    /// Each put that has ended, in this order, which is what a window remembers.
+    InOrder(Vec<u64>),
+}
+
 impl Next {
     /// To be filled.
-    pub(crate) fn new(filter: SharedFilter) -> Self {
-        Self { filter: Some(Arc::new(filter)), ..Self::awaited() }
+    pub(crate) fn new(filter: SharedFilter, kind: Kind) -> Self {
+        Self { filter: Some(Arc::new(filter)), ..Self::awaited(kind) }
     }
 
     /// Not there yet.
-    pub(crate) fn awaited() -> Self {
-        let (put, dead) = (Mutex::default(), AtomicU64::new(0));
+    pub(crate) fn awaited(kind: Kind) -> Self {
+        let put = match kind {
+            Kind::Windowed => Put::InOrder(Vec::new()),
+            _ => Put::Copies(HashMap::new()),
+        };
+        let (put, dead) = (Mutex::new(put), AtomicU64::new(0));
         Self { filter: None, put, dead, doubts: OnceLock::new() }
     }
 
@@ -43,22 +55,29 @@ impl Next {
     /// A key was put.
     pub(super) fn insert(&self, hash: u64) {
         let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
-        let copies = put.entry(hash).or_default();
-        if *copies < MOST_COPIES {
-            *copies += 1;
-            drop(put);
-            if let Some(filter) = &self.filter {
-                filter.insert(hash);
+        match &mut *put {
+            Put::InOrder(hashes) => hashes.push(hash),
+            Put::Copies(hashes) => {
+                let copies = hashes.entry(hash).or_default();
+                if *copies < MOST_COPIES {
+                    *copies += 1;
+                    drop(put);
+                    if let Some(filter) = &self.filter {
+                        filter.insert(hash);
+                    }
+                }
             }
         }
     }
 
-    /// The same for filters of bits, where it does not matter how often.
-    pub(super) fn insert_bits(&self, hash: u64) {
+    /// The put of a key begins, in front of a filter of bits, where it does not matter how often it is inserted. A
+    /// window counts it when it ends.
+    pub(super) fn insert_bits(&self, hash: u64, kind: Kind) {
         match &self.filter {
             Some(filter) => {
                 filter.insert(hash);
             }
+            None if kind == Kind::Windowed => {}
             None => self.insert(hash),
         }
     }
@@ -87,9 +106,19 @@ impl Next {
     /// What was put while the filter was awaited goes into it.
     pub(super) fn catch_up(&self, filter: &SharedFilter) {
         let put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
-        for (&hash, &copies) in put.iter() {
-            for _ in 0..copies {
-                filter.insert(hash);
+        match &*put {
+            Put::InOrder(hashes) => {
+                for &hash in hashes {
+                    let new = filter.insert(hash);
+                    filter.acknowledge(hash, new);
+                }
+            }
+            Put::Copies(hashes) => {
+                for (&hash, &copies) in hashes {
+                    (0..copies).for_each(|_| {
+                        filter.insert(hash);
+                    });
+                }
             }
         }
     }

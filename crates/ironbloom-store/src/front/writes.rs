@@ -74,7 +74,7 @@ impl Front {
         if !self.plan.kind.can_remove()
             && let Some(next) = &state.next
         {
-            next.insert_bits(hash);
+            next.insert_bits(hash, self.plan.kind);
         }
         let seen = match state.current.insert(hash) {
             _ if state.current.is_open() => Seen::Unknown,
@@ -96,6 +96,9 @@ impl Front {
         if self.plan.kind == Kind::Windowed {
             // What is remembered is counted from here. A put that failed counts as well: it may have been stored.
             state.current.acknowledge(put.hash, put.seen == Seen::New);
+            if let Some(next) = &state.next {
+                next.insert(put.hash);
+            }
             return false;
         }
         if stored_before.is_none() {

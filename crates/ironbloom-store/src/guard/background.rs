@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Inner, Opened, Result, locked};
+use super::{Inner, Result, locked};
 use crate::backend::Backend;
-use crate::checkpoint::ToLoad;
+use crate::checkpoint::Arrival;
 use crate::error::Error;
 use crate::events;
-use crate::front::Next;
 use crate::options::Rebuild;
 
 /// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a
@@ -25,7 +24,7 @@ const LONGEST_PAUSE: u32 = 256;
 pub(super) enum Job {
     Rebuild,
     /// Reads the filter of a checkpoint, which is awaited.
-    Load(Box<ToLoad>, Arc<Next>),
+    Load(Arc<Arrival>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +123,7 @@ impl<B: Backend> Inner<B> {
     pub(super) fn work(&self, job: Job) {
         let wanted = match job {
             Job::Rebuild => true,
-            Job::Load(checkpoint, next) => self.load(&checkpoint, &next),
+            Job::Load(arrival) => self.load(&arrival),
         };
         if wanted {
             self.rebuild_until_it_lasts();
@@ -135,21 +134,10 @@ impl<B: Backend> Inner<B> {
 
     /// Installs the filter of a checkpoint. True if it must be built from a scan instead, because the files are
     /// damaged.
-    fn load(&self, checkpoint: &ToLoad, next: &Arc<Next>) -> bool {
+    fn load(&self, arrival: &Arrival) -> bool {
         let _only = locked(&self.maintaining);
-        match checkpoint.load() {
-            Ok(loaded) => {
-                self.front.arrive(next, loaded.filter, loaded.dead);
-                let _ = self.opened.set(Opened::FromCheckpoint);
-                self.rebuild == Rebuild::Background && self.front.wants_rebuild()
-            }
-            Err(why) => {
-                events::checkpoint_unusable(&why);
-                self.front.abandon(next);
-                let _ = self.opened.set(Opened::Anew(why));
-                self.rebuild == Rebuild::Background
-            }
-        }
+        let _ = self.opened.set(arrival.take_place(&self.front));
+        self.rebuild == Rebuild::Background && self.front.wants_rebuild()
     }
 
     /// Writers may have outrun the rebuild: then the new filter is over capacity as soon as it is there, and nobody else would

@@ -86,7 +86,11 @@ impl<B: Backend> Inner<B> {
             drop(naming);
             self.backend.sync().map_err(Error::Store)?;
             let stats = self.front.stats(&self.counters);
-            return Ok(files.write(generation, self.front.plan(), &snapshot, &stats)?);
+            files.write(generation, self.front.plan(), &snapshot, &stats)?;
+            if let Some(publisher) = &self.publisher {
+                publisher.publish().map_err(Error::Publish)?;
+            }
+            return Ok(());
         }
         Err(Error::Overtaken)
     }

@@ -13,13 +13,16 @@ use self::background::{Background, Job};
 #[cfg(feature = "async")]
 pub(crate) use self::maintenance::{BATCH, Unfinished};
 pub(crate) use self::questions::{Questions, nanos_since, outcome};
+use ironbloom::FileError;
+
 use crate::backend::Backend;
-use crate::checkpoint::{self, Files, Found, ToLoad, Unusable};
+use crate::checkpoint::{self, Arrival, Files, Found, ToLoad, Unusable};
 use crate::error::Error;
 use crate::events;
 use crate::filter::SharedFilter;
-use crate::front::{Answer, Front, Next};
+use crate::front::{Answer, Front};
 use crate::options::{Options, Rebuild};
+use crate::published::Publisher;
 use crate::stats::{Counters, Outcome, Stats};
 use crate::stripes::Stripes;
 
@@ -64,7 +67,8 @@ pub enum Opened {
 
 struct Inner<B: Backend> {
     backend: B,
-    front: Front,
+    front: Arc<Front>,
+    publisher: Option<Publisher>,
     stripes: Stripes,
     /// Held while giving the store a generation.
     naming: Mutex<()>,
@@ -95,8 +99,10 @@ impl<B: Backend> Guard<B> {
         let alone = backend.is_exclusive() || options.only_writer;
         let Found { totals, doubts, filter } =
             checkpoint::find(files.as_ref(), &options.plan, generation, alone);
+        let front = Arc::new(Front::new(&options, doubts, alone, backend.lands_within()));
         let inner = Arc::new(Inner {
-            front: Front::new(&options, doubts, alone, backend.lands_within()),
+            publisher: publisher(&front, &options)?,
+            front,
             stripes: Stripes::new(),
             naming: Mutex::new(()),
             files,
@@ -284,6 +290,9 @@ impl<B: Backend> Guard<B> {
         while !front.note(hash) {
             self.inner.new_generation()?;
         }
+        if let Some(publisher) = &self.inner.publisher {
+            publisher.changed(1);
+        }
         Ok(())
     }
 
@@ -305,6 +314,22 @@ impl<B: Backend> Guard<B> {
     pub fn checkpoint(&self) -> Result<(), B> {
         self.inner.background.wait();
         self.inner.checkpoint()
+    }
+
+    /// Writes the filter to the file that [`Options::publish`] names, for other processes: every put that was
+    /// acknowledged before this call is in it. A missing filter is built now.
+    pub fn publish(&self) -> Result<(), B> {
+        let Some(publisher) = &self.inner.publisher else {
+            return Err(Error::CannotPublish(self.inner.front.plan().kind));
+        };
+        self.inner.background.wait();
+        while !publisher.publish().map_err(Error::Publish)? {
+            let _only = locked(&self.inner.maintaining);
+            if self.inner.front.lacks_filter() {
+                self.inner.rebuild()?;
+            }
+        }
+        Ok(())
     }
 
     /// Rebuilds the filter from a scan of the store, and returns when it is in place. Reads and writes continue
@@ -343,6 +368,9 @@ impl<B: Backend> Guard<B> {
             // as well, or sets a new generation.
             let _ = self.inner.new_generation();
         }
+        if let Some(publisher) = &self.inner.publisher {
+            publisher.changed(count);
+        }
         let before = self.inner.writes.fetch_add(count, Ordering::Relaxed);
         let looks = before / LOOK_EVERY != (before + count) / LOOK_EVERY;
         if (looks || foreign)
@@ -360,7 +388,7 @@ impl<B: Backend> Guard<B> {
             return;
         }
         let awaited = match &job {
-            Job::Load(_, next) => Some(next.clone()),
+            Job::Load(arrival) => Some(arrival.clone()),
             Job::Rebuild => None,
         };
         let inner = self.inner.clone();
@@ -369,8 +397,8 @@ impl<B: Backend> Guard<B> {
             Ok(thread) => *worker = Some(thread),
             // Without a thread every lookup is still answered, and a later write tries again.
             Err(_) => {
-                if let Some(next) = awaited {
-                    self.inner.front.abandon(&next);
+                if let Some(arrival) = awaited {
+                    let _ = self.inner.opened.set(arrival.cancel(&self.inner.front));
                 }
                 self.inner.background.release(|| false);
             }
@@ -378,14 +406,26 @@ impl<B: Backend> Guard<B> {
     }
 }
 
+/// What publishes the filter, if the options ask for it.
+pub(crate) fn publisher<E>(
+    front: &Arc<Front>,
+    options: &Options,
+) -> std::result::Result<Option<Publisher>, Error<E>> {
+    let Some(publish) = &options.publish else { return Ok(None) };
+    let kind = options.plan.kind;
+    if publish.path.as_os_str().is_empty() || !SharedFilter::can_be_published(kind) {
+        return Err(Error::CannotPublish(kind));
+    }
+    let in_file = |error| FileError::Io { path: publish.path.clone(), error };
+    Publisher::start(front, publish).map(Some).map_err(|error| Error::Publish(in_file(error)))
+}
+
 impl<B: Backend> Inner<B> {
     /// The filter that the guard starts with, or the background work needed to get one.
     fn first_filter(&self, found: std::result::Result<ToLoad, Unusable>) -> Result<Option<Job>, B> {
         let loaded = match found {
             Ok(checkpoint) if checkpoint.is_large() => {
-                let next = Arc::new(Next::awaited());
-                self.front.await_filter(next.clone());
-                return Ok(Some(Job::Load(Box::new(checkpoint), next)));
+                return Ok(Some(Job::Load(Arc::new(Arrival::expect(&self.front, checkpoint)))));
             }
             Ok(checkpoint) => checkpoint.load(),
             Err(why) => Err(why),
