@@ -1,19 +1,24 @@
-//! What a guard itself costs: building a filter from a scan, opening with a checkpoint, lookups. The store is one that
-//! costs nothing, so that nothing else is measured. Stores themselves: `ironbloom store bench`.
+//! What a guard itself costs: building a filter from a scan, opening with a checkpoint, lookups, also during a rebuild,
+//! and puts. The store is one that costs nothing, so that nothing else is measured. Stores themselves: `ironbloom store
+//! bench`.
 //!
 //! ```text
 //! cargo bench --package ironbloom-store                  10 M and 100 M keys
-//! cargo bench --package ironbloom-store -- 1000000       as many as you like
+//! cargo bench --package ironbloom-store -- 1000000 cuckoo      as many as you like, one kind
 //! ```
 
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_lite::future::block_on;
 use ironbloom::hash::mix64;
-use ironbloom_store::{Backend, Generation, Guard, Kind, Opened, Options, Rebuild};
+use ironbloom_store::{
+    AsyncBackend, AsyncGuard, Backend, Generation, Guard, Kind, Opened, Options, Rebuild, Visit,
+};
 
 /// Holds the numbers below a bound, and delivers them as fast as they can be counted.
 #[derive(Clone)]
@@ -57,6 +62,37 @@ impl Backend for Numbers {
     }
 }
 
+/// The same store, asked asynchronously.
+struct Tasks(Numbers);
+
+impl AsyncBackend for Tasks {
+    type Error = Infallible;
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
+        self.0.get(key)
+    }
+
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+        self.0.put(key, value)
+    }
+
+    async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
+        self.0.remove(key)
+    }
+
+    async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
+        self.0.scan(&mut |key: &[u8]| visit(key))
+    }
+
+    async fn generation(&self) -> Result<Option<Generation>, Infallible> {
+        self.0.generation()
+    }
+
+    async fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
+        self.0.set_generation(generation)
+    }
+}
+
 /// The shortest of some tries.
 fn shortest<T>(tries: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     let mut timed = || {
@@ -85,23 +121,110 @@ fn lookup_nanos(guard: &Guard<Numbers>, from: u64, range: u64) -> f64 {
     shortest(3, ask).0.as_nanos() as f64 / LOOKUPS as f64
 }
 
+/// Nanoseconds that the guard adds to a put of a new key: the median of rounds that take turns with the bare store.
+fn put_nanos(guard: &Guard<Numbers>, from: u64) -> f64 {
+    const ROUNDS: u64 = 9;
+    const PUTS: u64 = 20_000;
+    let mut added: Vec<f64> = (0..ROUNDS)
+        .map(|round| {
+            let keys = || (0..PUTS).map(|i| mix64(from + round * PUTS + i) | 1 << 63);
+            let time = |put: &dyn Fn(u64)| {
+                let start = Instant::now();
+                keys().for_each(put);
+                start.elapsed().as_nanos() as f64 / PUTS as f64
+            };
+            let bare = time(&|key| {
+                black_box(guard.backend().put(&key.to_le_bytes(), b"")).expect("it cannot fail");
+            });
+            let guarded = time(&|key| {
+                black_box(guard.put(key.to_le_bytes(), b"")).expect("it cannot fail");
+            });
+            guarded - bare
+        })
+        .collect();
+    added.sort_by(f64::total_cmp);
+    added[added.len() / 2]
+}
+
+/// The 99th percentile of lookups, half of them of stored keys, each timed on its own, until it is said to stop.
+fn p99(guard: &Guard<Numbers>, keys: u64, stop: impl Fn(usize) -> bool) -> f64 {
+    let mut times = Vec::with_capacity(1 << 20);
+    while !stop(times.len()) {
+        let key = (mix64(times.len() as u64) % (2 * keys)).to_le_bytes();
+        let start = Instant::now();
+        black_box(guard.get(key)).expect("it cannot fail");
+        times.push(start.elapsed().as_nanos() as u64);
+    }
+    times.sort_unstable();
+    times[times.len() * 99 / 100] as f64
+}
+
+/// The same when nothing else happens, and while the filter is rebuilt: the medians of rounds that take turns.
+fn p99_quiet_and_rebuilding(guard: &Guard<Numbers>, keys: u64) -> [f64; 2] {
+    const ROUNDS: usize = 3;
+    let mut rounds = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        rounds[0].push(p99(guard, keys, |count| count == 1_000_000));
+        let done = AtomicBool::new(false);
+        rounds[1].push(std::thread::scope(|scope| {
+            scope.spawn(|| {
+                guard.rebuild().expect("a rebuild");
+                done.store(true, Ordering::Relaxed);
+            });
+            p99(guard, keys, |count| count > 0 && done.load(Ordering::Relaxed))
+        }));
+    }
+    rounds.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    })
+}
+
+/// Fills a window, which no scan can. Keys per second, in millions.
+fn fill(guard: &Guard<Numbers>, keys: u64) -> f64 {
+    const BATCH: u64 = 1 << 16;
+    let start = Instant::now();
+    for from in (0..keys).step_by(BATCH as usize) {
+        let pairs: Vec<([u8; 8], [u8; 0])> =
+            (from..keys.min(from + BATCH)).map(|i| (i.to_le_bytes(), [])).collect();
+        guard.put_many(&pairs).expect("it cannot fail");
+    }
+    keys as f64 / start.elapsed().as_secs_f64() / 1e6
+}
+
 fn measure(kind: Kind, keys: u64) {
     let file = std::env::temp_dir().join(format!("ironbloom-guard-{}.ibg", std::process::id()));
     let options =
         Options::new(kind, keys, 0.005).checkpoint(&file).only_writer().rebuild(Rebuild::Manual);
     let store = Numbers { keys, generation: Arc::default() };
     let guard = Guard::open(store.clone(), options.clone()).expect("a guard");
-    let (build, ()) = shortest(2, || guard.rebuild().expect("a rebuild"));
+    let build = match kind.can_rebuild() {
+        true => {
+            let build = shortest(2, || guard.rebuild().expect("a rebuild")).0;
+            keys as f64 / build.as_secs_f64() / 1e6
+        }
+        false => fill(&guard, keys),
+    };
     let (write, ()) = shortest(1, || guard.checkpoint().expect("a checkpoint"));
     let absent = lookup_nanos(&guard, keys, keys);
     let hit = lookup_nanos(&guard, 0, keys);
     let bits = guard.stats().bits_per_key().unwrap_or(0.0);
+    let [quiet, rebuilding] = match kind.can_rebuild() {
+        true => p99_quiet_and_rebuilding(&guard, keys),
+        false => [p99(&guard, keys, |count| count == 1_000_000), f64::NAN],
+    };
     drop(guard);
     let mut ready = Duration::MAX;
     let (open, ()) = shortest(5, || {
         let guard = Guard::open(store.clone(), options.clone()).expect("a guard");
         assert!(matches!(guard.opened(), Opened::FromCheckpoint | Opened::Reading));
         std::mem::forget(guard); // its end is not measured
+    });
+    let (open_async, ()) = shortest(5, || {
+        let guard = block_on(AsyncGuard::open(Tasks(store.clone()), options.clone()));
+        let guard = guard.expect("a guard");
+        assert!(matches!(guard.opened(), Opened::FromCheckpoint | Opened::Reading));
+        std::mem::forget(guard);
     });
     for _ in 0..5 {
         let start = Instant::now();
@@ -110,12 +233,22 @@ fn measure(kind: Kind, keys: u64) {
         ready = ready.min(start.elapsed());
         assert_eq!(*guard.opened(), Opened::FromCheckpoint);
     }
+    // Last, since it makes the checkpoint outdated. A tenth of the keys more than now find room.
+    let guard =
+        Guard::open(store.clone(), Options::new(kind, keys + keys / 10, 0.005).only_writer());
+    let guard = guard.expect("a guard");
+    guard.settle().expect("a filter");
+    if !kind.can_rebuild() {
+        fill(&guard, keys);
+    }
+    let put = put_nanos(&guard, 2 * keys);
     println!(
-        "{:<9} {keys:>11} {bits:>9.2} {:>12.1} {absent:>10.0} {hit:>8.0} {:>12.1} {:>9.2} {:>11.1}",
+        "{:<9} {keys:>11} {bits:>9.2} {build:>10.1} {absent:>10.0} {hit:>7.0} {put:>7.0} {quiet:>9.0} \
+         {rebuilding:>14.0} {:>11.1} {:>8.2} {:>14.2} {:>12.1}",
         kind.name(),
-        keys as f64 / build.as_secs_f64() / 1e6,
         write.as_secs_f64() * 1e3,
         open.as_secs_f64() * 1e3,
+        open_async.as_secs_f64() * 1e3,
         ready.as_secs_f64() * 1e3,
     );
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
@@ -127,22 +260,29 @@ fn measure(kind: Kind, keys: u64) {
 }
 
 fn main() {
-    let asked: Vec<u64> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asked: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    let kinds: Vec<Kind> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = if asked.is_empty() { vec![10_000_000, 100_000_000] } else { asked };
+    let kinds = if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds };
     println!(
-        "{:<9} {:>11} {:>9} {:>12} {:>10} {:>8} {:>12} {:>9} {:>11}",
+        "{:<9} {:>11} {:>9} {:>10} {:>10} {:>7} {:>7} {:>9} {:>14} {:>11} {:>8} {:>14} {:>12}",
         "kind",
         "keys",
         "bits/key",
         "build M/s",
         "absent ns",
         "hit ns",
+        "put ns",
+        "p99 ns",
+        "rebuilding ns",
         "written ms",
         "open ms",
+        "async open ms",
         "verified ms"
     );
     for keys in sizes {
-        for kind in [Kind::Blocked, Kind::Cuckoo, Kind::DLeft, Kind::Scalable] {
+        for &kind in &kinds {
             measure(kind, keys);
         }
     }

@@ -287,9 +287,9 @@ fn a_large_checkpoint_is_verified_before_it_says_absent() {
     assert!(stored.is_some());
 }
 
-/// A window, too: what is put while it is read comes after what it holds, in the order of the puts.
+/// A window, too.
 #[test]
-fn a_large_window_is_read_in_the_background_and_keeps_its_order() {
+fn a_large_window_is_read_in_the_background() {
     const WINDOW: u64 = 20_000_000; // 10 MB a stage
     let scratch = Scratch::new("large-window");
     let store = Memory::new();

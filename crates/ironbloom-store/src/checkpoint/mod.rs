@@ -212,8 +212,7 @@ impl Files {
     }
 
     fn folder(&self) -> &Path {
-        let parent = self.sidecar.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new("."))
+        folder_of(&self.sidecar)
     }
 
     /// Writes the filter, then the sidecar that makes it the checkpoint, then removes what is no longer needed. The
@@ -281,17 +280,8 @@ impl Files {
     /// of its name, the number of the process, perhaps another number, `.tmp`. Truncated names that might belong to
     /// others are not ours.
     fn is_temporary(&self, name: &str) -> bool {
-        let numbers = |rest: &str| {
-            let numbers = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
-            numbers.is_some_and(|numbers| {
-                let mut numbers = numbers.split('.');
-                numbers.clone().count() <= 2
-                    && numbers.all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-            })
-        };
         let Some(inner) = name.strip_prefix('.') else { return false };
-        let sidecar = self.sidecar.file_name().unwrap_or_default().to_string_lossy();
-        if sidecar.chars().count() <= CUT_AT && inner.strip_prefix(&*sidecar).is_some_and(numbers) {
+        if is_temporary_of(name, &self.sidecar) {
             return true;
         }
         let stem = self.stem();
@@ -308,9 +298,40 @@ impl Files {
         kept >= LEAST_DIGITS
             && is_hex(digits)
             && rest.split_at_checked(ending).is_some_and(|(ending, rest)| {
-                (".parts".starts_with(ending) || ".ibf".starts_with(ending)) && numbers(rest)
+                (".parts".starts_with(ending) || ".ibf".starts_with(ending)) && are_numbers(rest)
             })
     }
+}
+
+/// Whether this is a temporary name that [`replace_file`] gives this file, and no other.
+fn is_temporary_of(name: &str, file: &Path) -> bool {
+    let file = file.file_name().unwrap_or_default().to_string_lossy();
+    let rest = name.strip_prefix('.').and_then(|inner| inner.strip_prefix(&*file));
+    file.chars().count() <= CUT_AT && rest.is_some_and(are_numbers)
+}
+
+/// The end of a temporary name.
+fn are_numbers(rest: &str) -> bool {
+    let numbers = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
+    numbers.is_some_and(|numbers| {
+        let mut numbers = numbers.split('.');
+        numbers.clone().count() <= 2
+            && numbers.all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// Removes what processes that died while they wrote this file have left. Only its one writer may call this.
+pub(crate) fn sweep_temporary(file: &Path) {
+    let Ok(entries) = fs::read_dir(folder_of(file)) else { return };
+    for entry in entries.flatten() {
+        if is_temporary_of(&entry.file_name().to_string_lossy(), file) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Number of characters of a name that [`replace_file`] keeps.

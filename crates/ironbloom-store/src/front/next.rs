@@ -123,3 +123,26 @@ impl Next {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_window_that_arrives_late_remembers_the_latest_puts() {
+        let plan = Options::new(Kind::Windowed, 100, 0.001).plan;
+        let hash = |i: u64| plan.hash_fn.hash(i);
+        let window = SharedFilter::new(&plan, 0).unwrap();
+        let next = Next::awaited(Kind::Windowed);
+        for i in 0..1000 {
+            next.insert_bits(hash(i), Kind::Windowed); // begins
+            next.insert(hash(i)); // ends
+        }
+        next.insert_bits(hash(5000), Kind::Windowed);
+        next.catch_up(&window);
+        assert!((900..1000).all(|i| window.contains(hash(i))));
+        let older = (0..800).filter(|&i| window.contains(hash(i))).count();
+        assert!(older < 20, "{older} of 800 that should be forgotten");
+    }
+}

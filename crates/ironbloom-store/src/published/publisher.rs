@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use ironbloom::FileError;
 use ironbloom::format::native::replace_file;
 
+use crate::checkpoint::sweep_temporary;
 use crate::events;
 use crate::front::Front;
 use crate::options::Publish;
@@ -42,6 +43,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Publisher {
     pub(crate) fn start(front: &Arc<Front>, options: &Publish) -> std::io::Result<Self> {
+        sweep_temporary(&options.path);
         let shared = Arc::new(Shared {
             front: front.clone(),
             path: options.path.clone(),
