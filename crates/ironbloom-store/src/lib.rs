@@ -54,6 +54,12 @@
 //! | do not know the number of keys | [`Kind::Scalable`] | 13 to 16 |
 //! | only care about recent keys, and may forget others | [`Kind::Windowed`] | 17 |
 //!
+//! # More
+//!
+//! - [`Typed`]: keys and values of your own types, with serde if you like (feature `serde`).
+//! - [`ReadThrough`]: "get, else load and put", with one load however many callers ask.
+//! - [`Published`]: the filter of one process, read by many.
+//!
 //! # What does it save?
 //!
 //! [`Guard::stats`] counts and times lookups by outcome, and says what other rates and kinds would have cost:

@@ -22,8 +22,8 @@ use crate::stripes::{STRIPES, stripe_of, stripes_of};
 
 type Result<T, B> = std::result::Result<T, Error<<B as AsyncBackend>::Error>>;
 
-/// A filter in front of an asynchronous store. Like [`Guard`](crate::Guard), but nothing runs in the background: see
-/// [`rebuild`](Self::rebuild).
+/// A filter in front of an asynchronous store. Like [`Guard`](crate::Guard), but the store is not asked in the
+/// background: see [`rebuild`](Self::rebuild).
 ///
 /// The filter itself is queried without waiting; only the store is awaited. Futures may be dropped at any time: an
 /// abandoned put may or may not have been stored, and is found if it was.

@@ -1,7 +1,7 @@
 //! Guards for asynchronous stores. Needs no particular runtime.
 //!
-//! Everything works as in `guard.rs`, with two differences: nothing runs in the background, since only the caller's
-//! runtime can do that, so the caller must spawn [`AsyncGuard::rebuild`] when [`AsyncGuard::wants_rebuild`] says so;
+//! Everything works as in `guard.rs`, with two differences: the store is not asked in the background, since only the
+//! caller's runtime can do that, so the caller must spawn [`AsyncGuard::rebuild`] when [`AsyncGuard::wants_rebuild`] says so;
 //! and every future may be dropped at any `await`, which must not make a stored key "absent".
 
 mod backend;
