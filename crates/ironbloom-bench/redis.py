@@ -6,14 +6,19 @@ turns, round by round. Called by `make bench-redis`; prints Markdown. Nothing bu
 for the floor: a command that opens a key, asks what it is, and replies 0.
 
     redis.py MODULE SERVER [SERVER ...]
+    redis.py --pauses MODULE SERVER [SERVER ...]
 
 KEYS (10000000) is the capacity of the filters, ROUNDS (7) the number of rounds, CALLS (1000) the calls of each command and round.
 BESIDE names further modules, paths separated by colons, such as RedisBloom itself; layouts that one lacks are left out there.
+
+--pauses measures how long the longest commands hold a server: on filters of BYTES (536870912), in which every page was written to.
+Three of them are in memory at once, and a DUMP, twice. ROUNDS (3) is the number of rounds.
 """
 
 import os
 import platform
 import random
+import re
 import socket
 import statistics
 import subprocess
@@ -120,7 +125,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         options = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, "--loglevel", "warning",
-                   "--loadmodule", module, "--loadmodule", floor]
+                   "--enable-debug-command", "yes", "--loadmodule", module, "--loadmodule", floor]
         self.process = subprocess.Popen([program, *map(str, options)], stdout=subprocess.DEVNULL)
         for _ in range(200):
             try:
@@ -270,6 +275,78 @@ def steps(server):
     return longest
 
 
+def pauses(server, rounds):
+    """Milliseconds of each command on large filters, by layout, a round each."""
+    call = server.client.call
+    bytes_of_filter = int(os.environ.get("BYTES", 512 << 20))
+    for setting in (("proto-max-bulk-len", 4 * bytes_of_filter), ("client-query-buffer-limit", 4 * bytes_of_filter)):
+        call("CONFIG", "SET", *setting)
+    taken = {}
+
+    def take(what, layout, *words):
+        call("CONFIG", "RESETSTAT")
+        reply = call(*words)
+        name = words[0].lower()
+        usec = re.search(rf"cmdstat_{re.escape(name)}[|:].*?usec=(\d+)", call("INFO", "commandstats").decode())
+        taken.setdefault((what, layout), []).append(int(usec[1]) / 1000)
+        return reply
+
+    def fill_up(name, add, *words):
+        """So many items that every page of memory has some."""
+        server.client.many(command(add, name, *words, *(b"%s:%d" % (name.encode(), i) for i in group))
+                           for group in groups(bytes_of_filter // 1024))
+
+    for _ in range(rounds):
+        for layout, options, bits in (("redisbloom", [], 15.83), ("blocked", ["LAYOUT", "BLOCKED"], 17.9)):
+            capacity = int(bytes_of_filter * 8 / bits)
+            for name in ("one", "two"):
+                take("BF.RESERVE", layout, "BF.RESERVE", name, RATE, capacity, *options)
+                fill_up(name, "BF.MADD")
+            take("BF.MERGE, new destination", layout, "BF.MERGE", "new", "one", "two")
+            take("BF.MERGE, destination there", layout, "BF.MERGE", "new", "two")
+            take("BF.INFO … FULL", layout, "BF.INFO", "new", "FULL")
+            take("UNLINK", layout, "UNLINK", "new")
+            take("COPY", layout, "COPY", "one", "new")
+            take("DEL", layout, "DEL", "new")
+            size = call("BF.INFO", "one", "SIZE")[0]
+            take("SCANDUMP, header", layout, "BF.SCANDUMP", "one", 0)
+            take("SCANDUMP, a chunk", layout, "BF.SCANDUMP", "one", 1)
+            take("SCANDUMP, last chunk", layout, "BF.SCANDUMP", "one", 1 + size // (1 << 20) * (1 << 20))
+            call("UNLINK", "two")
+            dump = take("DUMP", layout, "DUMP", "one")
+            take("RESTORE", layout, "RESTORE", "two", 0, dump)
+            del dump
+            call("UNLINK", "two")
+            take("SAVE (the whole server)", layout, "SAVE")
+            take("DEBUG RELOAD (save and load)", layout, "DEBUG", "RELOAD")
+            call("UNLINK", "one")
+        for layout, capacity, options in (("cuckoo", bytes_of_filter, []),
+                                          ("cuckoo, ERROR", bytes_of_filter * 2 // 5, ["ERROR", RATE])):
+            take("CF.RESERVE", layout, "CF.RESERVE", "one", capacity, *options)
+            fill_up("one", "CF.INSERT", "ITEMS")
+            take("CF.COMPACT", layout, "CF.COMPACT", "one")
+            take("SCANDUMP, header", layout, "CF.SCANDUMP", "one", 0)
+            take("SCANDUMP, a chunk", layout, "CF.SCANDUMP", "one", 1)
+            take("COPY", layout, "COPY", "one", "two")
+            take("UNLINK", layout, "UNLINK", "one")
+            take("DEL", layout, "DEL", "two")
+    return taken
+
+
+def print_pauses(servers):
+    rounds = int(os.environ.get("ROUNDS", 3))
+    taken = [pauses(server, rounds) for server in servers]
+    bytes_of_filter = int(os.environ.get("BYTES", 512 << 20))
+    print(f"{time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} cores; filters of {bytes_of_filter >> 20} MiB; "
+          f"{rounds} rounds; load average {os.getloadavg()[0]:.1f} at the end.")
+    print("Milliseconds by INFO commandstats: the least of the rounds, and the median.\n")
+    print("| command | layout | " + " | ".join(server.name for server in servers) + " |")
+    print("|---|---|" + "---|" * len(servers))
+    for what, layout in taken[0]:
+        cells = [f"{min(each[what, layout]):.1f} ({statistics.median(each[what, layout]):.1f})" for each in taken]
+        print(f"| {what} | {layout} | " + " | ".join(cells) + " |")
+
+
 def processor():
     for line in open("/proc/cpuinfo", encoding="utf-8"):
         if line.startswith("model name"):
@@ -278,13 +355,17 @@ def processor():
 
 
 def main():
-    module, programs = sys.argv[1], sys.argv[2:]
+    is_pauses = sys.argv[1] == "--pauses"
+    module, *programs = sys.argv[1 + is_pauses:]
     modules = [module, *filter(None, os.environ.get("BESIDE", "").split(":"))]
     servers = []
     try:
         for program in programs:
             for each in modules:
                 servers.append(Server(program, each, len(modules) == 1))
+        if is_pauses:
+            print_pauses(servers)
+            return
         sizes = [fill(server) for server in servers]
         times = rounds(servers)
         longest = [steps(server) for server in servers]

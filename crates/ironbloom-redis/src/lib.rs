@@ -5,6 +5,7 @@
 //! native/       Ironbloom's filters, their dumps and files, without a server
 //! commands/     BF.* and CF.*: arguments in, replies out
 //! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
+//! stats.rs      what INFO counts
 //! engine/       the edge to the server, and the only unsafe code
 //! ```
 //!
@@ -16,6 +17,7 @@ mod engine;
 pub mod native;
 pub mod redisbloom;
 mod settings;
+mod stats;
 mod values;
 
 pub use engine::register::RedisModule_OnLoad;

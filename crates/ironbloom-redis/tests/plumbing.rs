@@ -216,6 +216,8 @@ fn numbers_are_the_same_on_all_servers_and_after_a_reload() {
         }
         client.call("CF.RESERVE c 100 ERROR 0.01");
         client.call("CF.ADD c x");
+        client.call("CF.RESERVE theirs 1000");
+        client.call("CF.ADD theirs x");
         let full =
             ["b", "blocked", "window"].map(|name| client.text(&format!("BF.INFO {name} FULL")));
         let usage = |client: &mut Client| {
@@ -228,6 +230,108 @@ fn numbers_are_the_same_on_all_servers_and_after_a_reload() {
         let full = full.concat();
         assert!(full.contains("Fill"), "{full}");
         assert_eq!(told.get_or_insert_with(|| full.clone()), &full);
+    });
+}
+
+/// The fields of INFO that dashboards read: each is counted once, and by the same name on all servers.
+#[test]
+fn info_counts_what_happened() {
+    each_server(|_, client| {
+        let read = |client: &mut Client, field: &str| -> u64 {
+            client.info("ironbloom_filters", &format!("ironbloom_{field}")).parse().unwrap()
+        };
+        let empty = read(client, "memory_bytes");
+        for (name, made, add, exists) in [
+            ("b", "BF.RESERVE b 0.01 100", "BF.MADD b", "BF"),
+            ("n", "BF.RESERVE n 0.01 100 LAYOUT BLOCKED", "BF.MADD n", "BF"),
+            ("c", "CF.RESERVE c 64 MAXITERATIONS 5", "CF.INSERT c ITEMS", "CF"),
+            ("e", "CF.RESERVE e 64 ERROR 0.01", "CF.INSERT e ITEMS", "CF"),
+        ] {
+            let fields = ["items_added_total", "queries_total", "positives_total", "growths_total"];
+            let before = fields.map(|field| read(client, field));
+            assert_eq!(client.text(made), "+OK\r\n");
+            let items = (0..250).map(key).collect::<Vec<_>>().join(" ");
+            let replies = client.text(&format!("{add} {items}"));
+            let single = client.text(&format!("{exists}.ADD {name} one"));
+            let added = (replies + &single).matches(":1\r").count() as u64;
+            client.call(&format!("{exists}.EXISTS {name} one"));
+            client.call(&format!("{exists}.MEXISTS {name} one"));
+            client.call(&format!("{exists}.MEXISTS {name} {}", key(3)));
+            let several = client.text(&format!("{exists}.MEXISTS {name} one {} x y", key(3)));
+            let positives = 3 + several.matches(":1").count() as u64;
+            let after = fields.map(|field| read(client, field));
+            assert_eq!(after[0] - before[0], added, "{name}: {single}");
+            assert_eq!((after[1] - before[1], after[2] - before[2]), (7, positives), "{name}");
+            assert!((1..=8).contains(&(after[3] - before[3])), "{name} grew");
+        }
+        client.call("CF.DEL c one");
+        client.call("CF.DEL c never-there-at-all");
+        assert_eq!(read(client, "items_deleted_total"), 1);
+        let errors = read(client, "errors_total");
+        client.call("BF.INFO missing");
+        client.call("BF.RESERVE b 0.01 100");
+        assert_eq!(read(client, "errors_total"), errors + 2);
+
+        client.call("BF.RESERVE large 0.001 1000000");
+        let with_large = read(client, "memory_bytes");
+        let size: u64 = client.text("BF.INFO large SIZE")[5..].trim().parse().unwrap();
+        assert!((size..size + 20_000).contains(&(with_large - empty)), "{with_large} {size}");
+        // A file's strings are the server's memory first, then ours.
+        assert_eq!(client.text("DEBUG RELOAD"), "+OK\r\n");
+        let again = read(client, "memory_bytes");
+        assert!(with_large.abs_diff(again) < 4096, "{with_large} bytes, then {again}");
+        assert!(read(client, "longest_step_usec") > 0, "loading takes longer than a microsecond");
+        client.call("FLUSHALL SYNC");
+        assert!(read(client, "memory_bytes").abs_diff(empty) < 4096);
+        assert_eq!(read(client, "bloom_filters"), 0);
+
+        // As redis_exporter asks: by a script.
+        let script = "local r = {} for k, v in string.gmatch(redis.call('INFO', 'ironbloom_filters'), \
+                      '([%w_]+):(%d+)') do r[#r + 1] = k r[#r + 1] = v end return r";
+        let reply = client.call_words(&[b"EVAL", script.as_bytes(), b"0"]);
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        assert!(reply.starts_with("*30\r\n"), "{reply}");
+        assert!(reply.contains("ironbloom_queries_total"), "{reply}");
+    });
+}
+
+/// Every way in which the destination can also be a source, or be missing; and a source that does not fit changes nothing,
+/// wherever it stands.
+#[test]
+fn merges_change_all_or_nothing() {
+    each_server(|_, client| {
+        let items = |first: usize| (first..first + 60).map(key).collect::<Vec<_>>().join(" ");
+        for layout in ["REDISBLOOM", "BLOCKED"] {
+            client.call("FLUSHALL");
+            for (name, rate) in [("a", "0.01"), ("b", "0.01"), ("c", "0.01"), ("odd", "0.02")] {
+                let made = format!("BF.RESERVE {name} {rate} 1000 LAYOUT {layout}");
+                assert_eq!(client.text(&made), "+OK\r\n");
+            }
+            client.call(&format!("BF.MADD a {}", items(0)));
+            client.call(&format!("BF.MADD b {}", items(1000)));
+            client.call(&format!("BF.MADD c {}", items(2000)));
+            let digest = |client: &mut Client| client.text("DEBUG DIGEST");
+            let before = digest(client);
+            for refused in ["a b odd", "a odd b", "new b odd", "new b missing", "a a missing"] {
+                let reply = client.text(&format!("BF.MERGE {refused}"));
+                assert!(reply.starts_with('-'), "{refused}: {reply}");
+                assert_eq!(digest(client), before, "{refused}");
+            }
+            assert_eq!(client.text("BF.MERGE new new b"), "-ERR not found\r\n");
+            assert_eq!(client.text("BF.MERGE a a a"), "+OK\r\n");
+            assert_eq!(digest(client), before, "a filter and itself");
+            assert_eq!(client.text("BF.MERGE a b a c"), "+OK\r\n");
+            assert_eq!(client.text("BF.MERGE new a"), "+OK\r\n");
+            for first in [0, 1000, 2000] {
+                for name in ["a", "new"] {
+                    let reply = client.text(&format!("BF.MEXISTS {name} {}", items(first)));
+                    assert_eq!(reply.matches(":1").count(), 60, "{name} {layout}");
+                }
+            }
+            assert_eq!(client.text("BF.CARD new"), client.text("BF.CARD a"));
+            let found = client.text(&format!("BF.MEXISTS b {}", items(2000)));
+            assert!(found.matches(":1").count() < 10, "a source is as it was");
+        }
     });
 }
 

@@ -38,6 +38,48 @@ fn merged_growing_blocked_filters_survive_a_restart() {
     }
 }
 
+/// A merge in a transaction, in a script and alone: the same bytes on a replica and from the append-only file.
+#[test]
+fn merges_are_the_same_on_replicas_and_in_files() {
+    for program in programs() {
+        let options =
+            ["--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no"];
+        let mut server = Server::start(&program, &options);
+        let mut client = server.client();
+        let replica = replica_of(&server, &program, &[]);
+        for layout in ["REDISBLOOM", "BLOCKED"] {
+            for (i, name) in ["a", "b", "c"].iter().enumerate() {
+                client.call(&format!("BF.RESERVE {layout}{name} 0.01 100 LAYOUT {layout}"));
+                let items = (150 * i..150 * i + 150).map(key).collect::<Vec<_>>().join(" ");
+                client.call(&format!("BF.MADD {layout}{name} {items}"));
+            }
+            assert_eq!(
+                client.text(&format!("BF.MERGE {layout}new {layout}a {layout}b")),
+                "+OK\r\n"
+            );
+            client.call("MULTI");
+            client.call(&format!("BF.MERGE {layout}a {layout}b"));
+            client.call(&format!("BF.ADD {layout}b later"));
+            client.call(&format!("BF.MERGE {layout}a {layout}c {layout}b"));
+            let reply = client.text("EXEC");
+            assert!(reply.contains("+OK\r\n:1\r\n+OK\r\n"), "{reply}");
+            let script = "return redis.call('BF.MERGE', KEYS[1], KEYS[1], KEYS[2])";
+            let (to, from) = (format!("{layout}c"), format!("{layout}a"));
+            let words = ["EVAL", script, "2", &to, &from].map(str::as_bytes);
+            assert_eq!(client.call_words(&words), b"+OK\r\n");
+            for i in 0..450 {
+                let reply = client.text(&format!("BF.EXISTS {layout}c {}", key(i)));
+                assert_eq!(reply, ":1\r\n", "{layout} key {i}");
+            }
+        }
+        assert_equal(&server, &replica);
+        drop(replica);
+        let digest = client.text("DEBUG DIGEST");
+        server.kill_and_restart();
+        assert_eq!(server.client().text("DEBUG DIGEST"), digest, "restarted");
+    }
+}
+
 /// The header of a cuckoo filter of RedisBloom's layout that announces 300 keys in three sub-filters of 64 buckets.
 fn announcing_300_keys() -> Vec<u8> {
     let mut header: Vec<u8> =

@@ -1,6 +1,7 @@
-//! Where the memory of filters comes from, and prefetching.
+//! Where the memory of filters comes from, prefetching, and counting bits.
 //!
-//! For programs that do their own memory accounting, such as a server that counts what its allocator handed out.
+//! For programs that do their own memory accounting, such as a server that counts what its allocator handed out, and that
+//! have filters of their own.
 
 use crate::kernel;
 
@@ -22,6 +23,22 @@ pub fn prefetch(bytes: &[u8], index: usize) {
 /// TLB. A hint, for memory from the caller's allocator; filters of this crate do this themselves.
 pub fn prefer_huge_pages(array: &[u8]) {
     kernel::prefer_huge_pages(array.as_ptr(), array.len());
+}
+
+/// Number of bits that are set, by the instructions that the processor has for it.
+pub fn count_ones(bytes: &[u8]) -> u64 {
+    kernel::count_ones(bytes)
+}
+
+/// Sets in one array the bits of another, and counts the bits of the result, in one pass over memory.
+///
+/// # Panics
+///
+/// If the two differ in length.
+#[track_caller]
+pub fn union_counting(bytes: &mut [u8], other: &[u8]) -> u64 {
+    assert_eq!(bytes.len(), other.len(), "arrays of a union");
+    kernel::or_counting(bytes, other)
 }
 
 #[cfg(test)]

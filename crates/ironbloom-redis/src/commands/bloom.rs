@@ -6,11 +6,12 @@ use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::redisbloom::chain::{Chain, Scaling};
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE};
+use crate::stats;
 
 use super::filter::{Bloom, BloomMut, bloom, bloom_or_make};
 use super::{
     Refusal, check_arity, expect_filter, expect_nothing, find_option, if_filter, in_range,
-    memory_limit, reply_bools, settle, text,
+    memory_limit, reply_found, settle, text,
 };
 
 /// What kind of filter is made.
@@ -119,7 +120,7 @@ const MOST_ARGUMENTS_NATIVE: usize = 11;
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]`
 pub(crate) fn reserve(call: &Call<'_>) {
-    settle(call, try_reserve(call));
+    stats::timed(|| settle(call, try_reserve(call)));
 }
 
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
@@ -190,6 +191,7 @@ fn add_one(call: &Call<'_>) -> Result<(), Refusal> {
     let (mut filter, made) = open_or_make(call, &mut key, Plan::by_default, true)?;
     let outcome = filter.insert(call, call.arg(2));
     let is_changed = outcome == Ok(true) || (outcome.is_ok() && filter.counts_repeats());
+    stats::ADDED.add(u64::from(is_changed));
     match &made {
         None if is_changed => call.replicate_verbatim(),
         None => {}
@@ -314,6 +316,7 @@ fn add_many(
         new[..taken].fill(true);
     }
     let changed = new[..taken].iter().filter(|&&is_new| is_new).count();
+    stats::ADDED.add(changed as u64);
     if let Some(plan) = &made {
         call.replicate_words(c"BF.RESERVE", &plan.words());
     }
@@ -364,7 +367,9 @@ fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
     let filter = if_filter(bloom(&key)?);
-    call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
+    let is_found = filter.is_some_and(|filter| filter.contains(call.arg(2)));
+    stats::answered(&[is_found]);
+    call.reply_bool(is_found);
     Ok(())
 }
 
@@ -384,13 +389,13 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
 fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
     // One item needs no batch.
     if call.count() == 3 {
-        return reply_bools(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
+        return reply_found(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
     }
     let mut found = vec![false; call.count() - 2];
     if let Some(filter) = filter {
         filter.contains_args(call, 2, &mut found);
     }
-    reply_bools(call, &found);
+    reply_found(call, &found);
 }
 
 /// `BF.FIND key item [item ...]`: like BF.MEXISTS, but nothing for a missing key, and an error for another type.

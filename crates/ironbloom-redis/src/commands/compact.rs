@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found};
 use crate::engine::timer::{self, Moment};
+use crate::stats;
 
 use super::filter::{CuckooMut, cuckoo_mut};
 use super::{Refusal, check_arity, settle, text};
@@ -48,7 +49,7 @@ pub(crate) fn jobs() -> u64 {
 
 /// `CF.COMPACT key`; and, from a primary or a file, `CF.COMPACT key part first end`.
 pub(crate) fn compact(call: &Call<'_>) {
-    settle(call, try_compact(call));
+    stats::timed(|| settle(call, try_compact(call)));
 }
 
 fn try_compact(call: &Call<'_>) -> Result<(), Refusal> {
@@ -158,7 +159,7 @@ fn turn(moment: &Moment) -> bool {
     let first = JOBS.lock().ok().filter(|jobs| !jobs.is_empty()).map(|mut jobs| jobs.remove(0));
     let Some(mut job) = first else { return false };
     let (database, key) = (job.database, job.key.clone());
-    let is_left = moment.with_key(database, &key, |call| slice(call, &mut job));
+    let is_left = moment.with_key(database, &key, |call| stats::timed(|| slice(call, &mut job)));
     let Ok(mut jobs) = JOBS.lock() else { return false };
     if is_left {
         jobs.push(job);

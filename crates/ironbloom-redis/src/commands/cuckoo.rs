@@ -9,11 +9,12 @@ use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
+use crate::stats;
 
 use super::filter::{CuckooMut, cuckoo, cuckoo_mut, cuckoo_or_make};
 use super::{
     Refusal, check_arity, compact, expect_nothing, find_option, if_filter, in_range, memory_limit,
-    reply_bools, settle, text,
+    reply_found, settle, text,
 };
 
 /// Items ahead for which memory is asked for.
@@ -92,7 +93,7 @@ impl Plan {
 
 /// `CF.RESERVE key capacity [BUCKETSIZE b] [MAXITERATIONS i] [EXPANSION e] [ERROR rate]`
 pub(crate) fn reserve(call: &Call<'_>) {
-    settle(call, try_reserve(call));
+    stats::timed(|| settle(call, try_reserve(call)));
 }
 
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
@@ -170,6 +171,7 @@ fn add_one(call: &Call<'_>, repeats: Repeats) -> Result<(), Refusal> {
     let (mut filter, made) = open_or_make(call, &mut key, Some(Plan::by_default()))?;
     let hash = filter.hash(call.arg(2));
     let outcome = store(call, &mut filter, hash, repeats);
+    stats::ADDED.add(u64::from(outcome == Ok(true)));
     if let Some(plan) = &made {
         call.replicate_words(c"CF.RESERVE", &plan.words());
     }
@@ -271,6 +273,7 @@ fn add_many(
         }
         at = end;
     }
+    stats::ADDED.add(new.len() as u64);
     if let Some(plan) = &made {
         call.replicate_words(c"CF.RESERVE", &plan.words());
     }
@@ -335,7 +338,9 @@ fn try_exists(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
     let filter = if_filter(cuckoo(&key)?);
-    call.reply_bool(filter.is_some_and(|filter| filter.contains(call.arg(2))));
+    let is_found = filter.is_some_and(|filter| filter.contains(call.arg(2)));
+    stats::answered(&[is_found]);
+    call.reply_bool(is_found);
     Ok(())
 }
 
@@ -350,14 +355,14 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     // One item needs no batch.
     if call.count() == 3 {
         let filter = if_filter(cuckoo(&key)?);
-        reply_bools(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
+        reply_found(call, &[filter.is_some_and(|filter| filter.contains(call.arg(2)))]);
         return Ok(());
     }
     let mut found = vec![false; call.count() - 2];
     if let Some(filter) = if_filter(cuckoo(&key)?) {
         filter.contains_args(call, 2, &mut found);
     }
-    reply_bools(call, &found);
+    reply_found(call, &found);
     Ok(())
 }
 
@@ -390,6 +395,7 @@ fn try_del(call: &Call<'_>) -> Result<(), Refusal> {
         Either::Other(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
     };
     if is_found {
+        stats::DELETED.add(1);
         call.replicate_verbatim();
         call.notify(c"cf.del");
         compact::after_removal(call, filter);

@@ -13,13 +13,14 @@ use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump::{self, CUCKOO_HEADER};
 use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
+use crate::stats;
 
 use super::filter::{bloom, cuckoo, says};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
 /// `BF.SCANDUMP key iterator`
 pub(crate) fn scan_bloom(call: &Call<'_>) {
-    settle(call, try_scan_bloom(call));
+    stats::timed(|| settle(call, try_scan_bloom(call)));
 }
 
 fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
@@ -41,7 +42,7 @@ fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
 /// `CF.SCANDUMP key iterator`. A filter without keys has no dump, and the end is nothing instead of no bytes; both only in
 /// RedisBloom's layout.
 pub(crate) fn scan_cuckoo(call: &Call<'_>) {
-    settle(call, try_scan_cuckoo(call));
+    stats::timed(|| settle(call, try_scan_cuckoo(call)));
 }
 
 fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
@@ -87,7 +88,7 @@ fn reply_pair(call: &Call<'_>, next: i64, bytes: Option<&[u8]>) {
 
 /// `BF.LOADCHUNK key iterator data`
 pub(crate) fn load_bloom(call: &Call<'_>) {
-    settle(call, try_load_bloom(call));
+    stats::timed(|| settle(call, try_load_bloom(call)));
 }
 
 fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
@@ -126,7 +127,7 @@ fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
 
 /// `CF.LOADCHUNK key iterator data`
 pub(crate) fn load_cuckoo(call: &Call<'_>) {
-    settle(call, try_load_cuckoo(call));
+    stats::timed(|| settle(call, try_load_cuckoo(call)));
 }
 
 fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {

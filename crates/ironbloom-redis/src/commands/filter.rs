@@ -32,6 +32,11 @@ pub(super) fn bloom<'key>(key: &'key Key<'_>) -> Result<Found<Bloom<'key>>, Refu
     whole(key.get_either::<Chain, Native<NativeBloom>>())
 }
 
+/// The Bloom filter of a key, to change it.
+pub(super) fn bloom_mut<'key>(key: &'key mut Key<'_>) -> Result<Found<BloomMut<'key>>, Refusal> {
+    whole_mut(key.get_either_mut::<Chain, Native<NativeBloom>>())
+}
+
 /// The Bloom filter of a key, to change it; or what `make` puts there if there is nothing.
 pub(super) fn bloom_or_make<'key, 'call, R>(
     key: &'key mut Key<'call>,
@@ -143,6 +148,14 @@ fn hashes<H: Copy + Default>(
 }
 
 impl BloomMut<'_> {
+    /// The same to look at.
+    pub(super) fn as_ref(&self) -> Bloom<'_> {
+        match self {
+            Either::One(chain) => Either::One(chain),
+            Either::Other(filter) => Either::Other(filter),
+        }
+    }
+
     /// Inserts one item. True if it was new.
     pub(super) fn insert(&mut self, call: &Call<'_>, item: &[u8]) -> Result<bool, InsertError> {
         let limit = || memory_limit(call);

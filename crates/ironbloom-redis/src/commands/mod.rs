@@ -29,7 +29,7 @@ use crate::engine::describe::Docs;
 use crate::engine::key::Found;
 use crate::engine::register::{Command, RawHandler, handler};
 use crate::redisbloom::memory::MemoryLimit;
-use crate::settings;
+use crate::{settings, stats};
 
 /// Flags of commands that change a filter and may need memory for it.
 const WRITE: &CStr = c"write deny-oom";
@@ -144,10 +144,11 @@ fn if_filter<T>(found: Found<T>) -> Option<T> {
     if let Found::Filter(filter) = found { Some(filter) } else { None }
 }
 
-/// Replies with an array of truth values.
-fn reply_bools(call: &Call<'_>, values: &[bool]) {
-    call.reply_array(values.len());
-    values.iter().for_each(|&value| call.reply_bool(value));
+/// Replies with the answers of a query, and counts them.
+fn reply_found(call: &Call<'_>, found: &[bool]) {
+    stats::answered(found);
+    call.reply_array(found.len());
+    found.iter().for_each(|&is_found| call.reply_bool(is_found));
 }
 
 /// Refuses unless there is nothing yet.

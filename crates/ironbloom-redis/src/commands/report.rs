@@ -7,6 +7,7 @@ use crate::engine::key::{Access, Either, Found};
 use crate::native::Imaged;
 use crate::redisbloom::chain::Scaling;
 use crate::redisbloom::debug;
+use crate::stats;
 
 use super::filter::{Bloom, Cuckoo, bloom, cuckoo};
 use super::{Refusal, check_arity, expect_filter, settle, text};
@@ -65,7 +66,7 @@ fn fields(filter: &Bloom<'_>) -> [Field; 5] {
 
 /// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION | FULL]`
 pub(crate) fn bloom_info(call: &Call<'_>) {
-    settle(call, try_bloom_info(call));
+    stats::timed(|| settle(call, try_bloom_info(call)));
 }
 
 fn try_bloom_info(call: &Call<'_>) -> Result<(), Refusal> {

@@ -5,7 +5,30 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::api::{self, Api};
+
+/// Bytes that were asked for and not given back: filters, and next to nothing else.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that the module has of the server.
+pub(super) fn taken() -> u64 {
+    TAKEN.load(Ordering::Relaxed)
+}
+
+/// Counts bytes that the server allocated and gave to us, to be freed here.
+pub(super) fn take_over(bytes: usize) {
+    TAKEN.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// Counts an allocation, unless it failed.
+fn counted(memory: *mut u8, layout: Layout) -> *mut u8 {
+    if !memory.is_null() {
+        TAKEN.fetch_add(layout.size() as u64, Ordering::Relaxed);
+    }
+    memory
+}
 
 /// What the server's allocator aligns to.
 const ALIGNMENT: usize = 16;
@@ -83,9 +106,11 @@ unsafe impl GlobalAlloc for ServerAllocator {
         // SAFETY: the layout has a size, as the caller promises.
         unsafe {
             match api::loaded() {
-                Some(api) if layout.align() <= ALIGNMENT => alloc_bytes(api, layout.size()),
-                Some(api) => align(alloc_bytes(api, padded(layout)), layout),
-                None => System.alloc(layout),
+                Some(api) if layout.align() <= ALIGNMENT => {
+                    counted(alloc_bytes(api, layout.size()), layout)
+                }
+                Some(api) => counted(align(alloc_bytes(api, padded(layout)), layout), layout),
+                None => counted(System.alloc(layout), layout),
             }
         }
     }
@@ -94,14 +119,17 @@ unsafe impl GlobalAlloc for ServerAllocator {
         // SAFETY: the layout has a size, as the caller promises.
         unsafe {
             match api::loaded() {
-                Some(api) if layout.align() <= ALIGNMENT => alloc_zeros(api, layout.size()),
-                Some(api) => align(alloc_zeros(api, padded(layout)), layout),
-                None => System.alloc_zeroed(layout),
+                Some(api) if layout.align() <= ALIGNMENT => {
+                    counted(alloc_zeros(api, layout.size()), layout)
+                }
+                Some(api) => counted(align(alloc_zeros(api, padded(layout)), layout), layout),
+                None => counted(System.alloc_zeroed(layout), layout),
             }
         }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        TAKEN.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: the memory came from the same allocator.
         unsafe {
             match api::loaded() {
@@ -118,7 +146,10 @@ unsafe impl GlobalAlloc for ServerAllocator {
         unsafe {
             match api::loaded() {
                 Some(api) if layout.align() <= ALIGNMENT => {
-                    (api.realloc)(memory.cast(), size).cast()
+                    TAKEN.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+                    let larger = Layout::from_size_align_unchecked(size, layout.align());
+                    // The server's function ends the process if there is too little, and does not fail.
+                    counted((api.realloc)(memory.cast(), size).cast(), larger)
                 }
                 Some(_) => {
                     // The aligned place may lie elsewhere in the new bytes, so they are not moved as a whole.
@@ -130,7 +161,14 @@ unsafe impl GlobalAlloc for ServerAllocator {
                     }
                     moved
                 }
-                None => System.realloc(memory, layout, size),
+                None => {
+                    let moved = System.realloc(memory, layout, size);
+                    if !moved.is_null() {
+                        TAKEN.fetch_add(size as u64, Ordering::Relaxed);
+                        TAKEN.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+                    }
+                    moved
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use std::{ptr, slice};
 
 use super::api::{Ctx, Str, api};
 use super::key::{Access, Key};
+use crate::stats;
 
 /// Bits of the context's flags.
 const REPLICA: c_int = 1 << 3;
@@ -97,12 +98,14 @@ impl<'call> Call<'call> {
 
     /// Replies with the server's own text for a wrong number of arguments.
     pub(crate) fn reply_wrong_arity(&self) {
+        stats::ERRORS.add(1);
         // SAFETY: the context of this call.
         unsafe { (api().wrong_arity)(self.ctx) };
     }
 
     /// Replies with an error; the text is all of it.
     pub(crate) fn reply_error(&self, text: &CStr) {
+        stats::ERRORS.add(1);
         // SAFETY: the context of this call; the server copies the text.
         unsafe { (api().reply_with_error)(self.ctx, text.as_ptr()) };
     }

@@ -2,10 +2,12 @@
 
 use std::ffi::{CStr, CString, c_longlong};
 
+use super::allocator;
 use super::api::{Io, Str, api};
 use super::call::bytes_of;
 use crate::redisbloom::error::DecodeError;
 use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::stats;
 
 /// A file, or a RESTORE, that the server reads for us.
 pub(super) struct Reader(pub(super) Io);
@@ -23,6 +25,7 @@ impl Reader {
 
     /// Says in the server's log why a filter was refused, and what can be done about it.
     pub(super) fn refuse(&self, error: &str) {
+        stats::REFUSED.add(1);
         self.log(&format!(
             "filter refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \
              does not start with such a file: use that of a replica or an older one, or load it with the module that wrote \
@@ -82,12 +85,14 @@ impl FieldReader for Reader {
             unsafe { (api().free)(buffer.cast()) };
             return self.checked(Vec::new());
         }
+        allocator::take_over(len);
         // SAFETY: the server says that so many bytes are there, and that they are ours. They come from its allocator, which
         // is that of our vectors, too: taken over as they are, a large filter is not twice in memory while it is loaded.
         self.checked(unsafe { Vec::from_raw_parts(buffer.cast(), len, len) })
     }
 
     fn note(&mut self, what: &str) {
+        stats::REPAIRED.add(1);
         self.log(&format!("filter repaired: {what}"));
     }
 }

@@ -7,13 +7,14 @@ use std::ptr::NonNull;
 use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
 use super::call::Call;
 use super::describe::{self, Docs};
-use super::{config, value};
+use super::{allocator, config, value};
 use crate::commands::{COMMANDS, compact};
 use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
+use crate::stats;
 
 /// How the module introduces itself in MODULE LIST, and what stands before its settings and fields of INFO.
 pub(super) struct Identity {
@@ -235,6 +236,16 @@ unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
             (c"native_bloom_filters", count::<Native<NativeBloom>>()),
             (c"native_cuckoo_filters", count::<Native<NativeCuckoo>>()),
             (c"cuckoo_filters_compacting", compact::jobs()),
+            (c"memory_bytes", allocator::taken()),
+            (c"items_added_total", stats::ADDED.get()),
+            (c"items_deleted_total", stats::DELETED.get()),
+            (c"queries_total", stats::QUERIES.get()),
+            (c"positives_total", stats::POSITIVES.get()),
+            (c"growths_total", stats::GROWTHS.get()),
+            (c"errors_total", stats::ERRORS.get()),
+            (c"loads_repaired_total", stats::REPAIRED.get()),
+            (c"loads_refused_total", stats::REFUSED.get()),
+            (c"longest_step_usec", stats::longest()),
         ] {
             add_field(info, name.as_ptr(), number);
         }

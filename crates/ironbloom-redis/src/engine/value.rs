@@ -15,6 +15,7 @@ use super::api::{
 use super::io::{Reader, Writer, emit_chunk};
 use crate::redisbloom::memory;
 use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::stats;
 
 /// A filter of 1 MiB counts 64 efforts, above which servers free in another thread.
 const BYTES_PER_EFFORT: u64 = 16 << 10;
@@ -110,7 +111,7 @@ fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {
 unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         let mut reader = Reader(file);
-        match T::load(&mut reader, version as u32) {
+        match stats::timed(|| T::load(&mut reader, version as u32)) {
             Ok(value) => {
                 count_new::<T>();
                 Box::into_raw(Box::new(value)).cast()
@@ -191,7 +192,7 @@ unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) 
             return ptr::null_mut();
         }
         count_new::<T>();
-        Box::into_raw(Box::new(value.clone())).cast()
+        Box::into_raw(Box::new(stats::timed(|| value.clone()))).cast()
     })
 }
 

@@ -20,6 +20,7 @@ use super::error::NativeError;
 use super::images::Images;
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
+use crate::stats;
 
 /// Each stage has half the rate of the one before, as in RedisBloom's chains.
 const TIGHTENING: f64 = 0.5;
@@ -153,6 +154,16 @@ impl NativeBloom {
     /// others.
     pub fn counts_repeats(&self) -> bool {
         matches!(self, Self::Window(_))
+    }
+
+    /// Says what differs unless [`union_with`](Self::union_with) would take the other.
+    pub fn check_union(&self, other: &Self) -> Result<(), Option<Mismatch>> {
+        match (self, other) {
+            (Self::Blocked(one), Self::Blocked(two)) => one.check_union(two).map_err(Some),
+            (Self::Flat(one), Self::Flat(two)) => one.check_union(two).map_err(Some),
+            (Self::Growing(one), Self::Growing(two)) => one.check_union(two).map_err(Some),
+            _ => Err(None),
+        }
     }
 
     /// Adds the keys of a filter of the same shape, or says what differs and changes nothing.
@@ -374,7 +385,10 @@ fn grow_and_insert(
 ) -> Result<bool, InsertError> {
     let more = filter.params().stage_bytes(filter.stages().len()).map_err(refused)?;
     limit.check(filter.size_in_bytes() as u64, more).map_err(InsertError::Growth)?;
-    filter.insert_hash(hash).map_err(refused)
+    let before = filter.stages().len();
+    let outcome = filter.insert_hash(hash).map_err(refused);
+    stats::GROWTHS.add((filter.stages().len() - before) as u64);
+    outcome
 }
 
 fn refused(error: ParamError) -> InsertError {

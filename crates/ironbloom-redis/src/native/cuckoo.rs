@@ -26,6 +26,7 @@ use super::error::NativeError;
 use super::images::Images;
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
+use crate::stats;
 
 /// Most parts of a filter.
 pub const MAX_PARTS: usize = 16;
@@ -85,6 +86,7 @@ impl NativeCuckoo {
         let mut part = Cuckoo::new(self.params(), self.hash_fn()).map_err(|_| memory)?;
         part.insert_hash(hash).map_err(|_| InsertError::Full)?;
         self.parts.push(part);
+        stats::GROWTHS.add(1);
         Ok(())
     }
 

@@ -12,8 +12,9 @@
 
 use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
 use super::link::{Link, LinkShape};
-use super::memory::{self, MemoryLimit};
+use super::memory::MemoryLimit;
 use super::murmur::BloomHash;
+use crate::stats;
 
 /// Each link has half the rate of the one before.
 const TIGHTENING: f64 = 0.5;
@@ -134,6 +135,7 @@ impl Chain {
     ) -> Result<(), InsertError> {
         if self.last().is_full() {
             self.grow(limit())?;
+            stats::GROWTHS.add(1);
         }
         self.links.last_mut().expect("a chain has a link").insert(hash);
         Ok(())
@@ -171,20 +173,17 @@ impl Chain {
     ///
     /// How many keys a link has then is not known, since some may be in both: it is estimated from its bits.
     pub fn union_with(&mut self, other: &Self) -> Result<(), ShapeMismatch> {
-        let is_equal = self.scaling == other.scaling
-            && self.links.len() == other.links.len()
-            && self.links.iter().zip(&other.links).all(|(one, two)| one.shape() == two.shape());
-        if !is_equal {
-            return Err(ShapeMismatch);
-        }
+        self.check_union(other)?;
         self.links.iter_mut().zip(&other.links).for_each(|(one, two)| one.union_with(two));
         Ok(())
     }
 
-    /// A copy, unless the memory for it is not to be had.
-    pub fn try_clone(&self) -> Result<Self, CreateError> {
-        memory::ask(self.array_bytes())?;
-        Ok(self.clone())
+    /// An error unless [`union_with`](Self::union_with) would take the other.
+    pub fn check_union(&self, other: &Self) -> Result<(), ShapeMismatch> {
+        let is_equal = self.scaling == other.scaling
+            && self.links.len() == other.links.len()
+            && self.links.iter().zip(&other.links).all(|(one, two)| one.shape() == two.shape());
+        if is_equal { Ok(()) } else { Err(ShapeMismatch) }
     }
 
     /// Share of the bits that are set.

@@ -22,6 +22,7 @@ use ironbloom::memory::prefetch;
 
 use super::error::{CreateError, DecodeError, InsertError};
 use super::memory::{self, MemoryLimit};
+use crate::stats;
 
 /// Spreads fingerprints over the second places. Multiplier of MurmurHash2 for 32 bits (Appleby).
 const SPREAD: u64 = 0x5bd1_e995;
@@ -143,6 +144,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// Of no key.
+    const NOWHERE: Self = Self { fingerprint: EMPTY, first: 0, second: 0 };
+
+    #[inline]
     fn of(hash: u64) -> Self {
         Self::from_place((hash % 255) as u8 + 1, hash)
     }
@@ -158,12 +163,18 @@ fn other_place(fingerprint: u8, place: u64) -> u64 {
 }
 
 /// One table of fingerprints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SubFilter {
     bucket_size: usize,
     /// Number of buckets less one.
     mask: u64,
     slots: Vec<u8>,
+}
+
+impl Clone for SubFilter {
+    fn clone(&self) -> Self {
+        Self { slots: memory::copy(&self.slots), ..*self }
+    }
 }
 
 impl SubFilter {
@@ -187,10 +198,12 @@ impl SubFilter {
         &mut self.slots
     }
 
+    #[inline]
     fn start(&self, place: u64) -> usize {
         (place & self.mask) as usize * self.bucket_size
     }
 
+    #[inline]
     fn bucket(&self, place: u64) -> &[u8] {
         let start = self.start(place);
         &self.slots[start..start + self.bucket_size]
@@ -213,6 +226,15 @@ impl SubFilter {
     /// The first slot at either place with this fingerprint, or an empty one if it is [`EMPTY`].
     pub(crate) fn find(&self, places: Places, fingerprint: u8) -> Option<usize> {
         self.find_at(places.first, fingerprint).or_else(|| self.find_at(places.second, fingerprint))
+    }
+
+    /// Whether the fingerprint is at either place. All slots of both are compared: where it is, if it is there, cannot be
+    /// foreseen, and a branch on it would be mispredicted.
+    #[inline]
+    fn has(&self, places: Places) -> bool {
+        let (first, second) = (self.bucket(places.first), self.bucket(places.second));
+        let is_it = |slot: u8| slot == places.fingerprint;
+        first.iter().zip(second).fold(false, |found, (&one, &two)| found | is_it(one) | is_it(two))
     }
 
     /// Slots at both places with the fingerprint. A bucket that is both places counts twice, as in RedisBloom.
@@ -308,6 +330,7 @@ impl CuckooFilter {
                 return Err(InsertError::Full);
             }
             self.grow(limit()).map_err(InsertError::Growth)?;
+            stats::GROWTHS.add(1);
             let found_room = self.insert_in_place(places);
             debug_assert!(found_room, "the new sub-filter is empty");
         }
@@ -341,19 +364,31 @@ impl CuckooFilter {
 
     /// Whether a key might be here.
     pub fn contains(&self, hash: u64) -> bool {
-        let places = Places::of(hash);
-        self.sub_filters.iter().any(|table| table.find(places, places.fingerprint).is_some())
+        self.has(Places::of(hash))
+    }
+
+    #[inline]
+    fn has(&self, places: Places) -> bool {
+        self.sub_filters.iter().any(|table| table.has(places))
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are asked for while those of earlier ones
     /// are looked at, in all sub-filters: an absent key is looked for in each.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
     pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
-        hashes[..hashes.len().min(AHEAD)].iter().for_each(|&hash| self.touch_all(hash));
-        for (i, (&hash, found)) in hashes.iter().zip(found).enumerate() {
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
+        let mut ring = [Places::NOWHERE; AHEAD];
+        for (place, &hash) in ring.iter_mut().zip(hashes) {
+            *place = self.touch_all(hash);
+        }
+        for (i, found) in found.iter_mut().enumerate() {
+            *found = self.has(ring[i % AHEAD]);
             if let Some(&later) = hashes.get(i + AHEAD) {
-                self.touch_all(later);
+                ring[i % AHEAD] = self.touch_all(later);
             }
-            *found = self.contains(hash);
         }
     }
 
@@ -364,9 +399,11 @@ impl CuckooFilter {
         }
     }
 
-    fn touch_all(&self, hash: u64) {
+    #[inline]
+    fn touch_all(&self, hash: u64) -> Places {
         let places = Places::of(hash);
         self.sub_filters.iter().for_each(|table| table.touch(places));
+        places
     }
 
     /// How often a key might have been inserted.
@@ -437,7 +474,13 @@ impl CuckooFilter {
 
     /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may have said less than came.
     pub(crate) fn is_blank(&self) -> bool {
-        let is_clear = |table: &SubFilter| table.slots.iter().all(|&slot| slot == EMPTY);
+        // A page at a time: all slots of it are looked at, without a branch for each.
+        let is_clear = |table: &SubFilter| {
+            table
+                .slots
+                .chunks(4096)
+                .all(|page| page.iter().fold(EMPTY, |all, &slot| all | slot) == EMPTY)
+        };
         self.is_empty() && self.sub_filters.iter().all(is_clear)
     }
 

@@ -18,8 +18,9 @@
 //!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
 //! ```
 //!
-//! A piece never crosses a sub-filter and has 16 MiB at most. A header may say anything: what it asks for is checked
-//! against the limit before it is had, array for array, and a Bloom header against its own length before it is read.
+//! A piece never crosses a sub-filter and has 1 MiB at most, where RedisBloom has 16: the server stands still while it is
+//! copied. Pieces of any length are taken. A header may say anything: what it asks for is checked against the limit before
+//! it is had, array for array, and a Bloom header against its own length before it is read.
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
@@ -28,7 +29,7 @@ use super::link::{Link, LinkShape};
 use super::memory::MemoryLimit;
 
 /// Most bytes of a piece.
-pub const MAX_CHUNK: usize = 16 << 20;
+pub const MAX_CHUNK: usize = 1 << 20;
 
 const CHAIN_HEADER: usize = 20;
 const LINK_HEADER: usize = 53;

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use ironbloom::memory::prefetch;
+use ironbloom::memory::{count_ones, prefetch, union_counting};
 
 use super::error::{CreateError, DecodeError};
 use super::memory::{self, MemoryLimit};
@@ -92,12 +92,18 @@ fn probes(bits_per_key: f64) -> u32 {
 }
 
 /// A Bloom filter that knows how many keys it was given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Link {
     shape: LinkShape,
     modulus: Modulus,
     array: Vec<u8>,
     len: u64,
+}
+
+impl Clone for Link {
+    fn clone(&self) -> Self {
+        Self { array: memory::copy(&self.array), ..*self }
+    }
 }
 
 impl Link {
@@ -216,14 +222,12 @@ impl Link {
     /// estimated from the bits, since keys may be in both.
     pub(crate) fn union_with(&mut self, other: &Self) {
         debug_assert_eq!(self.shape, other.shape);
-        for (one, two) in self.array.iter_mut().zip(&other.array) {
-            *one |= two;
-        }
+        let ones = union_counting(&mut self.array, &other.array);
         self.len = match (self.len, other.len) {
             (len, 0) | (0, len) => len,
             (one, two) => {
                 let most = one.saturating_add(two).min(self.shape.capacity);
-                (self.estimate_len().round() as u64).clamp(one.max(two), most)
+                (self.estimate_from(ones).round() as u64).clamp(one.max(two), most)
             }
         };
     }
@@ -233,8 +237,8 @@ impl Link {
     /// ```text
     /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]
     /// ```
-    fn estimate_len(&self) -> f64 {
-        let fill = self.ones() as f64 / self.shape.bits as f64;
+    fn estimate_from(&self, ones: u64) -> f64 {
+        let fill = ones as f64 / self.shape.bits as f64;
         -(self.shape.bits as f64) / f64::from(self.shape.probes) * (1.0 - fill).ln()
     }
 
@@ -246,8 +250,7 @@ impl Link {
 
     /// Bits that are set.
     pub fn ones(&self) -> u64 {
-        let (words, _) = self.array.as_chunks::<8>();
-        words.iter().map(|word| u64::from(u64::from_le_bytes(*word).count_ones())).sum()
+        count_ones(&self.array)
     }
 }
 

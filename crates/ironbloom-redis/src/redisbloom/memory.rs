@@ -42,6 +42,14 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
     Ok(zeros)
 }
 
+/// A copy, on huge pages as well: half as long as one on pages of 4 KiB, each of which the system clears first.
+pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = vec![0; bytes.len()];
+    prefer_huge_pages(&copy);
+    copy.copy_from_slice(bytes);
+    copy
+}
+
 /// The same number if so many bytes are to be had.
 pub(crate) fn ask(len: u64) -> Result<usize, CreateError> {
     let refused = CreateError::Memory { bytes: len };

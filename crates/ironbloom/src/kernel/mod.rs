@@ -8,6 +8,7 @@
 //! blocks                the blocks of a filter
 //! address, dispatch     where the block of a hash is, and which of the kernels works on it
 //! flat                  the probes of a plain Bloom filter
+//! ones                  how many bits are set, alone and of a union
 //! segments              the cells of a fuse filter
 //! scalar, avx2, avx512  the kernels: plain Rust, which defines what is right, and vector instructions
 //! ```
@@ -23,6 +24,7 @@ mod batch;
 mod blocks;
 mod dispatch;
 mod flat;
+mod ones;
 mod scalar;
 mod segments;
 #[cfg(test)]
@@ -38,6 +40,7 @@ pub(crate) use blocks::{
     Blocks, contains_all_shared, contains_shared, insert_shared, touch_shared,
 };
 pub(crate) use flat::{FIRST_PROBES, Flat};
+pub(crate) use ones::{count_ones, or_counting};
 pub(crate) use scalar::LANES;
 #[cfg(test)]
 pub(crate) use scalar::SALTS;

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
+use super::ones::{count_ones, or_counting};
 use crate::error::ParamError;
 
 /// Bytes of one cache line, the unit in which filters are stored.
@@ -249,7 +250,13 @@ impl Words {
     }
 
     pub(crate) fn count_ones(&self) -> u64 {
-        self.iter().map(|word| u64::from(word.count_ones())).sum()
+        count_ones(bytemuck::cast_slice(self))
+    }
+
+    /// Sets the bits of an array of the same length, and counts the ones of the result.
+    pub(crate) fn union_with(&mut self, other: &Words) -> u64 {
+        debug_assert_eq!(self.len(), other.len());
+        or_counting(bytemuck::cast_slice_mut(self.to_mut()), bytemuck::cast_slice(other))
     }
 
     /// Applies `op` to every pair of words. Both arrays must have the same length.

@@ -314,13 +314,19 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.touch(hash);
     }
 
+    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)
+    }
+
     /// Adds every key of `other`. Fails, changing nothing, if the two do not set the same bits for the same key. The
     /// count becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
-        self.blocks.words_mut().combine(other.blocks.words(), |a, b| a | b);
+        let ones = self.blocks.words_mut().union_with(other.blocks.words());
         let most = self.len.saturating_add(other.len);
-        self.len = self.recount().max(self.len).max(other.len).min(most);
+        let estimate = sizing::estimate_len(self.params.bits(), LANES, ones).round() as u64;
+        self.len = estimate.max(self.len).max(other.len).min(most);
         Ok(())
     }
 

@@ -230,14 +230,20 @@ impl Bloom {
         });
     }
 
+    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)
+    }
+
     /// Adds every key of `other`: the bits are then exactly those of a filter into which both sets of keys were
     /// inserted. Fails, changing nothing, if the two filters do not set the same bits for the same key. The count
     /// becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
-        self.words.combine(&other.words, |a, b| a | b);
+        let ones = self.words.union_with(&other.words);
         let most = self.len.saturating_add(other.len);
-        self.len = self.recount().max(self.len).max(other.len).min(most);
+        let estimate = self.estimate_from(ones).round() as u64;
+        self.len = estimate.max(self.len).max(other.len).min(most);
         Ok(())
     }
 

@@ -347,14 +347,17 @@ impl Scalable {
         }
     }
 
+    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
+        self.stages.iter().zip(&other.stages).try_for_each(|(one, two)| one.check_same(two))
+    }
+
     /// Adds every key of `other`, which must have the same number of stages of the same shapes. Fails, changing
     /// nothing, unless the two set the same bits for the same key. The counts become estimates.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
-        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
-        Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
-        for (one, two) in self.stages.iter().zip(&other.stages) {
-            one.check_same(two)?;
-        }
+        self.check_union(other)?;
         for (one, two) in self.stages.iter_mut().zip(&other.stages) {
             one.union_with(two)?;
         }
