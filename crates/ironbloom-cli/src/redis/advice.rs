@@ -30,6 +30,27 @@ impl State {
         Self { layout: layout_of(kind).to_owned(), loading: Some(words), ..Self::default() }
     }
 
+    /// Of all shards together. Keys are spread evenly over them, so the rate of all is the mean of theirs.
+    pub(super) fn of_shards(shards: &[Self]) -> Self {
+        let sum = |field: fn(&Self) -> Option<u64>| shards.iter().map(field).sum::<Option<u64>>();
+        let mean = |field: fn(&Self) -> Option<f64>| {
+            let sum = shards.iter().map(field).sum::<Option<f64>>();
+            sum.map(|sum| sum / shards.len().max(1) as f64)
+        };
+        Self {
+            layout: shards.first().map(|first| first.layout.clone()).unwrap_or_default(),
+            keys: sum(|one| one.keys),
+            capacity: sum(|one| one.capacity),
+            stages: shards.iter().filter_map(|one| one.stages).max(),
+            fill: mean(|one| one.fill),
+            rate: mean(|one| one.rate),
+            bytes: sum(|one| one.bytes),
+            is_growing: shards.iter().any(|one| one.is_growing),
+            is_window: shards.iter().any(|one| one.is_window),
+            loading: shards.iter().find_map(|one| one.loading.clone()),
+        }
+    }
+
     /// By the fields of BF.INFO, with FULL or without.
     pub(super) fn of_bloom(kind: &str, fields: &Fields) -> Self {
         let layout = fields.text("Layout").unwrap_or_else(|| layout_of(kind).to_owned());
@@ -157,6 +178,17 @@ mod tests {
             is_growing,
             ..State::default()
         }
+    }
+
+    #[test]
+    fn shards_are_added_up_and_their_rate_is_the_mean() {
+        let low = State { rate: Some(0.002), bytes: Some(7), ..state(10, 100, 1, true) };
+        let high = State { rate: Some(0.006), bytes: Some(8), ..state(190, 100, 3, true) };
+        let all = State::of_shards(&[low.clone(), high]);
+        assert_eq!((all.keys, all.capacity, all.stages), (Some(200), Some(200), Some(3)));
+        assert_eq!((all.rate, all.bytes), (Some(0.004), Some(15)));
+        let unknown = State { keys: None, ..state(0, 100, 1, true) };
+        assert_eq!(State::of_shards(&[low, unknown]).keys, None);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `ironbloom redis info`: the filters of a server or cluster, how full they are, and what to do about it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use clap::Args;
 
 use super::ServerArgs;
 use super::advice::{State, advice};
-use super::server::{Family, Server};
+use super::names::Name;
+use super::server::{Family, Found, Server};
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, number, output};
 
@@ -13,7 +16,7 @@ use crate::{Outcome, number, output};
 ///
 /// Looks through the whole server, or through all servers of a cluster, in small steps. How many bits of a Bloom filter are
 /// set must be counted, for which the server stops: it is done for filters of up to 64 MiB, which takes some milliseconds
-/// each, and with --count-bits for all.
+/// each, and with --count-bits for all. A filter in shards is listed once, with what its shards have together.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +27,7 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Only keys like this: ? is any character, * any number of them
+    /// Only filters with keys like this: ? is any character, * any number of them
     #[arg(long = "match", value_name = "PATTERN", default_value = "*")]
     pattern: String,
 
@@ -35,6 +38,10 @@ pub(crate) struct InfoArgs {
     /// Count the bits of larger filters, too
     #[arg(long)]
     count_bits: bool,
+
+    /// List each shard of a filter by itself
+    #[arg(long)]
+    each_shard: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -49,12 +56,17 @@ const TYPES: [&str; 5] = ["MBbloom--", "MBbloomCF", "ironbloom", "ironcucko", "b
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let mut server = args.server.connect()?;
-    let (found, is_cut) = find(&mut server, &args.pattern, args.most as usize)?;
+    let (found, is_cut) = find(&mut server, args)?;
     let mut records = Vec::new();
-    for (key, kind) in &found {
+    for (entry, kind) in &found {
+        let seen = match entry.shards {
+            Some(shards) => look_at_shards(&mut server, entry, shards, kind, args.count_bits)?,
+            None => look(&mut server, &entry.key, kind, args.count_bits)?
+                .map(|state| (advice(&state), state)),
+        };
         // A key that is gone meanwhile is left out.
-        if let Some(state) = look(&mut server, key, kind, args.count_bits)? {
-            records.push(record(key, &state));
+        if let Some((advice, state)) = seen {
+            records.push(record(entry, &state, advice));
         }
     }
     if records.is_empty() && !args.json {
@@ -68,22 +80,81 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A key and the type of its filter.
-type Typed = (Vec<u8>, &'static str);
+/// A filter, by its own key; in so many shards, if it has some.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    key: Vec<u8>,
+    shards: Option<u32>,
+}
 
-/// The keys of filters in order; and whether there are more.
-fn find(server: &mut Server, pattern: &str, most: usize) -> Result<(Vec<Typed>, bool)> {
-    let mut found = Vec::new();
-    for kind in TYPES {
-        // One more than asked for, to know whether there are more.
-        let wanted = most + 1;
-        let keys = server.scan(kind, pattern, wanted)?;
-        found.extend(keys.into_iter().map(|key| (key, kind)));
+impl Entry {
+    /// By the key of a filter, which may be a shard of one.
+    fn new(key: Vec<u8>, each_shard: bool) -> Self {
+        match Name::of_shard(&key).filter(|_| !each_shard) {
+            Some((name, shards)) => {
+                Self { key: name.key().as_bytes().to_vec(), shards: Some(shards) }
+            }
+            None => Self { key, shards: None },
+        }
     }
-    found.sort();
+}
+
+/// The filters with the types of their keys, in order; and whether there are more.
+fn find(server: &mut Server, args: &InfoArgs) -> Result<(Vec<(Entry, &'static str)>, bool)> {
+    let most = args.most as usize;
+    let mut patterns = vec![args.pattern.clone()];
+    if args.pattern != "*" {
+        patterns.push(format!("{{{}:[0-9]*/[0-9]*}}", args.pattern));
+    }
+    let mut found = BTreeMap::new();
+    for kind in TYPES {
+        let mut entries = BTreeSet::new();
+        for pattern in &patterns {
+            server.scan(kind, pattern, |key| {
+                entries.insert(Entry::new(key, args.each_shard));
+                // One more than asked for, to know whether there are more.
+                entries.len() <= most
+            })?;
+        }
+        found.extend(entries.into_iter().map(|entry| (entry, kind)));
+    }
     let is_cut = found.len() > most;
-    found.truncate(most);
-    Ok((found, is_cut))
+    Ok((found.into_iter().take(most).collect(), is_cut))
+}
+
+/// All shards of a filter together, and what to do about them.
+fn look_at_shards(
+    server: &mut Server,
+    entry: &Entry,
+    shards: u32,
+    kind: &str,
+    count_bits: bool,
+) -> Result<Option<(Option<String>, State)>> {
+    let name = Name::new(&String::from_utf8_lossy(&entry.key));
+    let (mut states, mut missing) = (Vec::new(), Vec::new());
+    for (shard, part) in name.parts(Some(shards)).iter().enumerate() {
+        match look(server, part.key().as_bytes(), kind, count_bits)? {
+            Some(state) => states.push(state),
+            None => missing.push(shard.to_string()),
+        }
+    }
+    if states.is_empty() {
+        return Ok(None);
+    }
+    let is_used = matches!(server.find(name.key()), Ok(Found::Shards(used)) if used == shards);
+    let state = State::of_shards(&states);
+    let advice = match missing.len() {
+        _ if !is_used => Some(format!(
+            "{} does not lead to these shards: a load goes on, or they are left over",
+            name.key()
+        )),
+        0 => advice(&state),
+        1 => Some(format!("shard {} is missing: load it again with --replace", missing[0])),
+        _ => {
+            Some(format!("shards {} are missing: load it again with --replace", missing.join(", ")))
+        }
+    };
+    Ok(Some((advice, state)))
 }
 
 /// The state of a filter; nothing if there is none any more.
@@ -107,11 +178,12 @@ fn look(server: &mut Server, key: &[u8], kind: &str, count_bits: bool) -> Result
     Ok(Some(State::of_bloom(kind, full.as_ref().unwrap_or(&fields))))
 }
 
-fn record(key: &[u8], state: &State) -> Record {
+fn record(entry: &Entry, state: &State, advice: Option<String>) -> Record {
     let count = |value: Option<u64>| value.map_or_else(|| Cell::none("–"), Cell::count);
     let rate = |value: Option<f64>| value.map_or_else(|| Cell::none("–"), Cell::rate);
     vec![
-        ("key", Cell::text(String::from_utf8_lossy(key).escape_debug().to_string())),
+        ("key", Cell::text(String::from_utf8_lossy(&entry.key).escape_debug().to_string())),
+        ("shards", count(entry.shards.map(u64::from))),
         ("layout", Cell::text(&*state.layout)),
         ("keys", count(state.keys)),
         ("capacity", count(state.capacity)),
@@ -119,6 +191,6 @@ fn record(key: &[u8], state: &State) -> Record {
         ("fill", rate(state.fill)),
         ("rate now", rate(state.rate)),
         ("memory", state.bytes.map_or_else(|| Cell::none("–"), Cell::bytes)),
-        ("advice", advice(state).map_or_else(|| Cell::none("–"), Cell::text)),
+        ("advice", advice.map_or_else(|| Cell::none("–"), Cell::text)),
     ]
 }

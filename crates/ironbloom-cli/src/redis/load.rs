@@ -9,12 +9,13 @@ use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::{DecodeError, FileError, HashFn};
 
-use super::TargetArgs;
 use super::chunks::{FIRST, Header, Summed};
 use super::dump_file::{self, Reader};
 use super::local::LocalArgs;
-use super::server::{Family, Server};
-use super::upload::{Existing, Upload};
+use super::names::LoadId;
+use super::server::Family;
+use super::upload::{Existing, Plan, Upload};
+use super::{TargetArgs, failover};
 use crate::failure::Advice;
 use crate::input::InputArgs;
 use crate::report::{self, Cell, Record};
@@ -75,7 +76,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
 
 fn load_lines(args: &LoadArgs) -> Result<Outcome> {
     // What would be refused at the end is refused now. The server may not wait as long as it takes to read all keys.
-    drop(args.upload(&mut args.target.connect()?, args.target.shards)?);
+    let plan = args.plan(args.target.shards)?;
+    drop(Upload::new(&mut args.target.connect()?, &plan)?);
     load_filters(args, &args.local.build(&args.input, args.target.shards.unwrap_or(1))?)
 }
 
@@ -99,8 +101,19 @@ impl LoadArgs {
         }
     }
 
-    fn upload<'s>(&self, server: &'s mut Server, shards: Option<u32>) -> Result<Upload<'s>> {
-        Upload::new(server, &self.target.name()?, shards, self.existing())
+    fn plan(&self, shards: Option<u32>) -> Result<Plan> {
+        let (id, name) = (LoadId::new(), self.target.name()?);
+        Ok(Plan { id, name, shards, existing: self.existing() })
+    }
+
+    /// Sends what `send` sends, perhaps more than once. Bytes that were sent.
+    fn load(
+        &self,
+        shards: Option<u32>,
+        send: impl FnMut(&mut Upload<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let server = &self.target.server;
+        failover::load(&server.address()?, server.failover_wait(), &self.plan(shards)?, send)
     }
 }
 
@@ -167,15 +180,13 @@ fn family_of(filter: &AnyFilter) -> Option<Family> {
 }
 
 fn load_filters(args: &LoadArgs, filters: &[AnyFilter]) -> Result<Outcome> {
-    let mut server = args.target.connect()?;
-    let mut upload = args.upload(&mut server, args.target.shards)?;
-    for filter in filters {
-        let family = family_of(filter)
-            .ok_or_else(|| anyhow!("a server cannot hold a {} filter", filter.kind()))?;
-        upload.filter(filter, family)?;
-    }
-    let sent = upload.sent();
-    upload.publish()?;
+    let sent = args.load(args.target.shards, |upload| {
+        filters.iter().try_for_each(|filter| {
+            let family = family_of(filter)
+                .ok_or_else(|| anyhow!("a server cannot hold a {} filter", filter.kind()))?;
+            upload.filter(filter, family)
+        })
+    })?;
     let keys: u64 = filters.iter().map(AnyFilter::len).sum();
     if filters.iter().any(AnyFilter::is_over_capacity) {
         output::note(
@@ -202,8 +213,7 @@ fn report(args: &LoadArgs, shards: Option<u32>, filter: Record, sent: u64) -> Re
     Ok(Outcome::Found)
 }
 
-fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) -> Result<Outcome> {
-    let named = |error: anyhow::Error| file::named(path, error);
+fn load_dump(args: &LoadArgs, path: &Path, dump: Reader<BufReader<File>>) -> Result<Outcome> {
     let shards = dump.shards();
     if let Some(wanted) = args.target.shards
         && shards != Some(wanted)
@@ -223,9 +233,28 @@ fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) ->
     if shards.is_some() {
         args.target.name()?.refuse_braces()?;
     }
-    let mut server = args.target.connect()?;
-    let mut upload = args.upload(&mut server, shards)?;
-    for _ in 0..dump_file::filters(shards) {
+    let mut opened = Some(dump);
+    let sent = args.load(shards, |upload| {
+        // From its beginning, for the second time if it must be.
+        match opened.take().map_or_else(|| open_dump(path), |dump| Ok(Some(dump)))? {
+            Some(dump) if dump.shards() == shards => send_dump(upload, path, dump),
+            _ => Err(anyhow!("{}: was changed while it was loaded", path.display())),
+        }
+    })?;
+    if args.json {
+        return report(args, shards, Record::new(), sent);
+    }
+    say(args, shards, &number::bytes(sent));
+    Ok(Outcome::Found)
+}
+
+fn send_dump(
+    upload: &mut Upload<'_>,
+    path: &Path,
+    mut dump: Reader<BufReader<File>>,
+) -> Result<()> {
+    let named = |error: anyhow::Error| file::named(path, error);
+    for _ in 0..dump_file::filters(dump.shards()) {
         upload.start_filter();
         let (mut header, mut summed) = (Header::RedisBloom, Summed::default());
         while let Some(record) = dump.next().map_err(named)? {
@@ -241,14 +270,7 @@ fn load_dump(args: &LoadArgs, path: &Path, mut dump: Reader<BufReader<File>>) ->
             return Err(named(anyhow!("a filter of the dump is not the one that was announced")));
         }
     }
-    dump.finish().map_err(named)?;
-    let sent = upload.sent();
-    upload.publish()?;
-    if args.json {
-        return report(args, shards, Record::new(), sent);
-    }
-    say(args, shards, &number::bytes(sent));
-    Ok(Outcome::Found)
+    dump.finish().map_err(named)
 }
 
 fn say(args: &LoadArgs, shards: Option<u32>, what: &str) {

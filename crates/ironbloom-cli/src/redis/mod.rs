@@ -4,30 +4,40 @@
 //! load ──► upload.rs ──┐                        ┌── .ibf file, its bytes as they are
 //! dump ◄── chunks.rs ──┼── server.rs ── BF./CF. ┤
 //! check ───────────────┤   or cluster           └── dump_file.rs: chunks of RedisBloom's own layout, or several shards
-//! info ◄── advice.rs ──┘
+//! info ◄── advice.rs ──┘   ▲
+//!                          └── address.rs: --url; tls.rs; sentinel.rs: which server; failover.rs: and if it is lost
 //! ```
 //!
 //! A filter goes over the wire as the chunks of SCANDUMP and LOADCHUNK (`chunks.rs`). One logical filter may be spread over
 //! a cluster in shards (`names.rs`).
 
+mod address;
 mod advice;
 mod check;
 mod chunks;
 mod dump;
 mod dump_file;
+mod explain;
+mod failover;
 mod info;
 mod load;
 mod local;
 mod names;
+mod sentinel;
 mod server;
+mod tls;
 mod upload;
+
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 
+use self::address::Address;
+pub(crate) use self::explain::without_password;
 use self::names::{MOST_SHARDS, Name};
 use self::server::Server;
-pub(crate) use self::server::without_password;
+use self::tls::TlsArgs;
 use crate::Outcome;
 use crate::failure::Advice;
 
@@ -47,7 +57,11 @@ Examples:
   ironbloom redis info --url redis://127.0.0.1:6379
 
 A filter in eight parts, spread over a cluster:
-  ironbloom redis load --lines urls.txt --shards 8 --url redis://10.0.0.1:6379 --key seen"
+  ironbloom redis load --lines urls.txt --shards 8 --url redis://10.0.0.1:6379 --key seen
+
+With TLS, and by Sentinels:
+  ironbloom redis info --url rediss://db.example:6379 --cacert ca.pem
+  ironbloom redis load seen.ibf --url redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/mymaster --key seen"
 )]
 pub(crate) struct RedisArgs {
     #[command(subcommand)]
@@ -74,10 +88,19 @@ pub(crate) fn run(args: &RedisArgs) -> Result<Outcome> {
 /// Which server.
 #[derive(Args)]
 struct ServerArgs {
-    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path. If
-    /// not given, the variable IRONBLOOM_REDIS_URL, which other users of this machine cannot see
+    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path; with
+    /// TLS rediss://…; the master that Sentinels know: redis+sentinel://[user:password@]host[:port][,…]/NAME[/database]
+    /// [?sentinel_password=…], with TLS rediss+sentinel://…. If not given, the variable IRONBLOOM_REDIS_URL, which other
+    /// users of this machine cannot see
     #[arg(long, value_name = "URL")]
     url: Option<String>,
+
+    /// With Sentinels: wait so long for a master, and for replicas to confirm a load
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, hide_short_help = true)]
+    failover_wait: u32,
+
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// Which filter on which server.
@@ -99,15 +122,23 @@ struct TargetArgs {
 const URL_VARIABLE: &str = "IRONBLOOM_REDIS_URL";
 
 impl ServerArgs {
-    fn connect(&self) -> Result<Server> {
+    fn address(&self) -> Result<Address> {
         match (&self.url, std::env::var(URL_VARIABLE)) {
-            (Some(url), _) => Server::connect(url),
-            (None, Ok(url)) => Server::connect(&url),
+            (Some(url), _) => Address::parse(url, &self.tls),
+            (None, Ok(url)) => Address::parse(&url, &self.tls),
             (None, Err(_)) => Err(Advice::error(
                 "which server?",
                 format!("give --url redis://host:port, or set {URL_VARIABLE}"),
             )),
         }
+    }
+
+    fn failover_wait(&self) -> Duration {
+        Duration::from_secs(self.failover_wait.into())
+    }
+
+    fn connect(&self) -> Result<Server> {
+        failover::connect(&self.address()?, self.failover_wait())
     }
 }
 

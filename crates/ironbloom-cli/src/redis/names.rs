@@ -3,6 +3,7 @@
 //! ```text
 //! one filter       seen                       the filter
 //!                  {seen}:loading-…           while it is loaded: in the same slot, so that it can be renamed
+//!                  {seen}:loaded-…            for a moment: that this load was finished (`failover.rs`)
 //!
 //! in n shards      seen                       a hash: ironbloom:shards n, ironbloom:route xxh3-64-mix64
 //!                  {seen:0/n} … {seen:n-1/n}  the filters
@@ -27,6 +28,18 @@ pub(super) const ROUTE_FIELD: &str = "ironbloom:route";
 /// `ironbloom::route::shard_of` of the XXH3-64 of the key, seed 0.
 pub(super) const ROUTE: &str = "xxh3-64-mix64";
 
+/// Tells the keys of a load from those of all others.
+#[derive(Clone, Debug)]
+pub(super) struct LoadId(String);
+
+impl LoadId {
+    pub(super) fn new() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let number = now.map_or(0, |now| now.as_nanos() as u64) ^ u64::from(std::process::id());
+        Self(format!("{:016x}", ironbloom::hash::mix64(number)))
+    }
+}
+
 /// The key of a logical filter.
 #[derive(Clone, Debug)]
 pub(super) struct Name(String);
@@ -45,6 +58,18 @@ impl Name {
         Self(format!("{{{}:{shard}/{shards}}}", self.0))
     }
 
+    /// The filter of which this is the key of a shard, and in how many it is.
+    pub(super) fn of_shard(key: &[u8]) -> Option<(Self, u32)> {
+        let inner = std::str::from_utf8(key).ok()?.strip_prefix('{')?.strip_suffix('}')?;
+        let (name, place) = inner.rsplit_once(':')?;
+        let (shard, shards) = place.split_once('/')?;
+        let (name, shard, shards) = (Self::new(name), shard.parse().ok()?, shards.parse().ok()?);
+        let is_one = shard < shards
+            && shards <= MOST_SHARDS
+            && name.shard(shard, shards).0.as_bytes() == key;
+        (is_one && name.refuse_braces().is_ok()).then_some((name, shards))
+    }
+
     /// The keys of the filters: of all shards, or of the one filter.
     pub(super) fn parts(&self, shards: Option<u32>) -> Vec<Self> {
         match shards {
@@ -53,11 +78,18 @@ impl Name {
         }
     }
 
-    /// A key in the same slot that nobody else uses.
-    pub(super) fn temporary(&self) -> String {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let number = now.map_or(0, |now| now.as_nanos() as u64) ^ u64::from(std::process::id());
-        let suffix = format!("loading-{:016x}", ironbloom::hash::mix64(number));
+    /// The key of this filter while it is loaded.
+    pub(super) fn temporary(&self, load: &LoadId) -> String {
+        self.beside(&format!("loading-{}", load.0))
+    }
+
+    /// A key that says that this load was finished.
+    pub(super) fn receipt(&self, load: &LoadId) -> String {
+        self.beside(&format!("loaded-{}", load.0))
+    }
+
+    /// A key in the same slot.
+    fn beside(&self, suffix: &str) -> String {
         match self.has_tag() {
             true => format!("{}:{suffix}", self.0),
             false => format!("{{{}}}:{suffix}", self.0),
@@ -95,6 +127,25 @@ mod tests {
     }
 
     #[test]
+    fn the_filter_of_a_shard_is_known_by_its_key() {
+        for shard in Name::new("a:b").parts(Some(12)) {
+            let (name, shards) = Name::of_shard(shard.0.as_bytes()).unwrap();
+            assert_eq!((name.key(), shards), ("a:b", 12));
+        }
+        for key in [
+            "seen",
+            "{seen}",
+            "{seen:3/3}",
+            "{seen:01/3}",
+            "{seen:0/3}x",
+            "{a{b}:0/3}",
+            "{a:0/1001}",
+        ] {
+            assert!(Name::of_shard(key.as_bytes()).is_none(), "{key}");
+        }
+    }
+
+    #[test]
     fn a_temporary_key_is_in_the_slot_of_the_real_one() {
         for (key, start) in [
             ("seen", "{seen}:loading-"),
@@ -102,16 +153,17 @@ mod tests {
             ("a{b", "{a{b}:loading-"),
             ("{seen:0/3}", "{seen:0/3}:loading-"),
         ] {
-            let temporary = Name::new(key).temporary();
+            let temporary = Name::new(key).temporary(&LoadId::new());
             assert!(temporary.starts_with(start), "{key}: {temporary}");
         }
     }
 
     #[test]
-    fn two_temporary_keys_differ() {
+    fn the_keys_of_two_loads_differ() {
         let name = Name::new("seen");
-        let first = name.temporary();
+        let first = LoadId::new();
         std::thread::sleep(std::time::Duration::from_millis(1));
-        assert_ne!(first, name.temporary());
+        assert_ne!(name.temporary(&first), name.temporary(&LoadId::new()));
+        assert_ne!(name.temporary(&first), name.receipt(&first));
     }
 }

@@ -1,18 +1,25 @@
-//! A server or a cluster, and what it says in words that a person understands.
+//! A server or a cluster, and what it is asked.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use redis::cluster::{ClusterClient, ClusterConnection, cluster_pipe};
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{Cmd, Connection, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
+use redis::{
+    Client, Cmd, Connection, ConnectionAddr, ConnectionInfo, ErrorKind, FromRedisValue, RedisError,
+    ServerErrorKind, Value,
+};
+use rustls::InvalidMessage;
 
+use super::address::{Address, Place};
+use super::explain::{Lost, explain};
 use super::names::{Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
+use super::sentinel::{Master, Sentinels};
+use super::tls::{self, Tls};
 use crate::failure::Advice;
 
 /// How long a server may take to accept a connection.
-const PATIENCE_TO_CONNECT: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE_TO_CONNECT: Duration = Duration::from_secs(10);
 /// How long it may take to answer: a busy server may be saving, or loading a big chunk.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -25,6 +32,10 @@ pub(super) struct Server {
     link: Link,
     /// The address, without a password.
     address: String,
+    /// The host of the address, for servers that do not say their own.
+    host: String,
+    /// Which master this is, if Sentinels say so.
+    master: Option<Master>,
 }
 
 /// The two families of commands.
@@ -66,32 +77,94 @@ pub(super) enum Found {
 const UNKNOWN_TYPE: &str = "unknown type name";
 
 impl Server {
-    pub(super) fn connect(url: &str) -> Result<Self> {
-        let address = without_password(url);
-        let explain = |error: RedisError| explain(&address, error);
-        if url.starts_with("rediss:") || url.starts_with("valkeys:") {
-            return Err(Advice::error(
-                format!("{address}: TLS is not supported"),
-                "connect through a tunnel (stunnel, ssh -L) to a port of this machine",
-            ));
+    /// The server of an address, or the master that its Sentinels know: [`Lost`] if that one is none, or is not there.
+    pub(super) fn connect(address: &Address) -> Result<Self> {
+        match &address.place {
+            Place::Server(info) => Self::open(info, address.tls.as_ref(), &address.shown),
+            Place::Sentinels(sentinels) => Self::connect_to_master(sentinels, address.tls.as_ref()),
         }
-        let client = redis::Client::open(url).map_err(|_| {
-            Advice::error(
-                format!("--url {address:?} is not the address of a server"),
-                "write redis://[user:password@]host[:port][/database] or unix:///path",
-            )
-        })?;
-        let mut one = client.get_connection_with_timeout(PATIENCE_TO_CONNECT).map_err(explain)?;
+    }
+
+    fn open(info: &ConnectionInfo, tls: Option<&Tls>, shown: &str) -> Result<Self> {
+        let explain = |error: RedisError| explain(shown, error);
+        let mut one = connect(info, PATIENCE).map_err(explain)?;
         let link = if is_in_cluster(&mut one).map_err(explain)? {
-            let builder = ClusterClient::builder([url]).connection_timeout(PATIENCE_TO_CONNECT);
-            let client = builder.response_timeout(PATIENCE).build().map_err(explain)?;
+            require_hosts(&mut one, shown)?;
+            let mut builder = ClusterClient::builder([info.clone()])
+                .connection_timeout(PATIENCE_TO_CONNECT)
+                .response_timeout(PATIENCE);
+            if let Some(tls) = tls {
+                builder = tls.of_cluster(builder);
+            }
+            let client = builder.build().map_err(explain)?;
             Link::Cluster(Box::new(client.get_connection().map_err(explain)?))
         } else {
-            one.set_read_timeout(Some(PATIENCE)).map_err(explain)?;
-            one.set_write_timeout(Some(PATIENCE)).map_err(explain)?;
             Link::One(Box::new(one))
         };
-        Ok(Self { link, address })
+        let host = match info.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host.clone(),
+            _ => String::new(),
+        };
+        Ok(Self { link, address: shown.to_owned(), host, master: None })
+    }
+
+    fn connect_to_master(sentinels: &Sentinels, tls: Option<&Tls>) -> Result<Self> {
+        let master = sentinels.master()?;
+        let (host, port) = (master.host.clone(), master.port);
+        let scheme = if tls.is_some() { "rediss" } else { "redis" };
+        let shown = format!("{scheme}://{host}:{port} (master {:?})", sentinels.name);
+        let to = match tls {
+            Some(tls) => tls.address(host, port).map_err(|error| explain(&shown, error))?,
+            None => ConnectionAddr::Tcp(host, port),
+        };
+        let mut server = Self::open(&sentinels.master.as_ref().clone().set_addr(to), tls, &shown)?;
+        // Sentinels hear of a failover some seconds after it has begun, and one that was cut off does not.
+        if !server.is_master()? {
+            return Err(Lost::error(Advice::error(
+                format!("{shown}: is a replica"),
+                "the Sentinels are not done with a failover: try again later",
+            )));
+        }
+        server.master = Some(master);
+        Ok(server)
+    }
+
+    fn is_master(&mut self) -> Result<bool> {
+        let Link::One(link) = &mut self.link else { return Ok(true) };
+        match redis::cmd("ROLE").query::<Vec<Value>>(link) {
+            Ok(role) => Ok(role.first() == Some(&Value::BulkString(b"master".to_vec()))),
+            // Who may not know is told by the first command that writes.
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => Ok(true),
+            Err(error) => Err(explain(&self.address, error)),
+        }
+    }
+
+    /// Which master this is, if Sentinels say so.
+    pub(super) fn master(&self) -> Option<&Master> {
+        self.master.as_ref()
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.link, Link::Cluster(_))
+    }
+
+    /// Commands that are executed together or, if a key that was watched has changed, not at all.
+    pub(super) fn transact(&mut self, commands: Vec<Cmd>) -> Result<bool> {
+        let Link::One(link) = &mut self.link else {
+            return Err(anyhow!("a cluster has no transactions over several servers"));
+        };
+        let mut pipe = redis::pipe();
+        pipe.atomic();
+        for command in commands {
+            pipe.add_command(command);
+        }
+        let done: Option<Vec<Value>> =
+            pipe.query(link).map_err(|error| explain(&self.address, error))?;
+        Ok(done.is_some())
     }
 
     /// The reply to a command.
@@ -160,47 +233,45 @@ impl Server {
         if let Link::One(_) = self.link {
             return Ok(vec![None]);
         }
-        let mut nodes: Vec<Node> = self.ask(redis::cmd("CLUSTER").arg("SLOTS"))?;
+        let found: Vec<Slots> = self.ask(redis::cmd("CLUSTER").arg("SLOTS"))?;
+        let mut nodes: Vec<Node> = found.iter().map(|slots| slots.primary(&self.host)).collect();
         nodes.sort();
         nodes.dedup();
         let by_address = |Node { host, port }| SingleNodeRoutingInfo::ByAddress { host, port };
         Ok(nodes.into_iter().map(|node| Some(RoutingInfo::SingleNode(by_address(node)))).collect())
     }
 
-    /// Keys of this type, each once: `most` of them or a few more.
+    /// Gives keys of this type, some of them perhaps twice, until no more are wanted.
     pub(super) fn scan(
         &mut self,
         kind: &str,
         pattern: &str,
-        most: usize,
-    ) -> Result<BTreeSet<Vec<u8>>> {
-        let mut found = BTreeSet::new();
+        mut take: impl FnMut(Vec<u8>) -> bool,
+    ) -> Result<()> {
         for primary in self.primaries()? {
             let mut cursor: Vec<u8> = b"0".to_vec();
-            while found.len() < most {
+            loop {
                 let mut command = redis::cmd("SCAN");
-                command
-                    .arg(cursor)
-                    .arg("MATCH")
-                    .arg(pattern)
-                    .arg("COUNT")
-                    .arg(SCANNED)
-                    .arg("TYPE")
-                    .arg(kind);
+                command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCANNED);
+                command.arg("TYPE").arg(kind);
                 let reply = self.ask_at(&command, primary.clone());
                 // Newer servers know the types of the modules they have loaded, and refuse others.
                 if reply.as_ref().is_err_and(|error| format!("{error:#}").contains(UNKNOWN_TYPE)) {
                     break;
                 }
                 let (next, keys): (Vec<u8>, Vec<Vec<u8>>) = reply?;
-                found.extend(keys);
+                for key in keys {
+                    if !take(key) {
+                        return Ok(());
+                    }
+                }
                 if next == b"0" {
                     break;
                 }
                 cursor = next;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// The reply to a command that goes to this server of a cluster.
@@ -307,14 +378,31 @@ impl Server {
 /// Keys that a server looks at in one step of a scan: well below a millisecond.
 const SCANNED: u32 = 1000;
 
-/// The address of a primary, from a line of CLUSTER SLOTS: first slot, last slot, primary, replicas.
+/// The address of a primary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Node {
     host: String,
     port: u16,
 }
 
-impl FromRedisValue for Node {
+/// A line of CLUSTER SLOTS: first slot, last slot, primary, replicas. Of it the primary, whose host may be missing.
+struct Slots {
+    host: Option<String>,
+    port: u16,
+}
+
+/// What a server of a cluster says that is to say its host name, and has none.
+const UNKNOWN_HOST: &str = "?";
+
+impl Slots {
+    /// Without a host of its own a server has the one that was asked.
+    fn primary(&self, asked: &str) -> Node {
+        let own = self.host.as_deref().filter(|host| !host.is_empty());
+        Node { host: own.unwrap_or(asked).to_owned(), port: self.port }
+    }
+}
+
+impl FromRedisValue for Slots {
     fn from_redis_value(value: Value) -> Result<Self, redis::ParsingError> {
         let line: Vec<Value> = redis::from_redis_value(value)?;
         let primary = line.into_iter().nth(2).unwrap_or(Value::Nil);
@@ -323,6 +411,19 @@ impl FromRedisValue for Node {
         let mut next = || fields.next().unwrap_or(Value::Nil);
         Ok(Self { host: redis::from_redis_value(next())?, port: redis::from_redis_value(next())? })
     }
+}
+
+/// Refuses a cluster whose servers cannot be found by what they say.
+fn require_hosts(link: &mut Connection, shown: &str) -> Result<()> {
+    // Whoever may not ask gets to hear that from the client.
+    let found: Vec<Slots> = redis::cmd("CLUSTER").arg("SLOTS").query(link).unwrap_or_default();
+    if found.iter().any(|slots| slots.host.as_deref() == Some(UNKNOWN_HOST)) {
+        return Err(Advice::error(
+            format!("{shown}: the servers of this cluster do not say how they are called"),
+            "give each a cluster-announce-hostname, or set cluster-preferred-endpoint-type to ip",
+        ));
+    }
+    Ok(())
 }
 
 /// Names and values, as BF.INFO says them.
@@ -377,109 +478,25 @@ impl Found {
     }
 }
 
+/// A connection to a server that may take so long for an answer.
+pub(super) fn connect(info: &ConnectionInfo, patience: Duration) -> Result<Connection, RedisError> {
+    let link = match Client::open(info.clone())?.get_connection_with_timeout(PATIENCE_TO_CONNECT) {
+        // It waits for the end of a line, which the first message of TLS does not have.
+        Err(error) if error.is_timeout() && tls::is_plain(info.addr()) => {
+            return Err(rustls::Error::from(InvalidMessage::InvalidContentType).into());
+        }
+        link => link?,
+    };
+    link.set_read_timeout(Some(patience))?;
+    link.set_write_timeout(Some(patience))?;
+    Ok(link)
+}
+
 /// Whether the server belongs to a cluster. Who may not know is told by redirections later, see [`explain`].
 fn is_in_cluster(link: &mut Connection) -> Result<bool, RedisError> {
     match redis::cmd("INFO").arg("cluster").query::<String>(link) {
         Ok(info) => Ok(info.contains("cluster_enabled:1")),
         Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => Ok(false),
         Err(error) => Err(error),
-    }
-}
-
-/// A URL as it may be shown: without user and password.
-pub(crate) fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (host, query) = rest.split_once('?').map_or((rest, ""), |(host, _)| (host, "?…"));
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
-    format!("{scheme}{host}{query}")
-}
-
-/// What a server, or the way to it, said: as a message, and what to do about it.
-fn explain(address: &str, error: RedisError) -> anyhow::Error {
-    let said = error.clone().into_server_errors().and_then(|errors| errors.first().cloned());
-    let (code, text) = match said {
-        Some((_, said)) => (said.code().to_owned(), said.details().unwrap_or_default().to_owned()),
-        None => (
-            error.code().unwrap_or_default().to_owned(),
-            error.detail().unwrap_or_default().to_owned(),
-        ),
-    };
-    if error.is_io_error() {
-        let what =
-            if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-        return Advice::error(
-            format!("{address}: {what}"),
-            "is the server running, and is this its address? `redis-cli -u URL ping` should say PONG",
-        );
-    }
-    let (message, hint) = match (error.kind(), code.as_str()) {
-        (ErrorKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => (
-            "the server does not accept this user and password".to_owned(),
-            "write them into the URL: redis://user:password@host:port, or redis://:password@host:port",
-        ),
-        (_, "NOPERM") => {
-            (format!("not permitted: {text}"), "ask who looks after the server's ACLs")
-        }
-        (_, "MOVED" | "ASK") => (
-            "the server belongs to a cluster, and this user may not ask it (INFO)".to_owned(),
-            "permit it: ACL SETUSER … +info +cluster",
-        ),
-        (_, "READONLY") => {
-            ("the server is a replica".to_owned(), "give the address of its primary")
-        }
-        (_, "OOM") => {
-            ("the server has no memory left (maxmemory)".to_owned(), "see CONFIG GET maxmemory")
-        }
-        (_, "CROSSSLOT") => (
-            "the key cannot be replaced in a cluster".to_owned(),
-            "a name with a } and without a part in braces has no neighbours; choose another",
-        ),
-        _ if text.contains("memory limit of a key") => (
-            "the filter is larger than a key may be".to_owned(),
-            "raise CONFIG SET ironbloom.key-memory-limit, or cut it: give keys, with --lines and --shards",
-        ),
-        _ if text.starts_with("Insufficient memory") => {
-            ("the server gets no memory for the filter".to_owned(), "see INFO memory")
-        }
-        _ if text.starts_with("unknown command") => (
-            format!("the server does not know this command: {}", quoted(&text)),
-            "load the module: redis-server --loadmodule libironbloom_redis.so (docs/redis.md)",
-        ),
-        _ if code.is_empty() => return anyhow::anyhow!("{address}: {error}"),
-        _ => return anyhow::anyhow!("{address}: {code} {text}"),
-    };
-    Advice::error(format!("{address}: {message}"), hint)
-}
-
-/// The command in `unknown command 'BF.MEXISTS', with args …`: the arguments are keys, and there may be hundreds.
-fn quoted(text: &str) -> &str {
-    text.split(['\'', '`']).nth(1).unwrap_or(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        for (url, shown) in [
-            ("redis://127.0.0.1:6379/3", "redis://127.0.0.1:6379/3"),
-            ("redis://:secret@host", "redis://host"),
-            ("redis://user:sec@ret@host:1/2", "redis://host:1/2"),
-            ("user:secret@host", "host"),
-            ("unix:///run/redis.sock?pass=secret", "unix:///run/redis.sock?…"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
-
-    #[test]
-    fn of_an_unknown_command_only_the_name_is_repeated() {
-        assert_eq!(
-            quoted("unknown command 'BF.MEXISTS', with args beginning with: 'k' "),
-            "BF.MEXISTS"
-        );
-        assert_eq!(quoted("unknown command `BF.ADD`, with args"), "BF.ADD");
     }
 }

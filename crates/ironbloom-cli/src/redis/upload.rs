@@ -1,19 +1,28 @@
 //! Filters on their way to a server: under temporary keys first, renamed when all is there.
 //!
-//! Whoever asks meanwhile sees the old filter or none, never a part of the new one. A temporary key is removed when
-//! something fails, and if this program is killed the server forgets it after [`LIFETIME`] seconds.
+//! Whoever asks meanwhile sees the old filter or none, never a part of the new one. On a server all keys are renamed in one
+//! transaction, in a cluster one after the other. A temporary key is removed when something fails, and if this program is
+//! killed the server forgets it after [`LIFETIME`].
 
-use anyhow::Result;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
 use ironbloom::any::AnyFilter;
+use redis::Cmd;
 
 use super::chunks::{self, FIRST};
-use super::names::{Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
+use super::explain::Lost;
+use super::names::{LoadId, Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
 use super::server::{Family, Found, Server};
 use crate::failure::Advice;
 use crate::progress::Progress;
 
-/// Seconds after which a server forgets a filter of which no more chunks come.
-const LIFETIME: u32 = 600;
+/// After this time a server forgets a filter of which no more chunks come.
+pub(super) const LIFETIME: Duration = Duration::from_secs(600);
+/// So often the lifetime of shards is renewed that are there already.
+const RENEWAL: Duration = Duration::from_secs(60);
+/// Watched keys may change before a transaction; what that means is looked up again so often.
+const TRIES: u32 = 3;
 
 /// What becomes of a filter that has the key already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +31,22 @@ pub(super) enum Existing {
     Replace,
 }
 
+/// What is loaded where.
+pub(super) struct Plan {
+    pub(super) id: LoadId,
+    pub(super) name: Name,
+    pub(super) shards: Option<u32>,
+    pub(super) existing: Existing,
+}
+
 pub(super) struct Upload<'s> {
     server: &'s mut Server,
-    name: Name,
-    shards: Option<u32>,
-    existing: Existing,
+    plan: &'s Plan,
     /// What was there when the upload began.
     before: Found,
     /// Filters that are there under their temporary keys; the last one may be a part.
     pending: Vec<Pending>,
+    renewed: Instant,
     progress: Progress,
     sent: u64,
 }
@@ -38,45 +54,54 @@ pub(super) struct Upload<'s> {
 struct Pending {
     key: Name,
     temporary: String,
+    /// Known with the first chunk.
+    family: Option<Family>,
 }
 
 impl<'s> Upload<'s> {
     /// Refuses what would be refused at the end.
-    pub(super) fn new(
-        server: &'s mut Server,
-        name: &Name,
-        shards: Option<u32>,
-        existing: Existing,
-    ) -> Result<Self> {
+    pub(super) fn new(server: &'s mut Server, plan: &'s Plan) -> Result<Self> {
+        let name = &plan.name;
         let before = server.find(name.key())?;
-        match (&before, existing) {
+        match (&before, plan.existing) {
             (Found::Nothing, _) | (Found::Filter(_) | Found::Shards(_), Existing::Replace) => {}
             (Found::Other(other), _) => return Err(server.no_filter(name.key(), other)),
-            (Found::Filter(_) | Found::Shards(_), Existing::Keep) => return Err(exists(name)),
+            (Found::Filter(_) | Found::Shards(_), Existing::Keep) => {
+                return Err(exists(name.key()));
+            }
         }
-        let progress = Progress::new(None);
-        let (name, pending) = (name.clone(), Vec::new());
-        Ok(Self { server, name, shards, existing, before, pending, progress, sent: 0 })
+        let (progress, renewed) = (Progress::new(None), Instant::now());
+        Ok(Self { server, plan, before, pending: Vec::new(), renewed, progress, sent: 0 })
     }
 
     /// The next filter: of the next shard, or the only one.
     pub(super) fn start_filter(&mut self) {
-        let key = match self.shards {
-            Some(shards) => self.name.shard(self.pending.len() as u32, shards),
-            None => self.name.clone(),
+        let name = &self.plan.name;
+        let key = match self.plan.shards {
+            Some(shards) => name.shard(self.pending.len() as u32, shards),
+            None => name.clone(),
         };
-        let temporary = key.temporary();
-        self.pending.push(Pending { key, temporary });
+        let temporary = key.temporary(&self.plan.id);
+        self.pending.push(Pending { key, temporary, family: None });
     }
 
     /// The next chunk of the filter that was started last.
     pub(super) fn chunk(&mut self, family: Family, iterator: i64, bytes: &[u8]) -> Result<()> {
-        let Some(Pending { temporary, .. }) = self.pending.last() else { return Ok(()) };
-        let mut load = family.command("LOADCHUNK", temporary);
+        let Some((last, others)) = self.pending.split_last_mut() else { return Ok(()) };
+        last.family = Some(family);
+        let mut commands = Vec::new();
+        if iterator == FIRST {
+            // A master that was lost may have left it to this one.
+            commands.push(unlink(&last.temporary));
+        }
+        let mut load = family.command("LOADCHUNK", &last.temporary);
         load.arg(iterator).arg(bytes);
-        let mut keep = redis::cmd("EXPIRE");
-        keep.arg(temporary).arg(LIFETIME);
-        self.server.ask_all(vec![load, keep])?;
+        commands.extend([load, expire(&last.temporary)]);
+        if self.renewed.elapsed() > RENEWAL {
+            commands.extend(others.iter().map(|other| expire(&other.temporary)));
+            self.renewed = Instant::now();
+        }
+        self.server.ask_all(commands)?;
         self.sent += bytes.len() as u64;
         self.progress.update_bytes(self.sent);
         Ok(())
@@ -89,7 +114,7 @@ impl<'s> Upload<'s> {
             let sent = self.chunk(family, iterator, bytes);
             // Servers with another module take our announcement for a damaged header of theirs.
             sent.map_err(|error| match (iterator, crate::failure::hint(&error)) {
-                (FIRST, None) => Advice::error(
+                (FIRST, None) if !error.is::<Lost>() => Advice::error(
                     format!("the server cannot hold a {} filter: {error}", filter.kind()),
                     "this needs the module of this version of Ironbloom, libironbloom_redis.so (docs/redis.md)",
                 ),
@@ -103,30 +128,109 @@ impl<'s> Upload<'s> {
         self.sent
     }
 
-    /// Gives the filters their keys, and the shards their common one last.
-    pub(super) fn publish(mut self) -> Result<()> {
-        for at in 0..self.pending.len() {
-            let Pending { key, temporary } = &self.pending[at];
-            // Before it has its name: a filter must not vanish under it.
-            self.server.ask::<i64>(redis::cmd("PERSIST").arg(temporary))?;
-            rename(self.server, temporary, key, self.existing)?;
-        }
-        if let Some(shards) = self.shards {
-            let temporary = self.name.temporary();
-            let mut note = redis::cmd("HSET");
-            note.arg(&temporary).arg(SHARDS_FIELD).arg(shards).arg(ROUTE_FIELD).arg(ROUTE);
-            self.server.ask::<i64>(&note)?;
-            rename(self.server, &temporary, &self.name, self.existing)?;
-        }
-        if let Found::Shards(old) = self.before
-            && Some(old) != self.shards
-        {
-            for part in self.name.parts(Some(old)) {
-                self.server.ask::<i64>(redis::cmd("UNLINK").arg(part.key()))?;
-            }
+    /// Gives the filters their keys. A receipt, if one is wanted, is there if and only if they have them.
+    pub(super) fn publish(mut self, receipt: Option<&str>) -> Result<()> {
+        self.require_whole()?;
+        if self.server.is_cluster() {
+            self.publish_in_turn()?
+        } else {
+            self.publish_at_once(receipt)?
         }
         self.pending.clear();
         Ok(())
+    }
+
+    /// That no server has lost a chunk: in a cluster a replica may have taken over that had not got it yet.
+    fn require_whole(&mut self) -> Result<()> {
+        for Pending { key, temporary, family } in &self.pending {
+            let Some(family) = *family else { continue };
+            let words = match self.server.info(family, temporary.as_bytes(), None)? {
+                Some(Ok(_)) => continue,
+                Some(Err(words)) => words,
+                None => "is gone".to_owned(),
+            };
+            return Err(Advice::error(
+                format!("{}: what was sent is not there: {temporary} {words}", key.key()),
+                "was a server replaced meanwhile, or is maxmemory too low? then load it again",
+            ));
+        }
+        Ok(())
+    }
+
+    fn publish_at_once(&mut self, receipt: Option<&str>) -> Result<()> {
+        for _ in 0..TRIES {
+            let mut watched: Vec<&str> =
+                self.pending.iter().map(|one| one.temporary.as_str()).collect();
+            let mut taken: Vec<&str> = Vec::new();
+            if self.plan.existing == Existing::Keep {
+                taken.extend(self.pending.iter().map(|one| one.key.key()));
+                taken.push(self.plan.name.key());
+            }
+            watched.extend(&taken);
+            self.server.ask::<()>(redis::cmd("WATCH").arg(&watched))?;
+            let here: u64 =
+                self.server.ask(redis::cmd("EXISTS").arg(&watched[..self.pending.len()]))?;
+            if here < self.pending.len() as u64 {
+                break;
+            }
+            for key in taken {
+                if self.server.ask(redis::cmd("EXISTS").arg(key))? {
+                    return Err(exists(key));
+                }
+            }
+            if self.server.transact(self.renames(receipt))? {
+                return Ok(());
+            }
+        }
+        Err(anyhow!("{}: the server has removed what was sent", self.plan.name.key()))
+    }
+
+    /// What gives all filters their keys.
+    fn renames(&self, receipt: Option<&str>) -> Vec<Cmd> {
+        let Plan { name, shards, .. } = self.plan;
+        let mut commands = Vec::new();
+        for Pending { key, temporary, .. } in &self.pending {
+            commands.push(persist(temporary));
+            commands.push(rename("RENAME", temporary, key));
+        }
+        if let Some(shards) = *shards {
+            commands.push(unlink(name.key()));
+            commands.push(note(name.key(), shards));
+        }
+        commands.extend(self.left_over().iter().map(|part| unlink(part.key())));
+        if let Some(receipt) = receipt {
+            let mut set = redis::cmd("SET");
+            set.arg(receipt).arg(1).arg("EX").arg(LIFETIME.as_secs());
+            commands.push(set);
+        }
+        commands
+    }
+
+    /// Shard by shard, and their common key last.
+    fn publish_in_turn(&mut self) -> Result<()> {
+        let Plan { name, shards, existing, id } = self.plan;
+        for Pending { key, temporary, .. } in &self.pending {
+            // Before it has its name: a filter must not vanish under it.
+            self.server.ask::<i64>(&persist(temporary))?;
+            rename_as_wanted(self.server, temporary, key, *existing)?;
+        }
+        if let Some(shards) = *shards {
+            let temporary = name.temporary(id);
+            self.server.ask::<i64>(&note(&temporary, shards))?;
+            rename_as_wanted(self.server, &temporary, name, *existing)?;
+        }
+        for part in self.left_over() {
+            self.server.ask::<i64>(&unlink(part.key()))?;
+        }
+        Ok(())
+    }
+
+    /// Shards of the filter that is replaced.
+    fn left_over(&self) -> Vec<Name> {
+        match self.before {
+            Found::Shards(old) if Some(old) != self.plan.shards => self.plan.name.parts(Some(old)),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -134,25 +238,58 @@ impl Drop for Upload<'_> {
     fn drop(&mut self) {
         for Pending { temporary, .. } in &self.pending {
             // Nothing left to say: what failed is reported, and the server forgets the key by itself.
-            let _ = self.server.ask::<i64>(redis::cmd("UNLINK").arg(temporary));
+            if self.server.ask::<i64>(&unlink(temporary)).is_err() {
+                break;
+            }
         }
     }
 }
 
-fn rename(server: &mut Server, from: &str, to: &Name, existing: Existing) -> Result<()> {
-    if existing == Existing::Replace {
-        return server.ask::<()>(redis::cmd("RENAME").arg(from).arg(to.key()));
-    }
-    if server.ask::<bool>(redis::cmd("RENAMENX").arg(from).arg(to.key()))? {
-        return Ok(());
-    }
-    let _ = server.ask::<i64>(redis::cmd("UNLINK").arg(from));
-    Err(exists(to))
+fn expire(key: &str) -> Cmd {
+    let mut command = redis::cmd("EXPIRE");
+    command.arg(key).arg(LIFETIME.as_secs());
+    command
 }
 
-fn exists(name: &Name) -> anyhow::Error {
+fn persist(key: &str) -> Cmd {
+    let mut command = redis::cmd("PERSIST");
+    command.arg(key);
+    command
+}
+
+pub(super) fn unlink(key: &str) -> Cmd {
+    let mut command = redis::cmd("UNLINK");
+    command.arg(key);
+    command
+}
+
+fn rename(command: &str, from: &str, to: &Name) -> Cmd {
+    let mut command = redis::cmd(command);
+    command.arg(from).arg(to.key());
+    command
+}
+
+/// The hash that stands for a filter in shards.
+fn note(key: &str, shards: u32) -> Cmd {
+    let mut command = redis::cmd("HSET");
+    command.arg(key).arg(SHARDS_FIELD).arg(shards).arg(ROUTE_FIELD).arg(ROUTE);
+    command
+}
+
+fn rename_as_wanted(server: &mut Server, from: &str, to: &Name, existing: Existing) -> Result<()> {
+    if existing == Existing::Replace {
+        return server.ask::<()>(&rename("RENAME", from, to));
+    }
+    if server.ask::<bool>(&rename("RENAMENX", from, to))? {
+        return Ok(());
+    }
+    let _ = server.ask::<i64>(&unlink(from));
+    Err(exists(to.key()))
+}
+
+fn exists(key: &str) -> anyhow::Error {
     Advice::error(
-        format!("{}: this key exists already", name.key()),
+        format!("{key}: this key exists already"),
         "--replace puts the new filter in its place",
     )
 }

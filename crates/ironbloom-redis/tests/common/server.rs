@@ -213,7 +213,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connect(port: u16) -> Option<Self> {
+    pub(crate) fn connect(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
         // A reply that never comes is a failure, and not a test that never ends.
