@@ -148,7 +148,7 @@ fn explain_tls(address: &str, error: &rustls::Error) -> anyhow::Error {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => (
             format!("the server's certificate is for another host name: {error}"),
-            "write the host as the certificate has it; or, if servers are known by numbers, add --any-host-name",
+            "write the host as the certificate has it; or, if the servers are known by IP address, add --any-host-name",
         ),
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => (
             "the server's certificate is not trusted: nobody known here has signed it".to_owned(),

@@ -26,7 +26,7 @@ use super::explain::Lost;
 use super::sentinel::Sentinels;
 use super::server::Server;
 use super::upload::{Plan, Upload, unlink};
-use crate::failure::Advice;
+use crate::failure::{Advice, message};
 use crate::{number, output};
 
 /// So many masters may be lost during one load.
@@ -84,7 +84,10 @@ pub(super) fn load(
         // One that refuses everything, because it has no replicas yet, is not lost again and again.
         if load.alive > before || tries == 1 {
             load.losses += 1;
-            output::note(&format!("note: {error:#}. Asking the Sentinels for the master"));
+            output::note(&format!(
+                "note: {}. Asking the Sentinels for the master",
+                message(&error)
+            ));
         }
         server = load.find_master(address, error)?;
     }
@@ -148,8 +151,9 @@ impl Load<'_> {
         let seconds = self.wait.as_secs();
         Advice::error(
             format!(
-                "{name}: not loaded; the master was lost {}, and none has come back for good: {error:#}",
-                times(self.losses)
+                "{name}: not loaded; the master was lost {}, and none has come back for good: {}",
+                times(self.losses),
+                message(error)
             ),
             format!(
                 "see SENTINEL MASTER {}; masters are waited for {seconds} s (--failover-wait)",
@@ -193,7 +197,7 @@ impl Load<'_> {
                         &format!("{confirmed} of {healthy} have confirmed it"),
                     ));
                 }
-                Err(error) => return Err(self.unsettled(server, &format!("{error:#}"))),
+                Err(error) => return Err(self.unsettled(server, &message(&error))),
             }
         }
     }

@@ -88,10 +88,10 @@ pub(crate) fn run(args: &RedisArgs) -> Result<Outcome> {
 /// Which server.
 #[derive(Args)]
 struct ServerArgs {
-    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path; with
-    /// TLS rediss://…; the master that Sentinels know: redis+sentinel://[user:password@]host[:port][,…]/NAME[/database]
-    /// [?sentinel_password=…], with TLS rediss+sentinel://…. If not given, the variable IRONBLOOM_REDIS_URL, which other
-    /// users of this machine cannot see
+    /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path. By
+    /// Sentinels: redis+sentinel://[user:password@]host[:port][,…]/NAME[/database][?sentinel_password=…]. With TLS:
+    /// rediss://…, rediss+sentinel://…. If not given, the variable IRONBLOOM_REDIS_URL, which other users of this
+    /// machine cannot see
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 

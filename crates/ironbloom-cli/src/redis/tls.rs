@@ -16,32 +16,34 @@ use rustls::sign::CertifiedKey;
 use crate::failure::Advice;
 use crate::{file, output};
 
+/// The heading of these options in the help.
+const TLS: &str = "TLS";
+
 /// The options of redis-cli, of which `--key` is called otherwise: here it is the key of the filter.
 #[derive(Args)]
-#[command(next_help_heading = "TLS")]
 pub(super) struct TlsArgs {
     /// Encrypt, as a URL that begins with rediss:// says, too
-    #[arg(long)]
+    #[arg(long, help_heading = TLS)]
     tls: bool,
 
     /// Trust certificates that were signed by those in this file (PEM), instead of those that the system trusts
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TLS)]
     cacert: Option<PathBuf>,
 
     /// The certificate to show to a server that asks for one (PEM, with those between it and its authority)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TLS)]
     cert: Option<PathBuf>,
 
     /// Its private key (PEM); not needed if the file of --cert holds it, too
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = TLS)]
     cert_key: Option<PathBuf>,
 
-    /// Accept a trusted certificate whatever host name it has: for clusters and Sentinels that know servers by numbers
-    #[arg(long)]
+    /// Accept a trusted certificate whatever host name it has: for clusters and Sentinels that know their servers by IP address
+    #[arg(long, help_heading = TLS)]
     any_host_name: bool,
 
     /// Accept every certificate. Whoever is on the way can read and change all that is sent, passwords included
-    #[arg(long)]
+    #[arg(long, help_heading = TLS)]
     insecure: bool,
 }
 
