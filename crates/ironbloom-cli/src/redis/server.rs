@@ -20,6 +20,8 @@ use crate::failure::Advice;
 
 /// How long a server may take to accept a connection.
 pub(super) const PATIENCE_TO_CONNECT: Duration = Duration::from_secs(10);
+/// How long it may take until it is asked whether it speaks TLS at all.
+const PATIENCE_TO_BEGIN: Duration = Duration::from_secs(3);
 /// How long it may take to answer: a busy server may be saving, or loading a big chunk.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -480,10 +482,14 @@ impl Found {
 
 /// A connection to a server that may take so long for an answer.
 pub(super) fn connect(info: &ConnectionInfo, patience: Duration) -> Result<Connection, RedisError> {
-    let link = match Client::open(info.clone())?.get_connection_with_timeout(PATIENCE_TO_CONNECT) {
-        // It waits for the end of a line, which the first message of TLS does not have.
+    let client = Client::open(info.clone())?;
+    let link = match client.get_connection_with_timeout(PATIENCE_TO_BEGIN) {
+        // One without TLS waits for the end of a line, which the first message of TLS does not have.
         Err(error) if error.is_timeout() && tls::is_plain(info.addr()) => {
             return Err(rustls::Error::from(InvalidMessage::InvalidContentType).into());
+        }
+        Err(error) if error.is_timeout() => {
+            client.get_connection_with_timeout(PATIENCE_TO_CONNECT)?
         }
         link => link?,
     };
