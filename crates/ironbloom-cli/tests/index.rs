@@ -370,3 +370,158 @@ fn a_killed_change_leaves_the_old_index_or_the_new_one() {
     scratch.run(["index", "append", "t.ibx", "t.csv"]).succeeds();
     kill_repeatedly(&scratch, ["index", "compact", "t.ibx"], 1);
 }
+
+// ----------------------------------------------------------------------------------------------------- several writers
+
+/// A small table of which each row says where it is from.
+fn part(name: &str) -> String {
+    (0..50).fold("id,part\n".to_owned(), |text, id| text + &format!("{id},{name}\n"))
+}
+
+/// An index u.ibx of one part, and the files of more.
+fn parts(more: std::ops::Range<u32>) -> Scratch {
+    let scratch = Scratch::new();
+    for name in ["first".to_owned()].into_iter().chain(more.map(|i| format!("p{i}"))) {
+        scratch.write(&format!("{name}.csv"), part(&name));
+    }
+    scratch.run(["index", "build", "first.csv", "-o", "u.ibx"]).succeeds();
+    scratch
+}
+
+fn start(scratch: &Scratch, args: &str) -> std::process::Child {
+    let mut command = scratch.command(args.split(' '));
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Whether this part is in the index: all of its rows, or none.
+fn has_part(scratch: &Scratch, name: &str) -> bool {
+    let condition = format!("part = '{name}'");
+    let run = scratch.run(["index", "find", "u.ibx", &condition, "--count"]);
+    match run.text().trim() {
+        "50" => true,
+        "0" => false,
+        other => panic!("{name}: {other}, {}", run.stderr),
+    }
+}
+
+/// Nothing is left behind beside the tables and the index.
+#[track_caller]
+fn is_tidy(scratch: &Scratch) {
+    let hidden: Vec<String> =
+        scratch.files().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
+fn changes_at_the_same_time_are_all_made() {
+    for _ in 0..3 {
+        let scratch = parts(0..8);
+        scratch.run(["index", "append", "u.ibx", "p0.csv", "p1.csv"]).succeeds();
+        let mut changes: Vec<String> =
+            (2..8).map(|i| format!("index append u.ibx p{i}.csv")).collect();
+        changes.insert(2, "index drop u.ibx p0.csv".into());
+        changes.insert(4, "index compact u.ibx".into());
+        let running: Vec<_> = changes.iter().map(|args| start(&scratch, args)).collect();
+        for (args, child) in changes.iter().zip(running) {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert!(!has_part(&scratch, "p0"), "dropped");
+        for name in ["first", "p1", "p2", "p3", "p4", "p5", "p6", "p7"] {
+            assert!(has_part(&scratch, name), "{name} is lost");
+        }
+        scratch.run(["index", "verify", "u.ibx"]).succeeds();
+        is_tidy(&scratch);
+    }
+}
+
+/// Of two that add the same rows one does it, and the other says that it has not.
+#[test]
+fn the_same_change_twice_at_once_is_made_once() {
+    let scratch = parts(0..1);
+    scratch.write("first.csv", part("first") + "50,later\n");
+    for table in ["p0.csv", "first.csv"] {
+        let args = format!("index append u.ibx {table}");
+        let running: Vec<_> = (0..4).map(|_| start(&scratch, &args)).collect();
+        let outputs: Vec<_> =
+            running.into_iter().map(|run| run.wait_with_output().unwrap()).collect();
+        assert_eq!(outputs.iter().filter(|output| output.status.success()).count(), 1, "{table}");
+        for output in outputs.iter().filter(|output| !output.status.success()) {
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(message.contains("is in the index already"), "{table}: {message}");
+        }
+    }
+    assert!(has_part(&scratch, "p0") && has_part(&scratch, "first"));
+    let later = scratch.run(["index", "find", "u.ibx", "part = 'later'", "--count"]);
+    assert_eq!(later.succeeds().text(), "1\n");
+}
+
+/// Killed at any moment, a change is made or not; who reported success has made it, and nobody waits for the dead.
+#[cfg(unix)]
+#[test]
+fn changes_of_killed_writers_take_nothing_from_the_others() {
+    let scratch = parts(0..40);
+    let mut done = vec!["first".to_owned()];
+    let mut killed = 0;
+    for round in 0..10u64 {
+        let names: Vec<String> = (0..4).map(|i| format!("p{}", round * 4 + i)).collect();
+        let running: Vec<_> = names
+            .iter()
+            .map(|name| start(&scratch, &format!("index append u.ibx {name}.csv")))
+            .collect();
+        std::thread::sleep(std::time::Duration::from_micros(1500 * round));
+        for (i, (name, mut child)) in names.into_iter().zip(running).enumerate() {
+            if i % 2 == 0 {
+                child.kill().unwrap();
+            }
+            let output = child.wait_with_output().unwrap();
+            if output.status.success() {
+                done.push(name);
+            } else {
+                assert_eq!(i % 2, 0, "{}", String::from_utf8_lossy(&output.stderr));
+                killed += 1;
+            }
+        }
+    }
+    assert!(killed > 0, "none was killed in time");
+    scratch.run(["index", "compact", "u.ibx"]).succeeds();
+    scratch.run(["index", "verify", "u.ibx"]).succeeds();
+    for name in &done {
+        assert!(has_part(&scratch, name), "{name} is lost");
+    }
+    is_tidy(&scratch);
+}
+
+#[test]
+fn a_file_that_is_not_an_index_is_not_overwritten() {
+    let scratch = parts(0..1);
+    scratch.write("precious.txt", "years of work\n");
+    let args = ["index", "build", "p0.csv", "-o", "precious.txt"];
+    refuses(&scratch, args, "precious.txt: is not an Ironbloom index");
+    // An index is, a damaged one, too, and an empty file, as mktemp makes it.
+    let mut damaged = scratch.read("u.ibx");
+    damaged[20] ^= 1;
+    scratch.write("u.ibx", damaged);
+    scratch.write("empty", "");
+    for file in ["u.ibx", "u.ibx", "empty"] {
+        scratch.run(["index", "build", "p0.csv", "-o", file]).succeeds();
+    }
+    assert!(has_part(&scratch, "p0") && !has_part(&scratch, "first"));
+}
+
+#[test]
+fn what_killed_runs_have_left_is_removed_by_the_next() {
+    let scratch = parts(0..1);
+    let left = [".u.ibx.4711.tmp", ".u.ibx.4711.3.tmp", ".u.ibx.lock"];
+    let others = [".v.ibx.4711.tmp", ".u.ibx.tmp", ".u.ibx.backup.tmp", "u.ibx.4711.tmp"];
+    for name in left.into_iter().chain(others) {
+        scratch.write(name, "");
+    }
+    scratch.run(["index", "append", "u.ibx", "p0.csv"]).succeeds();
+    for name in left {
+        assert!(!scratch.exists(name), "{name}");
+    }
+    for name in others {
+        assert!(scratch.exists(name), "{name} is not its own");
+    }
+}

@@ -50,6 +50,16 @@ pub enum Error {
         /// Its bytes.
         len: u64,
     },
+    /// The index was changed by somebody else after it was opened. Saving it would undo that change.
+    Overtaken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a file that is not an index where an index should be saved.
+    Occupied {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no such column in the index, or in a batch that must have it.
     NoColumn {
         /// The requested column.
@@ -174,6 +184,16 @@ impl fmt::Display for Error {
                 "{}: {part} is damaged, in bytes {offset}..{}",
                 path.display(),
                 offset.saturating_add(*len)
+            ),
+            Self::Overtaken { path } => write!(
+                f,
+                "{}: was changed by somebody else after it was opened; nothing was saved",
+                path.display()
+            ),
+            Self::Occupied { path } => write!(
+                f,
+                "{}: is not an Ironbloom index, and is not overwritten by one",
+                path.display()
             ),
             Self::NoColumn { column, known } => {
                 write!(f, "no column {column}; there are {}", known.join(", "))

@@ -1,7 +1,7 @@
 //! [`Index`]: sources split into segments, and the answer to "which blocks?".
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 
@@ -9,6 +9,7 @@ use crate::blocks::Blocks;
 use crate::builder::{Buffer, arrays_of};
 use crate::encode::{NULL, append_fingerprints};
 use crate::error::{Error, Part};
+use crate::lock::IndexLock;
 use crate::params::Params;
 use crate::postings::{self, Postings};
 use crate::predicate::Predicate;
@@ -31,6 +32,17 @@ pub struct Index {
     /// Ordered by source, then by row.
     pub(crate) segments: Vec<Segment>,
     growing: Option<Growing>,
+    /// The file that it was read from or saved to last.
+    pub(crate) origin: Option<Origin>,
+}
+
+/// A state of an index file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The file, behind all symbolic links.
+    pub(crate) target: PathBuf,
+    /// Its first bytes, which differ if anything in the file does: they hold a checksum of all checksums.
+    pub(crate) header: Vec<u8>,
 }
 
 /// Rows added batch by batch that can already be looked up.
@@ -111,7 +123,8 @@ pub struct ColumnInfo {
 
 impl Index {
     pub(crate) fn empty(columns: Vec<Column>, params: Params) -> Self {
-        Self { params, columns, sources: Vec::new(), segments: Vec::new(), growing: None }
+        let (sources, segments) = (Vec::new(), Vec::new());
+        Self { params, columns, sources, segments, growing: None, origin: None }
     }
 
     /// Rows per block and selectivity.
@@ -472,7 +485,17 @@ impl Index {
 
     /// Writes the index to a file: under a temporary name next to it, synced, then renamed, so that the file under the
     /// real name is always either the old one or the new one, never a mix.
+    ///
+    /// Writers take turns ([`IndexLock`]); this one waits for its turn, for ever if this thread holds the lock. If the
+    /// index was opened from this file and somebody else has changed the file since, that change would be lost: it is
+    /// [`Error::Overtaken`], and nothing is written. A file that is not an index is not overwritten
+    /// ([`Error::Occupied`]), unless it is empty.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        IndexLock::acquire(path)?.save(self)
+    }
+
+    /// As [`save`](Self::save), with the lock held.
+    pub(crate) fn save_locked(&mut self, lock: &IndexLock) -> Result<(), Error> {
         self.seal();
         for (place, source) in self.sources.iter().enumerate() {
             let first_row = self.first_row(place);
@@ -480,7 +503,30 @@ impl Index {
                 return Err(Error::Gap { source: source.name.clone(), rows: 0, first_row });
             }
         }
-        crate::file::save(self, path.as_ref())
+        let target = lock.path();
+        crate::file::check_replaceable(target)?;
+        if let Some(origin) = self.origin.as_ref().filter(|origin| origin.target == target)
+            && crate::file::header(target).ok().as_ref() != Some(&origin.header)
+        {
+            return Err(Error::Overtaken { path: target.to_owned() });
+        }
+        let header = crate::file::save(self, target)?;
+        self.origin = Some(Origin { target: target.to_owned(), header });
+        Ok(())
+    }
+
+    /// Whether an index may be saved here: there is nothing, an empty file, or an index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Occupied`] if there is another file, [`Error::Io`] if it cannot be read.
+    pub fn check_replaceable(path: impl AsRef<Path>) -> Result<(), Error> {
+        crate::file::check_replaceable(path.as_ref())
+    }
+
+    /// Whether both have the same content, as far as they were read from files and not changed since.
+    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
+        self.origin.is_some() && self.origin == other.origin
     }
 
     /// Opens an index file. Only its directory is read; a column is read into memory, and its checksum verified, on

@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::find::{Find, Match, Report};
 use crate::index::Index;
+use crate::lock::IndexLock;
 use crate::params::Params;
 use crate::predicate::Predicate;
 use crate::schema::{Column, columns_named, columns_of};
-use crate::source::SourceMeta;
+use crate::source::{Source, SourceMeta};
 use crate::table::{Identity, Table, TableError};
 use crate::{Block, Candidates, IndexBuilder};
 
@@ -123,6 +124,43 @@ pub fn index_more_tables(
         };
     }
     Ok(builder.finish()?)
+}
+
+/// Adds tables, or the new rows of tables that have grown, to the index that is saved as `file`, and returns it with the
+/// lock under which it must be [saved](IndexLock::save).
+///
+/// The tables are read before `lock` is called, so that others can change the index meanwhile; what is then appended to is
+/// the index that they have left. Only if their changes concern the same tables are these read again.
+pub fn append_tables(
+    file: &Path,
+    tables: &[PathBuf],
+    lock: impl FnOnce() -> Result<IndexLock, Error>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(IndexLock, Index), IndexedError> {
+    let seen = Index::open(file)?;
+    let more = index_more_tables(&seen, tables, file, progress)?;
+    let lock = lock()?;
+    let mut index = lock.open()?;
+    let more = if still_fits(&more, &seen, &index) {
+        more
+    } else {
+        index_more_tables(&index, tables, file, progress)?
+    };
+    index.append(more)?;
+    Ok((lock, index))
+}
+
+/// Whether rows that were indexed to be appended to `seen` can be appended to what has become of it.
+fn still_fits(more: &Index, seen: &Index, now: &Index) -> bool {
+    let state = |index: &Index, name: &str| {
+        let source = &index.sources()[index.source(name)?];
+        Some((source.bytes(), source.fingerprint(), source.rows()))
+    };
+    let unchanged = |source: &Source| state(seen, source.name()) == state(now, source.name());
+    seen.is_same_state(now)
+        || (seen.columns() == now.columns()
+            && seen.params() == now.params()
+            && more.sources().iter().all(unchanged))
 }
 
 /// Adds all rows of a table, and returns their number.

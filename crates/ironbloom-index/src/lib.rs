@@ -27,6 +27,7 @@ mod file_bytes;
 mod find;
 mod index;
 mod indexed;
+mod lock;
 mod params;
 mod parse;
 mod postings;
@@ -49,8 +50,10 @@ pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
 pub use index::{Block, Candidates, ColumnInfo, Index, Info};
 pub use indexed::{
-    Explanation, Indexed, IndexedError, Search, index_more_tables, index_tables, source_name,
+    Explanation, Indexed, IndexedError, Search, append_tables, index_more_tables, index_tables,
+    source_name,
 };
+pub use lock::IndexLock;
 pub use params::Params;
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;

@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ironbloom_index::{Error, Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
+use ironbloom_index::{
+    Error, Index, IndexBuilder, IndexLock, Params, Predicate, SourceMeta, Value,
+};
 use model::{Row, Scratch, batch, columns};
 
 fn rows(count: i32, first: i32) -> Vec<Row> {
@@ -157,4 +159,56 @@ fn a_program_killed_while_it_saves_leaves_a_whole_index() {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Two that opened the same state both change it: the second is told, and the first one's change stays.
+#[test]
+fn a_change_that_would_undo_another_is_refused() {
+    let file = Scratch::new();
+    index_of("a.parquet", 1000).save(&file.0).unwrap();
+    let (mut one, mut two) = (Index::open(&file.0).unwrap(), Index::open(&file.0).unwrap());
+    one.append(index_of("b.parquet", 1000)).unwrap();
+    one.save(&file.0).unwrap();
+    two.append(index_of("c.parquet", 1000)).unwrap();
+    assert!(matches!(two.save(&file.0), Err(Error::Overtaken { .. })));
+    let names = |index: &Index| -> Vec<String> {
+        index.sources().iter().map(|source| source.name().to_owned()).collect()
+    };
+    assert_eq!(names(&Index::open(&file.0).unwrap()), ["a.parquet", "b.parquet"]);
+    // Who has saved may go on, and a copy elsewhere harms nobody.
+    one.append(index_of("d.parquet", 1000)).unwrap();
+    one.save(&file.0).unwrap();
+    two.save(Scratch::new().0.clone()).unwrap();
+    assert_eq!(names(&Index::open(&file.0).unwrap()), ["a.parquet", "b.parquet", "d.parquet"]);
+    // An index that was deleted does not come back.
+    std::fs::remove_file(&file.0).unwrap();
+    assert!(matches!(one.save(&file.0), Err(Error::Overtaken { .. })));
+}
+
+#[test]
+fn writers_wait_for_each_other_and_readers_for_nobody() {
+    let file = Scratch::new();
+    index_of("a.parquet", 1000).save(&file.0).unwrap();
+    let lock = IndexLock::acquire(&file.0).unwrap();
+    assert!(IndexLock::try_acquire(&file.0).unwrap().is_none());
+    // By another name it is the same index.
+    #[cfg(unix)]
+    {
+        let link = Scratch::new();
+        std::os::unix::fs::symlink(&file.0, &link.0).unwrap();
+        assert!(IndexLock::try_acquire(&link.0).unwrap().is_none());
+    }
+    assert_eq!(Index::open(&file.0).unwrap().info().rows, 1000);
+    let rows = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let lock = IndexLock::acquire(&file.0).unwrap();
+            lock.open().unwrap().info().rows
+        });
+        let mut index = lock.open().unwrap();
+        index.append(index_of("b.parquet", 500)).unwrap();
+        lock.save(&mut index).unwrap();
+        drop(lock);
+        other.join().unwrap()
+    });
+    assert_eq!(rows, 1500, "who waited sees what was written meanwhile");
 }

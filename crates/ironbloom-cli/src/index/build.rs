@@ -15,7 +15,7 @@ use crate::{Outcome, dash, file, number, output};
 /// Make an index from Parquet, CSV or TSV tables
 ///
 /// The tables stay where they are and are read again when rows are looked for. If one changes, the index says so and must
-/// be built anew.
+/// be built anew. An index that is there already is replaced; any other file is not, unless it is empty.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -56,13 +56,14 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     )?;
     file::refuse_same(&args.output, &args.tables)?;
     file::refuse_unwritable(&args.output)?;
+    Index::check_replaceable(&args.output)?;
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
     let (tables, columns) = (&args.tables, args.columns.as_deref());
     let mut index = with_progress(|progress| {
         Ok(index_tables(tables, columns, params, &args.output, progress)?)
     })?;
-    super::save(&mut index, &args.output)?;
+    super::save(&mut index, &super::lock(&args.output)?)?;
     output::print(&if args.json {
         look::description(&args.output, &index, true)?
     } else {
@@ -72,13 +73,11 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
 }
 
 /// Reads tables while a person watches.
-pub(super) fn with_progress(
-    read: impl FnOnce(&mut dyn FnMut(u64)) -> Result<Index>,
-) -> Result<Index> {
+pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> Result<T>) -> Result<T> {
     let mut progress = Progress::new(None);
-    let index = read(&mut |rows| progress.update_rows(rows));
+    let made = read(&mut |rows| progress.update_rows(rows));
     progress.finish();
-    index
+    made
 }
 
 /// What was made, how fast, and what it takes.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use ironbloom_index::{Index, index_more_tables, source_name};
+use ironbloom_index::{Index, append_tables, source_name};
 
 use super::build::with_progress;
 use super::look;
@@ -15,6 +15,8 @@ use crate::{Outcome, number, output};
 ///
 /// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was written anew is dropped
 /// first. The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
+///
+/// Several processes may change an index at the same time: they take turns, and no change is lost.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,12 +37,10 @@ pub(crate) struct AppendArgs {
 }
 
 pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
-    let mut index = Index::open(&args.index)?;
-    let more = with_progress(|progress| {
-        Ok(index_more_tables(&index, &args.tables, &args.index, progress)?)
-    })?;
-    index.append(more)?;
-    super::save(&mut index, &args.index)?;
+    let lock = || super::lock(&args.index);
+    let (lock, mut index) =
+        with_progress(|progress| Ok(append_tables(&args.index, &args.tables, lock, progress)?))?;
+    super::save(&mut index, &lock)?;
     report(&args.index, &index, args.json)
 }
 
@@ -59,9 +59,10 @@ pub(crate) struct CompactArgs {
 }
 
 pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
-    let mut index = Index::open(&args.index)?;
+    let lock = super::lock(&args.index)?;
+    let mut index = lock.open()?;
     index.compact()?;
-    super::save(&mut index, &args.index)?;
+    super::save(&mut index, &lock)?;
     report(&args.index, &index, args.json)
 }
 
@@ -87,12 +88,13 @@ pub(crate) struct DropArgs {
 }
 
 pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
-    let mut index = Index::open(&args.index)?;
+    let lock = super::lock(&args.index)?;
+    let mut index = lock.open()?;
     for table in &args.tables {
         let name = known_name(&index, table, &args.index)?;
         index.remove(&name)?;
     }
-    super::save(&mut index, &args.index)?;
+    super::save(&mut index, &lock)?;
     report(&args.index, &index, args.json)
 }
 

@@ -7,12 +7,13 @@ mod look;
 mod show;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ironbloom_index::Index;
+use ironbloom_index::{Error, Index, IndexLock};
 
-use crate::{Outcome, interrupt};
+use crate::{Outcome, interrupt, output};
 
 /// Find rows of Parquet and CSV tables by any of their columns
 ///
@@ -56,8 +57,23 @@ pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
     }
 }
 
+/// Waits until nobody else changes an index, and says so if that takes long.
+fn lock(file: &Path) -> Result<IndexLock, Error> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const PAUSE: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(lock) = IndexLock::try_acquire(file)? {
+            return Ok(lock);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    output::note(&format!("{}: waiting for another process that changes it", file.display()));
+    IndexLock::acquire(file)
+}
+
 /// Saves an index; Ctrl-C meanwhile leaves no temporary file.
-fn save(index: &mut Index, file: &Path) -> Result<()> {
-    interrupt::while_writing(file, || index.save(file))?;
+fn save(index: &mut Index, lock: &IndexLock) -> Result<()> {
+    interrupt::while_writing(lock.path(), || lock.save(index))?;
     Ok(())
 }

@@ -30,7 +30,7 @@ mod directory;
 mod read;
 mod write;
 
-pub(crate) use read::open;
+pub(crate) use read::{check_replaceable, header, open};
 pub(crate) use write::save;
 
 const MAGIC: [u8; 8] = [0x89, b'I', b'B', b'X', b'\r', b'\n', 0x1a, b'\n'];

@@ -1,5 +1,7 @@
 //! Reading: the header and the directory are checked immediately, everything else when it is used.
 
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -9,7 +11,8 @@ use super::directory::{Place, Rest};
 use super::*;
 use crate::error::{Error, Part};
 use crate::file_bytes::FileBytes;
-use crate::index::Index;
+use crate::index::{Index, Origin};
+use crate::lock::behind_links;
 use crate::params::Params;
 use crate::schema::{Column, Kind, check_columns};
 use crate::segment::{Chunk, MOST_ROWS, Run, Segment, StoredPostings};
@@ -32,7 +35,30 @@ pub(crate) fn open(path: &Path) -> Result<Index, Error> {
         return Err(damaged());
     }
     let index = Reading { file: &file, end: start, rest: Rest(&directory) }.index();
-    index.ok_or_else(damaged)
+    let mut index = index.ok_or_else(damaged)?;
+    let target = behind_links(path).map_err(failed)?;
+    index.origin = Some(Origin { target, header });
+    Ok(index)
+}
+
+/// The first bytes of a file: at most those of a header.
+pub(crate) fn header(path: &Path) -> io::Result<Vec<u8>> {
+    let file = FileBytes::open(path)?;
+    file.read(0..file.len().min(HEADER_BYTES as u64))
+}
+
+/// See [`Index::check_replaceable`].
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), Error> {
+    // Whatever is not a file is refused when it is replaced.
+    if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(());
+    }
+    let header = header(path).map_err(|error| Error::Io { path: path.to_owned(), error })?;
+    if header.is_empty() || header.starts_with(&MAGIC) {
+        Ok(())
+    } else {
+        Err(Error::Occupied { path: path.to_owned() })
+    }
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {

@@ -16,12 +16,18 @@ use crate::segment::Chunk;
 use crate::source::{Blob, Source};
 use crate::stored::Stored;
 
-/// Writes an index whose segments are sealed.
-pub(crate) fn save(index: &Index, path: &Path) -> Result<(), Error> {
-    replace(path, |file| write_index(index, file)).map_err(|error| match error.downcast() {
+/// Writes an index whose segments are sealed, and returns the header that it got.
+pub(crate) fn save(index: &Index, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut header = Vec::new();
+    let write = |file: &File| {
+        header = write_index(index, file)?;
+        Ok(())
+    };
+    replace(path, write).map_err(|error| match error.downcast() {
         Ok(of_another_file) => of_another_file,
         Err(error) => Error::Io { path: path.to_owned(), error },
-    })
+    })?;
+    Ok(header)
 }
 
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -104,7 +110,7 @@ fn little_endian(words: &[u64]) -> std::borrow::Cow<'_, [u8]> {
     }
 }
 
-fn write_index(index: &Index, file: &File) -> io::Result<()> {
+fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
     let mut chunks = Chunks { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
     chunks.write(&[0; HEADER_BYTES])?;
     let mut fields = Fields::default();
@@ -132,7 +138,9 @@ fn write_index(index: &Index, file: &File) -> io::Result<()> {
     chunks.out.flush()?;
     let mut file = file;
     file.seek(SeekFrom::Start(0))?;
-    file.write_all(&header(chunks.at, start, xxh3_64(&fields.0)))
+    let header = header(chunks.at, start, xxh3_64(&fields.0));
+    file.write_all(&header)?;
+    Ok(header.to_vec())
 }
 
 fn write_segment(

@@ -1,0 +1,202 @@
+//! Writers of an index take turns.
+//!
+//! ```text
+//!  one writer        lock ─► open ─► change ─► write .t.ibx.PID.tmp ─► rename to t.ibx ─► unlock
+//!  the next one        └─ waits ────────────────────────────────────────────────────────────► open: the new one …
+//!  readers           open t.ibx: the old one or the new one, never waiting
+//! ```
+//!
+//! What is locked is an empty file beside the index, `.t.ibx.lock`. The index itself would not do, because each change
+//! replaces it by another file. The lock belongs to the process and ends with it, however it ends. The empty file is removed by
+//! whoever held the lock; a killed process leaves it behind, and it then means nothing.
+//!
+//! Everybody who writes temporary files for an index holds its lock, so those that are there when the lock has been taken
+//! are left over from killed processes.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use ironbloom::format::native::temporary_path;
+
+use crate::error::Error;
+use crate::index::Index;
+
+/// The right to change an index file, held by one writer at a time, of all threads and processes. It ends when this is
+/// dropped, or with the process.
+///
+/// Readers need none. [`Index::save`] takes one for itself; hold one from before [`open`](Self::open) to after
+/// [`save`](Self::save) to be sure that nobody changes the index in between.
+#[derive(Debug)]
+pub struct IndexLock {
+    /// The index, behind all symbolic links.
+    target: PathBuf,
+    /// The file that is locked.
+    path: PathBuf,
+    /// Locked while it is open.
+    _file: File,
+}
+
+impl IndexLock {
+    /// Waits until nobody else changes the index that is, or will be, at this path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if no file can be made beside the index, or if the file system has no locks.
+    pub fn acquire(index: impl AsRef<Path>) -> Result<Self, Error> {
+        let index = index.as_ref();
+        let lock = |file: &File| loop {
+            match file.lock() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                done => return done.map(|()| true),
+            }
+        };
+        Self::with(index, lock).map(|lock| lock.expect("waited for it"))
+    }
+
+    /// As [`acquire`](Self::acquire), but `None` if somebody else is changing the index.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn try_acquire(index: impl AsRef<Path>) -> Result<Option<Self>, Error> {
+        let lock = |file: &File| match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        };
+        Self::with(index.as_ref(), lock)
+    }
+
+    fn with(index: &Path, lock: impl Fn(&File) -> io::Result<bool>) -> Result<Option<Self>, Error> {
+        let failed = |error| Error::Io { path: index.to_owned(), error };
+        let target = behind_links(index).map_err(failed)?;
+        let path = beside(&target, "lock");
+        loop {
+            let file = open_lock_file(&path).map_err(failed)?;
+            let locked = lock(&file).map_err(|error| {
+                let what = format!("it cannot be locked against other writers: {error}");
+                failed(io::Error::new(error.kind(), what))
+            })?;
+            if !locked {
+                return Ok(None);
+            }
+            // Whoever held it before has removed the file, and another writer may have made a new one.
+            if is_still_there(&file, &path) {
+                return Ok(Some(Self { target, path, _file: file }));
+            }
+        }
+    }
+
+    /// The index, behind all symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.target
+    }
+
+    /// Opens the index as it is now. Nobody else changes it while this lock is held.
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::open`].
+    pub fn open(&self) -> Result<Index, Error> {
+        Index::open(&self.target)
+    }
+
+    /// Writes an index to the file that is locked. See [`Index::save`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Index::save`].
+    pub fn save(&self, index: &mut Index) -> Result<(), Error> {
+        self.remove_leftovers();
+        index.save_locked(self)
+    }
+
+    /// Removes the temporary files of processes that were killed while they wrote this index. What cannot be removed does
+    /// no harm.
+    fn remove_leftovers(&self) {
+        let prefix = beside(&self.target, "");
+        let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        let prefix = prefix.to_string_lossy();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number =
+                name.to_str().and_then(|name| name.strip_prefix(&*prefix)?.strip_suffix(".tmp"));
+            // The number of a process, and perhaps one more.
+            let is_ours = |number: &str| {
+                !number.is_empty()
+                    && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            };
+            if number.is_some_and(is_ours) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // While it is still locked: nobody else can have made this file. Where files have no numbers to recognise them
+        // by, it stays.
+        if cfg!(unix) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// `.NAME.` and this, beside the index: `NAME` is what its temporary files have, too. It is cut if it is very long, so that
+/// such indexes may share a lock, and then they share it for the same temporary files.
+fn beside(target: &Path, end: &str) -> PathBuf {
+    let temporary = temporary_path(target);
+    let name = temporary.file_name().unwrap_or_default().to_string_lossy();
+    let own = format!("{}.tmp", std::process::id());
+    target.with_file_name(format!("{}{end}", name.strip_suffix(&own).unwrap_or(&name)))
+}
+
+/// The file that a path leads to, which need not exist: all paths to it must give the same.
+pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    const MOST_LINKS: u32 = 40; // as Linux
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            done => return done,
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
+        match fs::read_link(&path) {
+            Ok(link) => path = folder.join(link),
+            Err(_) => {
+                let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+                return Ok(folder.join(name));
+            }
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Opened for writing where possible: some network file systems lock only such files.
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
+        // Left behind by somebody else.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && path.exists() => {
+            File::open(path)
+        }
+        done => done,
+    }
+}
+
+#[cfg(unix)]
+fn is_still_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_still_there(_: &File, _: &Path) -> bool {
+    true // it is never removed
+}
