@@ -56,7 +56,8 @@ Examples:
   ironbloom index find t.ibx 'id = 7'             the rows with that value
   ironbloom demo                                  the classic experiments, on this machine
 
-Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error. \
+Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error, \
+3 (index find --skip-changed: tables were left out). \
 `ironbloom help COMMAND` explains a command with examples.";
 
 #[derive(Subcommand)]
@@ -83,6 +84,8 @@ enum Command {
 enum Outcome {
     Found,
     NotFound,
+    /// A part could not be searched, which was accepted in advance.
+    Incomplete,
 }
 
 fn main() -> ExitCode {
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),
+        Ok(Outcome::Incomplete) => ExitCode::from(3),
         Err(error) => {
             output::note(&format!("error: {}", failure::message(&error)));
             if let Some(hint) = failure::hint(&error) {

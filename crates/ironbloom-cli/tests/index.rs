@@ -525,3 +525,103 @@ fn what_killed_runs_have_left_is_removed_by_the_next() {
         assert!(scratch.exists(name), "{name} is not its own");
     }
 }
+
+// ------------------------------------------------------------------------------------------------ tables that are gone
+
+/// Twelve tables; every row says where it is from.
+fn many(count: u32) -> Scratch {
+    let scratch = parts(0..count);
+    let tables: Vec<String> = (0..count).map(|i| format!("p{i}.csv")).collect();
+    let args = ["index", "append", "u.ibx"].into_iter().chain(tables.iter().map(String::as_str));
+    assert!(scratch.command(args).stdout(Stdio::null()).status().unwrap().success());
+    scratch
+}
+
+#[test]
+fn more_tables_than_files_may_be_open() {
+    let scratch = many(300);
+    let limited = |args: &str| scratch.shell(&format!("ulimit -n 200; ironbloom index {args}"));
+    assert_eq!(limited("find u.ibx \"part = 'p250'\" --count").succeeds().text(), "50\n");
+    assert_eq!(limited("find u.ibx 'id = 7' --count").succeeds().text(), "301\n");
+    limited("verify u.ibx --tables").succeeds();
+}
+
+#[test]
+fn a_missing_or_changed_table_matters_to_those_who_need_it() {
+    let scratch = many(4);
+    std::fs::remove_file(scratch.path("first.csv")).unwrap();
+    scratch.write("p1.csv", part("p1").replace("7,p1", "8,p1"));
+    scratch.write("p2.csv", "not even a table");
+    assert!(has_part(&scratch, "p0") && has_part(&scratch, "p3"));
+    refuses(&scratch, ["index", "find", "u.ibx", "part = 'first'"], "first.csv: is missing");
+    refuses(&scratch, ["index", "find", "u.ibx", "part = 'p1'"], "p1.csv changed");
+    refuses(&scratch, ["index", "find", "u.ibx", "part = 'p2'"], "p2.csv changed");
+    let skipping = |condition: &str| {
+        scratch.run(["index", "find", "u.ibx", condition, "--count", "--skip-changed"])
+    };
+    let run = skipping("id = 7").ends_with(3);
+    assert_eq!(run.text(), "2\n");
+    for name in ["first.csv", "p1.csv", "p2.csv"] {
+        assert_eq!(run.stderr.matches(name).count(), 1, "{name} in {}", run.stderr);
+    }
+    // Nothing was left out of these.
+    assert_eq!(skipping("part = 'p3'").succeeds().text(), "50\n");
+    assert_eq!(skipping("part = 'p4'").ends_with(1).text(), "0\n");
+    assert_eq!(skipping("part = 'p2'").ends_with(3).text(), "0\n");
+    // A wrong question is no matter of tables.
+    skipping("nix = 7").ends_with(2);
+    // All that are wrong are named at once.
+    let verify = scratch.run(["index", "verify", "u.ibx", "--tables"]).ends_with(2);
+    for name in ["first.csv", "p1.csv", "p2.csv"] {
+        assert!(verify.stderr.contains(name), "{name} in {}", verify.stderr);
+    }
+    assert!(!verify.stderr.contains("p3.csv"), "{}", verify.stderr);
+    scratch.run(["index", "verify", "u.ibx"]).succeeds();
+}
+
+/// Of a CSV that keeps its length, its ends and what is sampled between, one letter differs.
+#[test]
+fn verify_reads_every_row() {
+    let scratch = Scratch::new();
+    let lines: String = (0..60_000).map(|id| format!("{id},x{id}\n")).collect();
+    scratch.write("t.csv", format!("id,text\n{lines}"));
+    scratch.run(["index", "build", "t.csv", "-o", "t.ibx"]).succeeds();
+    scratch.write("t.csv", format!("id,text\n{}", lines.replace("30001,x30001", "30001,y30001")));
+    assert_eq!(count(&scratch, ["id = 7"]), 1, "it reads nothing that has changed");
+    scratch.run(["index", "verify", "t.ibx"]).succeeds();
+    let verify = scratch.run(["index", "verify", "t.ibx", "--tables", "--json"]).ends_with(2);
+    assert!(
+        verify.json()["state"].as_str().unwrap().contains("t.csv changed"),
+        "{}",
+        verify.text()
+    );
+}
+
+#[test]
+fn help_and_documents_say_the_same_about_what_is_noticed() {
+    let words = |text: &str| text.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/index.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let (_, section) = docs.split_once("\n## What is noticed\n\n").unwrap();
+    let said = words(section.split("\n\n").next().unwrap());
+    assert!(said.starts_with("A table is opened only if") && said.len() > 300, "{said}");
+    let scratch = Scratch::new();
+    for command in ["find", "verify"] {
+        let help = words(&scratch.run(["index", command, "--help"]).succeeds().text());
+        assert!(help.contains(&said), "{command}: {said}\n\n{help}");
+    }
+}
+
+/// The reader of Parquet panics on this file, which is our error and nobody's backtrace.
+#[test]
+fn a_damaged_table_is_one_line_of_error() {
+    let others =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ironbloom-index/tests/others");
+    let mut bytes = std::fs::read(others.join("byte_array_decimal.parquet")).unwrap();
+    bytes[27] = 7;
+    let scratch = Scratch::new();
+    scratch.write("t.parquet", bytes);
+    let run = scratch.run(["index", "build", "t.parquet", "-o", "t.ibx"]).ends_with(2);
+    assert!(run.stderr.starts_with("error: t.parquet: damaged: "), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let indexed = Indexed::open(file)?;
-    let schema = indexed.tables().first().ok_or("an index without tables")?.schema();
+    let schema = &indexed.schema()?;
     let mut predicates = Vec::new();
     for line in std::io::stdin().lock().lines() {
         predicates.push(parse(&line?, schema)?);

@@ -15,7 +15,7 @@
 //! comparisons of a block cost. Everything else is evaluated at once. The search goes through the candidates in steps
 //! of bounded size, so that the result of a condition that every row satisfies does not have to fit into memory.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::time::{Duration, Instant};
 
 use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
@@ -79,9 +79,9 @@ impl Report {
     }
 }
 
-/// A search through the candidates of one table: an iterator over what matches, in the order of rows.
-pub struct Find<'a> {
-    table: &'a Table,
+/// A search through the candidates of one table, borrowed or shared: an iterator over what matches, in the order of rows.
+pub struct Find<T> {
+    table: T,
     stages: Vec<Stage>,
     select: Vec<usize>,
     select_schema: SchemaRef,
@@ -96,7 +96,7 @@ struct Stage {
     columns: Vec<usize>,
 }
 
-impl<'a> Find<'a> {
+impl<T: Deref<Target = Table>> Find<T> {
     /// Starts a search in the blocks that may hold matching rows, according to the index: ascending, non-overlapping
     /// ranges of rows. Rows beyond the table are ignored. `select` lists the columns to return for matching rows; if it
     /// is empty, only row numbers are returned.
@@ -110,13 +110,13 @@ impl<'a> Find<'a> {
     ///
     /// If the candidates are not ascending.
     pub fn new(
-        table: &'a Table,
+        table: T,
         predicate: &Predicate,
         candidates: impl IntoIterator<Item = Range<u64>>,
         select: &[&str],
     ) -> Result<Self, TableError> {
         table.check_unchanged()?;
-        let stages = stages(table, predicate)?;
+        let stages = stages(&table, predicate)?;
         let select = select.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
         let fields: Vec<_> =
             select.iter().map(|&column| table.schema().fields()[column].clone()).collect();
@@ -213,7 +213,7 @@ impl<'a> Find<'a> {
         let read = Instant::now();
         let mut mask = Vec::new();
         for batch in &batches.batches {
-            let passed = evaluate(predicate, batch).map_err(|error| misfit(self.table, error))?;
+            let passed = evaluate(predicate, batch).map_err(|error| misfit(&self.table, error))?;
             mask.extend(passed.iter());
         }
         self.report.read_time += read - start;
@@ -252,7 +252,7 @@ impl<'a> Find<'a> {
         let batch = if around.num_rows() == rows.len() {
             around
         } else {
-            filter_record_batch(&around, &mask).map_err(|error| damaged(self.table, &error))?
+            filter_record_batch(&around, &mask).map_err(|error| damaged(&self.table, &error))?
         };
         self.report.select_time += start.elapsed();
         self.report.select_reads.add(reads);
@@ -265,14 +265,13 @@ impl<'a> Find<'a> {
             _ if self.select.is_empty() => Ok(empty_batch(&self.select_schema, rows)),
             [] => Ok(RecordBatch::new_empty(self.select_schema.clone())),
             [only] => Ok(only.clone()),
-            many => {
-                concat_batches(&many[0].schema(), many).map_err(|error| damaged(self.table, &error))
-            }
+            many => concat_batches(&many[0].schema(), many)
+                .map_err(|error| damaged(&self.table, &error)),
         }
     }
 }
 
-impl Iterator for Find<'_> {
+impl<T: Deref<Target = Table>> Iterator for Find<T> {
     type Item = Result<Match, TableError>;
 
     fn next(&mut self) -> Option<Self::Item> {

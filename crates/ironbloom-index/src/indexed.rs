@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  build     tables ──► Index ──► t.ibx
-//!  open      t.ibx ──► Index, and every table it was made from, compared with what it was then
-//!  find      predicate ──► candidates (index) ──► rows (tables)
+//!  open      t.ibx ──► Index
+//!  find      predicate ──► candidates (index) ──► rows (tables that have candidates, compared with what they were)
 //! ```
+//!
+//! A table that is missing or has changed is an error for the questions whose answer may be in it, and for no others.
 //!
 //! Tables are remembered by their path relative to the folder of the index if they are in it, and by their full path if
 //! not: a folder with both can be moved.
@@ -13,17 +15,21 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use arrow::datatypes::SchemaRef;
 
 use crate::error::Error;
 use crate::find::{Find, Match, Report};
 use crate::index::Index;
 use crate::lock::IndexLock;
+use crate::open_tables::OpenTables;
 use crate::params::Params;
 use crate::predicate::Predicate;
 use crate::schema::{Column, columns_named, columns_of};
 use crate::source::{Source, SourceMeta};
-use crate::table::{Identity, Table, TableError};
+use crate::table::{Identity, Table, TableError, Unchecked};
 use crate::{Block, Candidates, IndexBuilder};
 
 /// Rows that are read at once while an index is built.
@@ -68,6 +74,13 @@ impl fmt::Display for IndexedError {
 }
 
 impl std::error::Error for IndexedError {}
+
+impl IndexedError {
+    /// Whether one table is missing or has changed, and the others may be all right.
+    pub fn is_of_one_table(&self) -> bool {
+        matches!(self, Self::Table(error) if error.is_of_the_file())
+    }
+}
 
 impl From<Error> for IndexedError {
     fn from(error: Error) -> Self {
@@ -245,21 +258,15 @@ fn folder_of(file: &Path) -> &Path {
 /// An index with its tables, ready for queries. See the module documentation.
 pub struct Indexed {
     index: Index,
-    tables: Vec<Table>,
+    tables: OpenTables,
 }
 
 impl Indexed {
-    /// Opens an index and all its tables. A table that has changed is rejected: it must be indexed again.
+    /// Opens an index. Its tables are opened when a question needs them.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, IndexedError> {
         let file = file.as_ref();
         let index = Index::open(file)?;
-        let mut tables = Vec::new();
-        for (number, source) in index.sources().iter().enumerate() {
-            let identity = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
-            let path = folder_of(file).join(source.name());
-            tables.push(Table::open_known(path, identity, index.blob(number)?)?);
-        }
-        Ok(Self { index, tables })
+        Ok(Self { index, tables: OpenTables::new(folder_of(file).to_owned()) })
     }
 
     /// The index.
@@ -267,9 +274,40 @@ impl Indexed {
         &self.index
     }
 
-    /// The tables, in the order of [`Index::sources`].
-    pub fn tables(&self) -> &[Table] {
-        &self.tables
+    /// A table by its position in [`Index::sources`].
+    ///
+    /// # Errors
+    ///
+    /// [`IndexedError::Table`] if it is missing or has changed: it must be indexed again.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such table.
+    pub fn table(&self, number: usize) -> Result<Arc<Table>, IndexedError> {
+        self.tables.get(&self.index, number)
+    }
+
+    /// Names and types of columns: those of the first table that is there and has not changed.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the first table if there is no such table, and [`IndexedError::NoTables`] if there are none.
+    pub fn schema(&self) -> Result<SchemaRef, IndexedError> {
+        Ok(self.any_table()?.schema().clone())
+    }
+
+    fn any_table(&self) -> Result<Arc<Table>, IndexedError> {
+        let mut first_error = None;
+        for number in 0..self.index.sources().len() {
+            match self.table(number) {
+                Ok(table) => return Ok(table),
+                Err(error) if error.is_of_one_table() => {
+                    first_error.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(first_error.unwrap_or(IndexedError::NoTables))
     }
 
     /// The rows that match, table by table in the order of rows, with these columns. Columns that are not indexed may be in the
@@ -279,9 +317,6 @@ impl Indexed {
         predicate: &Predicate,
         select: &[&str],
     ) -> Result<Search<'a>, IndexedError> {
-        for table in &self.tables {
-            table.check_unchanged()?;
-        }
         let start = Instant::now();
         let known = |column: &str| self.index.columns().iter().any(|known| known.name == column);
         let Candidates { blocks, considered } =
@@ -293,15 +328,56 @@ impl Indexed {
             tables: Report::default(),
         };
         let (predicate, select) = (predicate.clone(), select.iter().map(|&s| s.into()).collect());
-        let left = by_source(&blocks);
-        let mut search =
-            Search { tables: &self.tables, predicate, select, left, current: None, explanation };
+        let search = Search {
+            indexed: self,
+            predicate,
+            select,
+            left: by_source(&blocks),
+            current: None,
+            explanation,
+            skipped: None,
+        };
         // A value or column that does not match is an error even if there is nothing to search.
-        if let (None, Some(table)) = (search.left.front(), self.tables.first()) {
-            search.start(table, 0, Vec::new())?;
+        if search.left.is_empty()
+            && let Ok(table) = self.any_table()
+        {
+            search.within(table, Vec::new())?;
         }
         Ok(search)
     }
+
+    /// Reads all tables and compares them with what they were when they were indexed. `progress` is called with the number
+    /// of rows of the tables that are done.
+    pub fn verify_tables(&self, progress: &mut dyn FnMut(u64)) -> TableCheck {
+        let mut check = TableCheck::default();
+        let mut rows = 0;
+        for (number, source) in self.index.sources().iter().enumerate() {
+            match self.tables.open(&self.index, number) {
+                Ok(table) => {
+                    let Unchecked { columns, errors } = table.verify();
+                    check.errors.extend(errors.into_iter().map(IndexedError::Table));
+                    if !columns.is_empty() {
+                        check.unchecked.push((source.name().to_owned(), columns));
+                    }
+                }
+                Err(error) => check.errors.push(error),
+            }
+            rows += source.rows();
+            progress(rows);
+        }
+        check
+    }
+}
+
+/// What reading all tables has shown.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct TableCheck {
+    /// Every table that is missing or has changed, and how; once for each of its columns.
+    pub errors: Vec<IndexedError>,
+    /// Tables with columns that could not be compared, because nobody has made checksums of them: neither the index, as
+    /// of the columns that are indexed, nor the writer of the table.
+    pub unchecked: Vec<(String, Vec<String>)>,
 }
 
 /// The same predicate with "true" for what the index does not know: it may match more, but never less. (Under a `Not`
@@ -345,29 +421,41 @@ pub struct Explanation {
 
 /// A search in progress: an iterator over the matches, each with the number of its table.
 pub struct Search<'a> {
-    tables: &'a [Table],
+    indexed: &'a Indexed,
     predicate: Predicate,
     select: Vec<String>,
     left: VecDeque<(usize, Vec<Range<u64>>)>,
-    current: Option<(usize, Find<'a>)>,
+    current: Option<(usize, Find<Arc<Table>>)>,
     explanation: Explanation,
+    /// Why tables were skipped, if that is wanted.
+    skipped: Option<Vec<TableError>>,
 }
 
-impl<'a> Search<'a> {
+impl Search<'_> {
     /// What has been done so far. Tables are counted when they are done.
     pub fn explanation(&self) -> &Explanation {
         &self.explanation
     }
 
-    fn start(
-        &mut self,
-        table: &'a Table,
-        number: usize,
+    /// Goes on with the next table where one is missing, has changed or cannot be read. Then the matches are not all that
+    /// there were when the tables were indexed: see [`skipped`](Self::skipped).
+    pub fn skip_changed(&mut self) {
+        self.skipped.get_or_insert_default();
+    }
+
+    /// What is wrong with the tables that were skipped so far. Matches that one of them gave before are right.
+    pub fn skipped(&self) -> &[TableError] {
+        self.skipped.as_deref().unwrap_or_default()
+    }
+
+    /// A search through these rows of a table.
+    fn within(
+        &self,
+        table: Arc<Table>,
         ranges: Vec<Range<u64>>,
-    ) -> Result<(), IndexedError> {
+    ) -> Result<Find<Arc<Table>>, TableError> {
         let select: Vec<&str> = self.select.iter().map(String::as_str).collect();
-        self.current = Some((number, Find::new(table, &self.predicate, ranges, &select)?));
-        Ok(())
+        Find::new(table, &self.predicate, ranges, &select)
     }
 
     fn step(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
@@ -376,12 +464,30 @@ impl<'a> Search<'a> {
                 if let Some(found) = find.next().transpose()? {
                     return Ok(Some((*number, found)));
                 }
-                self.explanation.tables.add(find.report());
-                self.current = None;
+                self.end_table();
             }
             let Some((number, ranges)) = self.left.pop_front() else { return Ok(None) };
-            let table = &self.tables[number];
-            self.start(table, number, ranges)?;
+            let table = self.indexed.table(number)?;
+            self.current = Some((number, self.within(table, ranges)?));
+        }
+    }
+
+    fn end_table(&mut self) {
+        if let Some((_, find)) = self.current.take() {
+            self.explanation.tables.add(find.report());
+        }
+    }
+
+    /// As [`step`](Self::step), but tables that must be skipped are.
+    fn step_over(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
+        loop {
+            match (self.step(), &mut self.skipped) {
+                (Err(IndexedError::Table(error)), Some(skipped)) if error.is_of_the_file() => {
+                    skipped.push(error);
+                    self.end_table();
+                }
+                (done, _) => return done,
+            }
         }
     }
 }
@@ -390,7 +496,7 @@ impl Iterator for Search<'_> {
     type Item = Result<(usize, Match), IndexedError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step();
+        let step = self.step_over();
         if step.is_err() {
             (self.left, self.current) = (VecDeque::new(), None);
         }

@@ -28,6 +28,7 @@ mod find;
 mod index;
 mod indexed;
 mod lock;
+mod open_tables;
 mod params;
 mod parse;
 mod postings;
@@ -50,8 +51,8 @@ pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
 pub use index::{Block, Candidates, ColumnInfo, Index, Info};
 pub use indexed::{
-    Explanation, Indexed, IndexedError, Search, append_tables, index_more_tables, index_tables,
-    source_name,
+    Explanation, Indexed, IndexedError, Search, TableCheck, append_tables, index_more_tables,
+    index_tables, source_name,
 };
 pub use lock::IndexLock;
 pub use params::Params;
@@ -59,5 +60,5 @@ pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
 pub use schema::{Column, Kind, columns_named, columns_of};
 pub use source::{Source, SourceMeta};
-pub use table::{Identity, Reads, Scan, Table, TableError};
+pub use table::{Identity, Reads, Scan, Table, TableError, Unchecked};
 pub use value::Value;

@@ -4,10 +4,10 @@
 
 mod common;
 
-use arrow::array::{Int32Array, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::Schema;
+use arrow::array::{AsArray as _, Int32Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Int32Type, Schema};
 use common::random::{self, Random};
-use common::{Layout, TemporaryFile, layouts, reopen, scan_all};
+use common::{Layout, TemporaryFile, layouts, other, reopen, scan_all};
 use ironbloom_index::{Reads, Table, TableError};
 use std::sync::Arc;
 
@@ -271,4 +271,60 @@ fn forged_notes_with_a_right_checksum_never_panic() {
     });
     assert!(accepted > 0, "some changes leave the notes sound, such as one of a checksum");
     drop(whole);
+}
+
+/// What other readers take as it is meant is not called damaged.
+#[test]
+fn odd_footers_that_others_read_are_read() {
+    let open = |name| {
+        let file = TemporaryFile::with("parquet", other(name));
+        let table = reopen(&Table::open(file.path()).unwrap());
+        (scan_all(&table), file)
+    };
+    // A field of another type, and a dictionary at byte 0.
+    let (batch, _) = open("dict-page-offset-zero.parquet");
+    assert_eq!(batch.num_rows(), 39);
+    let values: Vec<Option<i32>> = batch.column(0).as_primitive::<Int32Type>().iter().collect();
+    assert_eq!(values, [Some(1552); 39]);
+    // Columns that are longer than is said.
+    let (batch, file) = open("nation.dict-malformed.parquet");
+    assert_eq!(batch.num_rows(), 25);
+    let keys: Vec<i32> = batch.column(0).as_primitive::<Int32Type>().values().to_vec();
+    assert_eq!(keys, (0..25).collect::<Vec<i32>>());
+    let names = batch.column(1).as_binary::<i32>();
+    assert_eq!((names.value(0), names.value(24)), (&b"ALGERIA"[..], &b"UNITED STATES"[..]));
+    let table = reopen(&Table::open(file.path()).unwrap());
+    let read = table.read_rows(&[3..5], &[1], &mut Reads::default()).unwrap();
+    assert_eq!(read[0].column(0).as_binary::<i32>().value(1), b"EGYPT");
+    // An empty list of the wrong type.
+    let (batch, _) = open("fastparquet-no-rows.parquet");
+    let names: Vec<String> =
+        batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!((batch.num_rows(), names), (0, vec!["a".to_owned(), "b".into(), "c".into()]));
+}
+
+#[test]
+fn encrypted_files_are_called_so() {
+    let encrypted = other("uniform_encryption.parquet.encrypted");
+    let message = "FILE: is encrypted, and tables are read without keys";
+    for extension in ["encrypted", "parquet", "csv"] {
+        assert_eq!(refused(&TemporaryFile::with(extension, &encrypted)), message);
+    }
+    // Its footer can be read, and says that columns cannot: FileMetaData { version, encryption_algorithm { … } }.
+    let mut plain_footer = b"PAR1".to_vec();
+    let footer = [0x15, 4, 0x7c, 0x1c, 0, 0, 0];
+    plain_footer.extend(footer);
+    plain_footer.extend((footer.len() as u32).to_le_bytes());
+    plain_footer.extend(b"PAR1");
+    assert_eq!(refused(&TemporaryFile::with("parquet", plain_footer)), message);
+}
+
+#[test]
+fn pages_that_do_not_match_the_checksums_of_their_writer_are_not_indexed() {
+    let bytes = other("rle-dict-uncompressed-corrupt-checksum.parquet");
+    let file = TemporaryFile::with("parquet", bytes);
+    let error = Table::open(file.path()).unwrap().notes(&[0, 1]).unwrap_err().to_string();
+    assert!(error.contains("does not match the checksum of its writer"), "{error}");
+    let file = TemporaryFile::with("parquet", other("plain-dict-uncompressed-checksum.parquet"));
+    Table::open(file.path()).unwrap().notes(&[0, 1]).unwrap();
 }

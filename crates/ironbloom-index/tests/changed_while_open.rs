@@ -415,7 +415,7 @@ fn a_search_whose_index_or_table_is_cut_off_is_an_error_that_names_it() {
                 let (index, content) =
                     (fs::read(&file.0).unwrap(), fs::read(table.path()).unwrap());
                 let indexed = Indexed::open(&file.0).unwrap();
-                let schema = indexed.tables()[0].schema().clone();
+                let schema = indexed.schema().unwrap();
                 // Started before the table is cut, or a look at its length would tell.
                 let search = indexed.find(&parse(question, &schema).unwrap(), &[]).unwrap();
                 Change::Cut(0).make(cut);

@@ -89,7 +89,7 @@ fn ask_index(file: &Path, questions: &[(&str, Vec<u64>)]) {
         .unwrap();
     let indexed = Indexed::open(&index).unwrap();
     for (condition, ids) in questions {
-        let predicate = parse(condition, indexed.tables()[0].schema()).unwrap();
+        let predicate = parse(condition, &indexed.schema().unwrap()).unwrap();
         let found = indexed.find(&predicate, &["id"]).unwrap();
         let rows: Vec<u64> = found.flat_map(|part| part.unwrap().1.rows).collect();
         assert_eq!(&rows, ids, "{}: {condition}", file.display());

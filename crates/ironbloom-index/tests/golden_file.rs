@@ -9,7 +9,7 @@ fn the_first_index_is_read_and_right() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.ibx");
     let indexed = Indexed::open(file).unwrap();
     assert!(indexed.index().verify().is_empty());
-    let schema = indexed.tables()[0].schema();
+    let schema = &indexed.schema().unwrap();
     let rows = |condition: &str| -> Vec<u64> {
         let predicate = parse(condition, schema).unwrap();
         indexed.find(&predicate, &[]).unwrap().flat_map(|part| part.unwrap().1.rows).collect()

@@ -3,15 +3,18 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use common::naive::matching_rows;
 use common::random::{self, Random};
-use common::{TemporaryFile, layouts};
+use common::{TemporaryFile, layouts, other};
 use ironbloom_index::{
-    Index, Indexed, IndexedError, Params, Predicate, Value, index_more_tables, index_tables,
+    Index, Indexed, IndexedError, Params, Predicate, TableCheck, Value, index_more_tables,
+    index_tables,
 };
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use proptest::prelude::*;
 
 /// Tables in the index, with their files and what is in them.
@@ -106,4 +109,90 @@ fn an_index_without_tables_is_refused_and_one_without_rows_is_not() {
     assert_eq!(indexed.find(&Predicate::IsNull("i64".into()), &[]).unwrap().count(), 0);
     let misfit = indexed.find(&Predicate::Eq("i64".into(), Value::Text("x".into())), &[]);
     assert!(misfit.is_err(), "a value of another type is an error even if there are no rows");
+}
+
+// ------------------------------------------------------------------------------------------- what verifying tables finds
+
+/// An index on these columns of a table, or on all.
+fn index_on(table: &Path, columns: Option<&[&str]>) -> TemporaryFile {
+    let file = TemporaryFile::new("ibx");
+    let columns: Option<Vec<String>> =
+        columns.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+    index_tables(&[table.into()], columns.as_deref(), Params::default(), file.path(), &mut |_| {})
+        .unwrap()
+        .save(file.path())
+        .unwrap();
+    file
+}
+
+fn verify_tables(file: &TemporaryFile) -> TableCheck {
+    Indexed::open(file.path()).unwrap().verify_tables(&mut |_| {})
+}
+
+/// Runs `check` while one byte of a file is another.
+fn with_flipped(path: &Path, at: u64, check: impl FnOnce()) {
+    let whole = std::fs::read(path).unwrap();
+    let mut bytes = whole.clone();
+    bytes[at as usize] ^= 0x10;
+    std::fs::write(path, bytes).unwrap();
+    check();
+    std::fs::write(path, whole).unwrap();
+}
+
+#[test]
+fn every_changed_page_of_an_indexed_column_is_found_by_reading_all() {
+    for layout in layouts() {
+        let table = layout.write(&random::table(7, 1200));
+        let file = index_on(table.path(), None);
+        let check = verify_tables(&file);
+        assert!(check.errors.is_empty(), "{}: {:?}", layout.name, check.errors);
+        let reader = SerializedFileReader::new(File::open(table.path()).unwrap()).unwrap();
+        let index = Index::open(file.path()).unwrap();
+        for group in reader.metadata().row_groups().iter().take(2) {
+            for chunk in group.columns() {
+                let name = chunk.column_path().string();
+                if !index.columns().iter().any(|column| column.name == name) {
+                    continue;
+                }
+                let (start, length) = chunk.byte_range();
+                for at in [start + length / 2, start + length - 1] {
+                    with_flipped(table.path(), at, || {
+                        let check = verify_tables(&file);
+                        let text = format!("{:?}", check.errors);
+                        assert!(check.errors.len() == 1, "{}, {name}, {at}: {text}", layout.name);
+                        assert!(text.contains(&name), "{}, {name}, {at}: {text}", layout.name);
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_that_are_not_indexed_are_compared_if_their_writer_made_checksums() {
+    let table = TemporaryFile::with("parquet", other("plain-dict-uncompressed-checksum.parquet"));
+    let file = index_on(table.path(), Some(&["long_field"]));
+    let check = verify_tables(&file);
+    assert!(check.errors.is_empty() && check.unchecked.is_empty(), "{check:?}");
+    let reader = SerializedFileReader::new(File::open(table.path()).unwrap()).unwrap();
+    let (start, length) = reader.metadata().row_group(0).column(1).byte_range();
+    with_flipped(table.path(), start + length - 1, || {
+        let check = verify_tables(&file);
+        let text = format!("{:?}", check.errors);
+        assert!(check.errors.len() == 1 && text.contains("binary_field"), "{text}");
+        // So does a question that shows this column; one that does not, does not read it.
+        let indexed = Indexed::open(file.path()).unwrap();
+        let all = Predicate::And(Vec::new());
+        let error = indexed.find(&all, &["binary_field"]).unwrap().find_map(Result::err);
+        assert!(error.unwrap().to_string().contains("checksum of its writer"));
+        assert!(indexed.find(&all, &["long_field"]).unwrap().all(|found| found.is_ok()));
+    });
+    // Our own writer makes none: such columns are named.
+    let table = layouts()[0].write(&random::table(1, 100));
+    let check = verify_tables(&index_on(table.path(), Some(&["i64"])));
+    assert!(
+        check.errors.is_empty() && check.unchecked[0].1.contains(&"text".to_owned()),
+        "{check:?}"
+    );
+    assert!(!check.unchecked[0].1.contains(&"i64".to_owned()), "{check:?}");
 }

@@ -60,9 +60,8 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
     let (tables, columns) = (&args.tables, args.columns.as_deref());
-    let mut index = with_progress(|progress| {
-        Ok(index_tables(tables, columns, params, &args.output, progress)?)
-    })?;
+    let mut index =
+        with_progress(|progress| index_tables(tables, columns, params, &args.output, progress))?;
     super::save(&mut index, &super::lock(&args.output)?)?;
     output::print(&if args.json {
         look::description(&args.output, &index, true)?
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
 }
 
 /// Reads tables while a person watches.
-pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> Result<T>) -> Result<T> {
+pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T {
     let mut progress = Progress::new(None);
     let made = read(&mut |rows| progress.update_rows(rows));
     progress.finish();

@@ -39,7 +39,7 @@ pub(crate) struct AppendArgs {
 pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
     let lock = || super::lock(&args.index);
     let (lock, mut index) =
-        with_progress(|progress| Ok(append_tables(&args.index, &args.tables, lock, progress)?))?;
+        with_progress(|progress| append_tables(&args.index, &args.tables, lock, progress))?;
     super::save(&mut index, &lock)?;
     report(&args.index, &index, args.json)
 }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use ironbloom_index::arrow::datatypes::Schema;
-use ironbloom_index::{Condition, Explanation, Indexed, Predicate};
+use ironbloom_index::{Condition, Explanation, Indexed, IndexedError, Predicate};
 
 use super::show::{self, Show};
+use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
 /// Show the rows that match
@@ -18,7 +19,17 @@ use crate::{Outcome, number, output};
 /// are compared on every row that the rest leaves over. Text and dates stand in quotes; a column with an unusual name in
 /// double quotes.
 ///
-/// Status 0 if there are such rows, 1 if not.
+/// A table that is missing or has changed is an error if rows of it may match. With --skip-changed it is left out and named.
+///
+/// A table is opened only if the index names blocks of it (and one for the names and types of columns). It is refused
+/// if it is missing, or if its length or a fingerprint of it differs: of the footer of a Parquet file, of the
+/// beginning, the end and samples of a CSV file. Whatever is read of an indexed column, or of a CSV file, is compared
+/// with a checksum; pages of other columns are if their writer has put checksums into them. A change in anything else
+/// is not noticed: rows that it would add to the answer are not found, and a value that it changed in a column without
+/// checksums is shown as it is now. verify --tables reads all tables: it notices changes everywhere except in columns
+/// without checksums, which it names.
+///
+/// Status 0 if there are such rows, 1 if not, 2 after an error, 3 if a table was left out: there may be more rows then.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -51,6 +62,11 @@ pub(crate) struct FindArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
+    /// Leave out tables that are missing, have changed or cannot be read, and name them on standard error; the status is
+    /// then 3
+    #[arg(long)]
+    skip_changed: bool,
+
     /// Say on standard error what was read, and how long it took
     #[arg(long)]
     explain: bool,
@@ -70,14 +86,17 @@ pub(crate) enum Format {
 pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     let start = Instant::now();
     let indexed = Indexed::open(&args.index)?;
-    let Some(table) = indexed.tables().first() else {
+    if indexed.index().sources().is_empty() {
         anyhow::bail!("{}: there is no table in it", args.index.display());
-    };
-    let schema = table.schema().clone();
+    }
+    let schema = indexed.schema().map_err(advised)?;
     let predicate = predicate(args, &schema)?;
     let opened = start.elapsed();
     let names = selected(args, &schema);
     let mut search = indexed.find(&predicate, &names)?;
+    if args.skip_changed {
+        search.skip_changed();
+    }
     let mut show: Box<dyn Show> = match args.format {
         _ if args.count => Box::new(show::Count::default()),
         Format::Table => Box::new(show::Aligned::new(&names)),
@@ -86,7 +105,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     };
     let mut rows = 0;
     for found in &mut search {
-        let (_, found) = found?;
+        let (_, found) = found.map_err(advised)?;
         rows += found.rows.len();
         show.batch(&found.batch)?;
     }
@@ -94,7 +113,21 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     if args.explain {
         output::note(&explanation(search.explanation(), opened, start.elapsed()));
     }
-    Ok(if rows > 0 { Outcome::Found } else { Outcome::NotFound })
+    for error in search.skipped() {
+        output::note(&format!("left out: {error}"));
+    }
+    Ok(match rows {
+        _ if !search.skipped().is_empty() => Outcome::Incomplete,
+        0 => Outcome::NotFound,
+        _ => Outcome::Found,
+    })
+}
+
+/// With what to do about a table that is not as it was.
+fn advised(error: IndexedError) -> anyhow::Error {
+    const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append`; \
+                        --skip-changed finds rows in the other tables";
+    if error.is_of_one_table() { Advice::error(error.to_string(), HINT) } else { error.into() }
 }
 
 fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {

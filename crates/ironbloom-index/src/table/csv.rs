@@ -252,6 +252,14 @@ impl CsvTable {
 }
 
 impl CsvTable {
+    /// Reads all rows, and compares them with what they were.
+    pub(super) fn verify(&self) -> Result<(), TableError> {
+        for stride in 0..self.strides.len() {
+            self.read_strides(stride..stride + 1)?;
+        }
+        Ok(())
+    }
+
     /// The rows of the file these notes describe, if this file is the same with rows appended; otherwise how it
     /// differs.
     pub(super) fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {

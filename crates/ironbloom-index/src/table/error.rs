@@ -45,6 +45,11 @@ pub enum TableError {
         /// How it differs.
         what: String,
     },
+    /// The file that was indexed is not there any more.
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The notes that an index keeps about this file do not match it.
     Notes {
         /// The file.
@@ -82,7 +87,24 @@ impl TableError {
     pub(crate) fn io(path: &Path, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::changed(path, error.to_string()),
+            io::ErrorKind::InvalidData => Self::damaged(path, error),
             _ => Self::Io { path: path.into(), error },
+        }
+    }
+
+    /// Whether the file is missing, has changed or cannot be read; if not, the question or the index is wrong.
+    pub fn is_of_the_file(&self) -> bool {
+        match self {
+            Self::Io { .. }
+            | Self::NotATable { .. }
+            | Self::Damaged { .. }
+            | Self::Line { .. }
+            | Self::Changed { .. }
+            | Self::Missing { .. } => true,
+            Self::Notes { .. }
+            | Self::UnknownColumn { .. }
+            | Self::AmbiguousColumn { .. }
+            | Self::Condition { .. } => false,
         }
     }
 
@@ -110,6 +132,9 @@ impl fmt::Display for TableError {
             }
             Self::Changed { path, what } => {
                 write!(f, "rebuild: {} changed since it was indexed: {what}", path.display())
+            }
+            Self::Missing { path } => {
+                write!(f, "{}: is missing, and was there when it was indexed", path.display())
             }
             Self::Notes { path, what } => {
                 write!(f, "the index is damaged in its notes on {}: {what}", path.display())

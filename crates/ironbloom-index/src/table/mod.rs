@@ -1,7 +1,8 @@
 //! A table in a file, any rows and columns of which can be read without the rest.
 //!
 //! ```text
-//!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache
+//!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
+//!            │             footer                        foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
 //!            └── csv       rows → stride of lines        csv_rows (where strides begin)
 //! ```
@@ -12,14 +13,16 @@
 //!
 //! **A changed table is detected** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its
 //! beginning, its end and samples between), compared when it is opened; its length and time of change, compared for
-//! each query while it is open; and a checksum of each page or stride of an indexed column, compared when it is read,
-//! on the bytes that are then used (of CSV also while it is indexed). A truncated file is detected when the missing
-//! part is read. What is not detected is a change in a part that is not read, if length and footer stay the same: rows
-//! that such a change would add to the answer are not found.
+//! each query while it is open; and checksums, compared when a page or stride is read, on the bytes that are then used:
+//! ours of each page of an indexed column and each stride (of CSV also while it is indexed), and those of the writer in
+//! pages of other columns, if there are some. A truncated file is detected when the missing part is read. What is not
+//! detected is a change in a part that is not read, if length and footer stay the same: rows that such a change would
+//! add to the answer are not found. [`Table::verify`] reads everything.
 
 mod csv;
 mod csv_rows;
 mod error;
+mod foreign;
 mod held_bytes;
 mod notes;
 mod page_cache;
@@ -28,9 +31,13 @@ mod page_map;
 mod page_reader;
 mod parquet;
 mod part;
+mod quiet;
 mod snappy;
+mod thrift;
+mod verify;
 
 use std::fs::Metadata;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -140,7 +147,10 @@ impl Table {
     }
 
     fn open_as(path: PathBuf, known: Option<(Identity, &[u8])>) -> Result<Self, TableError> {
-        let named = |error| TableError::io(&path, error);
+        let named = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound if known.is_some() => TableError::Missing { path: path.clone() },
+            _ => TableError::io(&path, error),
+        };
         let file = FileBytes::open(&path).map_err(named)?;
         let metadata = file.metadata().map_err(named)?;
         if !metadata.is_file() {
@@ -149,6 +159,9 @@ impl Table {
         }
         let opened = Stamp::of(&metadata);
         let length = file.len();
+        if let Some((known, _)) = known {
+            compare_length(&path, known, length)?;
+        }
         let (fingerprint, kind) = match delimiter(&file)? {
             None => {
                 let footer = Footer::read(&file).map_err(named)?;
@@ -157,8 +170,8 @@ impl Table {
             Some(delimiter) => (csv::fingerprint(&file).map_err(named)?, Kind::Csv(delimiter)),
         };
         let identity = Identity { length, fingerprint };
-        if let Some((known, _)) = known {
-            compare(&path, known, identity)?;
+        if known.is_some_and(|(known, _)| known != identity) {
+            return Err(TableError::changed(&path, "its content differs"));
         }
         let notes = known.map(|(_, notes)| notes);
         let format = match kind {
@@ -282,6 +295,19 @@ impl Table {
         }
     }
 
+    /// Reads all columns of a table that has been [indexed](Self::open_known), and compares them with what they were: by the
+    /// checksums that were made when it was indexed (of indexed columns of Parquet, and all of CSV), and by those that the
+    /// writer of a Parquet file put into its pages.
+    pub fn verify(&self) -> Unchecked {
+        match &self.format {
+            Format::Parquet(table) => table.verify(),
+            Format::Csv(table) => {
+                let errors = table.verify().err().into_iter().collect();
+                Unchecked { errors, columns: Vec::new() }
+            }
+        }
+    }
+
     /// These rows of these columns, in order, from as few pages as possible. The cost is added to `reads`.
     ///
     /// # Errors
@@ -330,6 +356,16 @@ impl Table {
     }
 }
 
+/// What [`Table::verify`] has found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Unchecked {
+    /// What has changed, once for each column; empty if all is as it was.
+    pub errors: Vec<TableError>,
+    /// Columns that have no checksums in some pages: changes there are not noticed.
+    pub columns: Vec<String>,
+}
+
 /// All rows of a table, batch by batch. See [`Table::scan`].
 pub struct Scan<'a>(Box<dyn Iterator<Item = Result<RecordBatch, TableError>> + 'a>);
 
@@ -347,15 +383,12 @@ impl Iterator for Scan<'_> {
     }
 }
 
-fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableError> {
-    if known.length != found.length {
-        let what = format!("it had {} bytes and has {}", known.length, found.length);
-        return Err(TableError::changed(path, what));
+fn compare_length(path: &Path, known: Identity, found: u64) -> Result<(), TableError> {
+    if known.length == found {
+        return Ok(());
     }
-    if known.fingerprint != found.fingerprint {
-        return Err(TableError::changed(path, "its content differs"));
-    }
-    Ok(())
+    let what = format!("it had {} bytes and has {found}", known.length);
+    Err(TableError::changed(path, what))
 }
 
 /// What separates the fields of a CSV file; `None` for Parquet.
@@ -363,13 +396,16 @@ fn delimiter(file: &FileBytes) -> Result<Option<u8>, TableError> {
     let (path, length) = (file.path(), file.len());
     let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
     let magic = parquet::MAGIC.len() as u64;
-    let is_magic = |start: u64| {
-        let bytes = file.read(start..start + magic).map_err(|error| TableError::io(path, error))?;
-        Ok(bytes == parquet::MAGIC)
-    };
-    let begins = length >= magic && is_magic(0)?;
-    if begins && is_magic(length - magic)? {
+    let four =
+        |start: u64| file.read(start..start + magic).map_err(|error| TableError::io(path, error));
+    let (first, last) =
+        if length < magic { Default::default() } else { (four(0)?, four(length - magic)?) };
+    let begins = first == parquet::MAGIC;
+    if begins && last == parquet::MAGIC {
         return Ok(None);
+    }
+    if first == parquet::ENCRYPTED_MAGIC && last == parquet::ENCRYPTED_MAGIC {
+        return refuse(parquet::ENCRYPTED);
     }
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or("");
     match extension.to_ascii_lowercase().as_str() {

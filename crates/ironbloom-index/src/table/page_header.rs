@@ -1,17 +1,17 @@
 //! The header in front of every page of a Parquet file, as far as it says where the next page begins and how many rows
 //! this one holds.
 //!
-//! A header is a Thrift struct in the compact protocol: each field is one byte (how far its number is from the last one,
-//! and its type) and its value; a zero byte ends the struct. We need
+//! A header is a Thrift struct (`thrift`). We need
 //!
 //! ```text
-//!  PageHeader   1 type   2 uncompressed_page_size   3 compressed_page_size
+//!  PageHeader   1 type   2 uncompressed_page_size   3 compressed_page_size   4 crc
 //!               5 data_page_header { 1 num_values, 2 encoding, 3 definition_level_encoding }
 //!               8 data_page_header_v2 { 1 num_values, 3 num_rows }
 //! ```
 //!
-//! and skip everything else by its type. Reference: parquet.thrift of apache/parquet-format and the Thrift compact protocol
-//! specification.
+//! and skip everything else by its type. Reference: parquet.thrift of apache/parquet-format.
+
+use super::thrift::{Compact, I32, STRUCT};
 
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(super) struct PageHeader {
     pub(super) values: Option<u64>,
     /// Number of rows, which only version 2 states.
     pub(super) rows: Option<u64>,
+    /// CRC-32 of the bytes after the header, if the writer has computed it.
+    pub(super) crc: Option<u32>,
     /// Bytes of the page when it is decompressed.
     pub(super) plain_bytes: usize,
     /// Of version 1: whether the values stand one after the other as they are, and the levels are run lengths.
@@ -44,14 +46,16 @@ pub(super) struct PageHeader {
 
 /// The header at the start of these bytes, or `None` if they hold none.
 pub(super) fn parse(bytes: &[u8]) -> Option<PageHeader> {
-    let mut input = Compact(bytes);
-    let (mut kind, mut plain, mut body, mut data) = (None, None, None, DataHeader::default());
+    let mut input = Compact::new(bytes);
+    let (mut kind, mut plain, mut body, mut crc) = (None, None, None, None);
+    let mut data = DataHeader::default();
     let mut field = 0;
     while let Some(of) = input.field(&mut field)? {
         match (field, of) {
             (1, I32) => kind = Some(input.integer()?),
             (2, I32) => plain = Some(input.integer()?),
             (3, I32) => body = Some(input.integer()?),
+            (4, I32) => crc = Some(input.integer()? as u32), // signed in the file
             (5 | 8, STRUCT) => data = DataHeader::read(&mut input, field)?,
             _ => input.skip(of, 0)?,
         }
@@ -63,10 +67,11 @@ pub(super) fn parse(bytes: &[u8]) -> Option<PageHeader> {
             DICTIONARY_PAGE => PageKind::Dictionary,
             _ => PageKind::Other,
         },
-        header_bytes: bytes.len() - input.0.len(),
+        header_bytes: bytes.len() - input.rest().len(),
         body_bytes: usize::try_from(body?).ok()?,
         values: data.values,
         rows: data.rows,
+        crc,
         plain_bytes: usize::try_from(plain?).ok()?,
         is_plain_v1: kind == DATA_PAGE
             && data.encoding == Some(PLAIN)
@@ -109,125 +114,6 @@ impl DataHeader {
     }
 }
 
-// Types of the compact protocol.
-const TRUE: u8 = 1;
-const FALSE: u8 = 2;
-const I8: u8 = 3;
-const I16: u8 = 4;
-const I32: u8 = 5;
-const I64: u8 = 6;
-const DOUBLE: u8 = 7;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const SET: u8 = 10;
-const MAP: u8 = 11;
-const STRUCT: u8 = 12;
-
-/// Deeper than any header of this or the next version; keeps forged ones from overflowing the stack.
-const MAX_DEPTH: u32 = 16;
-
-/// Bytes in the compact protocol. `None` always means that they end too early or are invalid.
-struct Compact<'a>(&'a [u8]);
-
-impl Compact<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(byte)
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// A signed number: zigzag, so that small negative ones are short.
-    fn integer(&mut self) -> Option<i64> {
-        let number = self.varint()?;
-        Some((number >> 1) as i64 ^ -((number & 1) as i64))
-    }
-
-    fn pass(&mut self, bytes: u64) -> Option<()> {
-        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
-        Some(())
-    }
-
-    /// The type of the next field, whose number is put into `field`; `Some(None)` at the end of the struct.
-    fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
-        let byte = self.byte()?;
-        if byte == 0 {
-            return Some(None);
-        }
-        *field = match byte >> 4 {
-            0 => self.integer()?,
-            distance => field.checked_add(i64::from(distance))?,
-        };
-        Some(Some(byte & 0x0f))
-    }
-
-    fn skip(&mut self, of: u8, depth: u32) -> Option<()> {
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        match of {
-            TRUE | FALSE => Some(()), // the type is the value
-            I8 => self.pass(1),
-            I16 | I32 | I64 => self.varint().map(|_| ()),
-            DOUBLE => self.pass(8),
-            BINARY => {
-                let length = self.varint()?;
-                self.pass(length)
-            }
-            LIST | SET => self.skip_list(depth),
-            MAP => self.skip_map(depth),
-            STRUCT => {
-                let mut field = 0;
-                while let Some(of) = self.field(&mut field)? {
-                    self.skip(of, depth + 1)?;
-                }
-                Some(())
-            }
-            _ => None,
-        }
-    }
-
-    fn skip_list(&mut self, depth: u32) -> Option<()> {
-        let head = self.byte()?;
-        let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        self.skip_elements(length, &[head & 0x0f], depth)
-    }
-
-    fn skip_map(&mut self, depth: u32) -> Option<()> {
-        let length = self.varint()?;
-        if length == 0 {
-            return Some(());
-        }
-        let types = self.byte()?;
-        self.skip_elements(length, &[types >> 4, types & 0x0f], depth)
-    }
-
-    fn skip_elements(&mut self, length: u64, types: &[u8], depth: u32) -> Option<()> {
-        // Every element takes at least one byte, so a longer list is invalid.
-        if length > self.0.len() as u64 {
-            return None;
-        }
-        for _ in 0..length {
-            for &of in types {
-                // Inside a list a boolean is a byte of its own.
-                if of == TRUE || of == FALSE { self.pass(1)? } else { self.skip(of, depth + 1)? }
-            }
-        }
-        Some(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +134,7 @@ mod tests {
             body_bytes: 60,
             values: Some(25),
             rows: None,
+            crc: None,
             plain_bytes: 100,
             is_plain_v1: true,
         };

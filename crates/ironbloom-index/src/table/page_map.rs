@@ -21,6 +21,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use super::notes::{self, Reader, Writer};
 use super::page_header::{self, PageHeader, PageKind};
 use super::snappy;
+use super::verify::{Crc, WRONG_CRC, crc_of};
 use crate::file_bytes::FileBytes;
 
 /// One page in the file.
@@ -181,7 +182,7 @@ pub(super) fn from_headers(
 
 /// The header at the start of these bytes of a file. Its length is known only after reading it: usually some ten bytes,
 /// but it can contain values.
-fn header_at(file: &FileBytes, range: Range<u64>) -> io::Result<Option<PageHeader>> {
+pub(super) fn header_at(file: &FileBytes, range: Range<u64>) -> io::Result<Option<PageHeader>> {
     const MOST_BYTES: u64 = 16 << 20;
     let most = (range.end - range.start).min(MOST_BYTES);
     let mut length = most.min(256);
@@ -331,13 +332,22 @@ fn read_chunk(
     Ok(Some(pages))
 }
 
-/// Fills in the checksums of all pages of a chunk, and their pieces.
+/// Fills in the checksums of all pages of a chunk, and their pieces. A page that does not match the checksum of its writer is
+/// an error: it is not what was written.
 pub(super) fn add_checksums(
     pages: &mut ChunkPages,
     file: &FileBytes,
     chunk: &ColumnChunkMetaData,
 ) -> io::Result<()> {
-    let read = |spot: &Spot| file.read(spot.offset..spot.offset + u64::from(spot.bytes));
+    let read = |spot: &Spot| {
+        let bytes = file.read(spot.offset..spot.offset + u64::from(spot.bytes))?;
+        if crc_of(&bytes) == Crc::Wrong {
+            let (column, at) = (chunk.column_path(), spot.offset);
+            let what = format!("{WRONG_CRC}: column {column}, byte {at}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(bytes)
+    };
     if let Some(dictionary) = &mut pages.dictionary {
         dictionary.check = Some(notes::checksum(&read(dictionary)?));
     }

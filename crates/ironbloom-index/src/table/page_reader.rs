@@ -20,6 +20,7 @@ use super::held_bytes::{HeldBytes, failed};
 use super::page_cache::PageCache;
 use super::page_map::{ChunkPages, Spot};
 use super::part::Fault;
+use super::verify::{self, Crc};
 use super::{notes, part};
 use crate::file_bytes::FileBytes;
 
@@ -109,8 +110,16 @@ impl ChunkReader {
         meter.bytes.fetch_add(spot.bytes.into(), Ordering::Relaxed);
         let end = spot.offset + u64::from(spot.bytes);
         let bytes = self.source.file.read(spot.offset..end).map_err(failed)?;
-        if spot.check.is_some_and(|check| notes::checksum(&bytes) != check) {
-            return Err(self.changed(spot.offset));
+        match spot.check {
+            Some(check) if notes::checksum(&bytes) != check => {
+                return Err(self.changed(spot.offset));
+            }
+            None if verify::crc_of(&bytes) == Crc::Wrong => {
+                let (what, column) = (verify::WRONG_CRC, self.metadata().column_path());
+                let text = format!("{what}: column {column}, byte {}", spot.offset);
+                return Err(ParquetError::General(text));
+            }
+            _ => {}
         }
         let page = self.decompress(spot, bytes.into())?;
         self.source.cache.put(spot.offset, &page);

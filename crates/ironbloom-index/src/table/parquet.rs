@@ -11,7 +11,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,7 +26,7 @@ use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels}
 use parquet::column::page::{PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData,
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::SerializedPageReader;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -36,11 +35,15 @@ use super::held_bytes::HeldBytes;
 use super::page_cache::PageCache;
 use super::page_map::{self, ChunkPages, PageMap};
 use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
-use super::{Reads, Scan, TableError};
+use super::{Reads, Scan, TableError, foreign, quiet};
 use crate::file_bytes::{CUT_OFF, FileBytes};
 
 /// The bytes at the start and at the end of every Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
+/// The same of files whose footer is encrypted.
+pub(super) const ENCRYPTED_MAGIC: &[u8] = b"PARE";
+/// Why such files are refused, and those of which only columns are encrypted.
+pub(super) const ENCRYPTED: &str = "is encrypted, and tables are read without keys";
 /// The end of a file: the length of its metadata, and the magic.
 const TAIL_BYTES: u64 = 8;
 
@@ -81,8 +84,10 @@ impl ParquetTable {
         let policy =
             if notes.is_some() { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
         let options = ArrowReaderOptions::new().with_offset_index_policy(policy);
-        let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes);
-        let metadata = guarded(path, || ArrowReaderMetadata::load(&held, options))?;
+        if foreign::is_encrypted(footer.metadata()) {
+            return Err(TableError::NotATable { path: path.into(), why: ENCRYPTED });
+        }
+        let metadata = guarded(path, || load(&file, &footer, options))?;
         let group_starts = check_layout(metadata.metadata(), file.len())
             .map_err(|what| TableError::damaged(path, what))?;
         let pages = match notes {
@@ -106,6 +111,14 @@ impl ParquetTable {
 
     pub(super) fn rows(&self) -> u64 {
         self.group_starts.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn file(&self) -> &FileBytes {
+        &self.file
+    }
+
+    pub(super) fn metadata(&self) -> &ParquetMetaData {
+        self.metadata.metadata()
     }
 
     /// Where all pages are, with checksums of those of the given columns.
@@ -259,7 +272,7 @@ impl ParquetTable {
     }
 
     /// Where the pages of a chunk are; `None` if that is known only by reading them.
-    fn chunk_pages(
+    pub(super) fn chunk_pages(
         &self,
         group: usize,
         leaf: usize,
@@ -356,12 +369,37 @@ impl Footer {
         Ok(Self { start, bytes: bytes.into(), fingerprint })
     }
 
+    /// The Thrift struct in it.
+    fn metadata(&self) -> &[u8] {
+        let end = self.bytes.len().saturating_sub(TAIL_BYTES as usize);
+        &self.bytes[..end]
+    }
+
     /// Where it starts, and the bytes that say so.
     fn find(file: &FileBytes) -> io::Result<Option<(u64, Vec<u8>)>> {
         let Some(at) = file.len().checked_sub(TAIL_BYTES) else { return Ok(None) };
         let tail = file.read(at..file.len())?;
         let metadata = tail.first_chunk().copied().map_or(0, u32::from_le_bytes);
         Ok(at.checked_sub(metadata.into()).map(|start| (start, tail)))
+    }
+}
+
+/// What the footer says, with what other readers of Parquet overlook or correct.
+fn load(
+    file: &FileBytes,
+    footer: &Footer,
+    options: ArrowReaderOptions,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes.clone());
+    let loaded = ArrowReaderMetadata::load(&held, options.clone());
+    let loaded = loaded.or_else(|error| {
+        let repaired = foreign::repaired(footer.metadata()).ok_or(error)?;
+        let metadata = ParquetMetaDataReader::decode_metadata(&repaired)?;
+        ArrowReaderMetadata::try_new(metadata.into(), options.clone())
+    })?;
+    match foreign::corrected(loaded.metadata(), file, footer.start)? {
+        Some(corrected) => ArrowReaderMetadata::try_new(corrected.into(), options),
+        None => Ok(loaded),
     }
 }
 
@@ -423,7 +461,7 @@ fn guarded<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, ParquetError>,
 ) -> Result<T, TableError> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    match quiet::caught(work) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(named(path, &error)),
         Err(panic) => {

@@ -44,6 +44,12 @@ impl Drop for TemporaryFile {
     }
 }
 
+/// The bytes of a file that other people wrote.
+pub(crate) fn other(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
 /// A way to write a Parquet file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {

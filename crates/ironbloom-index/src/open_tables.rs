@@ -1,0 +1,59 @@
+//! The tables of an index: opened when a question needs them, and closed when others need the room.
+//!
+//! An index may have more tables than a process may have open files, and a table that no question needs may be missing.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::index::Index;
+use crate::indexed::IndexedError;
+use crate::table::{Identity, Table};
+
+/// Tables that stay open. Systems allow a process 256 open files or more.
+const MOST_OPEN: usize = 128;
+
+pub(crate) struct OpenTables {
+    /// Names of tables are relative to this.
+    folder: PathBuf,
+    /// By number, the one used last at the end.
+    open: Mutex<Vec<(usize, Arc<Table>)>>,
+}
+
+impl OpenTables {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, open: Mutex::default() }
+    }
+
+    /// A table, which stays open for the next question. It is the one that was indexed, as far as opening it shows.
+    pub(crate) fn get(&self, index: &Index, number: usize) -> Result<Arc<Table>, IndexedError> {
+        if let Some(table) = self.used_before(number) {
+            return Ok(table);
+        }
+        // Not while the list is locked: that takes long. If another thread does the same, one of the two is dropped.
+        let table = Arc::new(self.open(index, number)?);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(other, _)| *other != number);
+        if open.len() == MOST_OPEN {
+            open.remove(0);
+        }
+        open.push((number, Arc::clone(&table)));
+        Ok(table)
+    }
+
+    /// A table, which the caller closes.
+    pub(crate) fn open(&self, index: &Index, number: usize) -> Result<Table, IndexedError> {
+        let source = &index.sources()[number];
+        let identity = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
+        let path = self.folder.join(source.name());
+        Ok(Table::open_known(path, identity, index.blob(number)?)?)
+    }
+
+    fn used_before(&self, number: usize) -> Option<Arc<Table>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = open.iter().position(|(other, _)| *other == number)?;
+        let used = open.remove(place);
+        let table = Arc::clone(&used.1);
+        open.push(used);
+        Some(table)
+    }
+}
