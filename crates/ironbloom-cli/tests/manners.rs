@@ -315,7 +315,10 @@ fn commands_of_an_index_report_it_alike_in_json() {
     let run = scratch.run(["index", "verify", "--json", "t.ibx"]).succeeds();
     assert_eq!(run.json(), json!({"file": "t.ibx", "state": "whole", "tables": "not read"}));
     let run = scratch.run(["index", "verify", "t.ibx"]).succeeds();
-    assert_eq!(run.text(), "t.ibx: whole, 1 row of 1 table; the tables were not read (--tables does)\n");
+    assert_eq!(
+        run.text(),
+        "t.ibx: whole, 1 row of 1 table; the tables were not read (--tables does)\n"
+    );
     scratch.refuses(["index", "build", "a.csv", "-o", "-"], "", "an index must be a file");
     // What cannot even be opened has a state as well, and its error on standard error.
     scratch.write("cut.ibx", &scratch.read("t.ibx")[..300]);

@@ -9,10 +9,12 @@
 //!
 //! The library does the work, in batches; here is what a server adds: the limit of memory is asked before a filter grows.
 
+use std::convert::Infallible;
+
 use ironbloom::format::native::{image_bytes, image_piece, visit_image};
 use ironbloom::{
-    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Kind, Mismatch, ParamError,
-    Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
+    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
+    ParamError, Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
 };
 
 use super::Imaged;
@@ -286,44 +288,18 @@ impl NativeBloom {
 }
 
 /// A filter of one size.
-trait Fixed {
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
-    fn contains_hash(&self, hash: u64) -> bool;
-    fn insert_hash(&mut self, hash: u64) -> bool;
+trait Fixed: Insert<Error = Infallible> {
+    /// New keys that it still takes.
     fn room(&self) -> u64;
 }
 
 impl Fixed for BlockedBloom {
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash)
-    }
-
     fn room(&self) -> u64 {
         self.room()
     }
 }
 
 impl Fixed for Bloom {
-    fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_hashes(hashes, found);
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> bool {
-        self.insert_hash(hash)
-    }
-
     fn room(&self) -> u64 {
         self.room()
     }
@@ -342,7 +318,8 @@ fn insert_fixed(
             new[i] = false;
         } else if filter.room() > 0 {
             // One that came twice in this batch is not new the second time.
-            new[i] = filter.insert_hash(hash);
+            let Ok(is_new) = filter.insert_hash(hash);
+            new[i] = is_new;
         } else if !filter.contains_hash(hash) {
             return Err((i, InsertError::Full));
         }

@@ -3,9 +3,7 @@
 use ironbloom::Persist;
 
 use crate::common::key;
-use crate::common::server::{
-    Server, assert_equal, programs, replica_of, save_or_rewrite,
-};
+use crate::common::server::{Server, assert_equal, programs, replica_of, save_or_rewrite};
 use crate::pieces::{built, pairs_of};
 use crate::{MADE, check, fill};
 

@@ -23,7 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use ironbloom::{Cuckoo, DLeft, Full, HashFn, ParamError, Persist};
+use ironbloom::{
+    Cuckoo, CuckooParams, DLeft, DLeftParams, Full, HashFn, ParamError, Persist, Remove,
+};
 
 use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
 use crate::options::Plan;
@@ -34,17 +36,11 @@ const SHARD_BYTES: u64 = 16 << 10;
 /// Maximum number of shards, which would be half a terabyte.
 pub(crate) const MOST_PARTS: u64 = 1 << 25;
 
-/// A filter from the library that supports removal.
-pub(crate) trait Removing: Clone + Persist {
+/// A kind of which many small filters make a large one.
+pub(crate) trait Sharded: Clone + Persist + Remove<Error = Full> {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError>;
     /// Bits of a filter for this many keys.
     fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError>;
-    fn contains_hash(&self, hash: u64) -> bool;
-    fn insert_hash(&mut self, hash: u64) -> Result<(), Full>;
-    fn remove_hash(&mut self, hash: u64) -> bool;
-    fn len(&self) -> u64;
-    fn hash_fn(&self) -> HashFn;
-    fn size_in_bytes(&self) -> usize;
 }
 
 /// See the module documentation.
@@ -62,7 +58,7 @@ struct Shard<F> {
     spill: HashMap<u64, u32>,
 }
 
-impl<F: Removing> Shard<F> {
+impl<F: Sharded> Shard<F> {
     fn contains(&self, hash: u64) -> bool {
         self.filter.contains_hash(hash)
             || (!self.spill.is_empty() && self.spill.contains_key(&hash))
@@ -95,7 +91,7 @@ impl<F: Removing> Shard<F> {
     }
 }
 
-impl<F: Removing> Shards<F> {
+impl<F: Sharded> Shards<F> {
     /// An empty filter for this many keys.
     pub(crate) fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let bits = F::bits_for(capacity, rate)?;
@@ -260,71 +256,23 @@ fn read_spill(bytes: &[u8], count: u64) -> Result<Vec<u64>, String> {
     hashes.ok_or_else(|| "spilled hashes are damaged".to_owned())
 }
 
-impl Removing for Cuckoo {
+impl Sharded for Cuckoo {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Self::new(ironbloom::CuckooParams::for_rate(capacity, rate)?, hash_fn)
+        Self::new(CuckooParams::for_rate(capacity, rate)?, hash_fn)
     }
 
     fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError> {
-        Ok(ironbloom::CuckooParams::for_rate(capacity, rate)?.bits())
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        self.insert_hash(hash)
-    }
-
-    fn remove_hash(&mut self, hash: u64) -> bool {
-        self.remove_hash(hash)
-    }
-
-    fn len(&self) -> u64 {
-        self.len()
-    }
-
-    fn hash_fn(&self) -> HashFn {
-        self.hash_fn()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
+        Ok(CuckooParams::for_rate(capacity, rate)?.bits())
     }
 }
 
-impl Removing for DLeft {
+impl Sharded for DLeft {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Self::new(ironbloom::DLeftParams::for_rate(capacity, rate)?, hash_fn)
+        Self::new(DLeftParams::for_rate(capacity, rate)?, hash_fn)
     }
 
     fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError> {
-        Ok(ironbloom::DLeftParams::for_rate(capacity, rate)?.bits())
-    }
-
-    fn contains_hash(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
-    }
-
-    fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
-        self.insert_hash(hash)
-    }
-
-    fn remove_hash(&mut self, hash: u64) -> bool {
-        self.remove_hash(hash)
-    }
-
-    fn len(&self) -> u64 {
-        self.len()
-    }
-
-    fn hash_fn(&self) -> HashFn {
-        self.hash_fn()
-    }
-
-    fn size_in_bytes(&self) -> usize {
-        self.size_in_bytes()
+        Ok(DLeftParams::for_rate(capacity, rate)?.bits())
     }
 }
 
@@ -333,7 +281,7 @@ mod tests {
     use super::*;
 
     fn shard() -> Shard<Cuckoo> {
-        let filter = <Cuckoo as Removing>::with_rate(10, 0.1, HashFn::default()).unwrap();
+        let filter = <Cuckoo as Sharded>::with_rate(10, 0.1, HashFn::default()).unwrap();
         Shard { filter, spill: HashMap::new() }
     }
 

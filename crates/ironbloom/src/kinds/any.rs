@@ -421,8 +421,10 @@ impl Filter for AnyFilter {
 impl Insert for AnyFilter {
     type Error = Refused;
 
-    fn insert_hash(&mut self, hash: u64) -> Result<(), Refused> {
-        self.insert_hashes(&[hash])
+    fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused> {
+        let new = self.abilities().counts_copies || !self.contains_hash(hash);
+        self.insert_hashes(&[hash])?;
+        Ok(new)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {

@@ -133,8 +133,6 @@ pub trait Filter {
 /// fill(&mut Cuckoo::with_rate(1000, 0.01)?, &["alice", "bob"])?;          // may be full
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// The methods of these names of each kind say more: a kind that can tell returns whether the key was new.
 pub trait Insert: Filter {
     /// Why a key was not inserted: [`Infallible`](std::convert::Infallible) for kinds that take every key,
     /// [`Full`](crate::Full) for those that can be full, [`ParamError`](crate::ParamError) for those that may fail to
@@ -142,7 +140,10 @@ pub trait Insert: Filter {
     type Error: std::error::Error + Into<crate::any::Refused>;
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). On error nothing has changed.
-    fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error>;
+    ///
+    /// False if it was there already, as far as an insert shows that. Kinds that keep a trace of every insert always
+    /// say true.
+    fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error>;
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes. Those before a refused one stay inserted.
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error>;
@@ -234,9 +235,8 @@ macro_rules! insert_always {
             type Error = std::convert::Infallible;
 
             #[inline]
-            fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error> {
-                Self::insert_hash(self, hash);
-                Ok(())
+            fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error> {
+                Ok(Self::insert_hash(self, hash))
             }
 
             fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {
@@ -248,15 +248,16 @@ macro_rules! insert_always {
 }
 pub(crate) use insert_always;
 
-/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names.
+/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names; what an insert returns
+/// says whether the key was new.
 macro_rules! insert_or {
-    ($error:ty, $filter:ty) => {
+    ($error:ty, $filter:ty, $is_new:expr) => {
         impl $crate::kinds::Insert for $filter {
             type Error = $error;
 
             #[inline]
-            fn insert_hash(&mut self, hash: u64) -> Result<(), Self::Error> {
-                Self::insert_hash(self, hash).map(drop)
+            fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error> {
+                Self::insert_hash(self, hash).map($is_new)
             }
 
             fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {

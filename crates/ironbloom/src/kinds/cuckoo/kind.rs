@@ -50,7 +50,7 @@ pub(in crate::kinds) fn shape(params: CuckooParams) -> Shape {
 }
 
 filter_by_methods!(() Cuckoo, |cuckoo| cuckoo.params().capacity());
-insert_or!(Full, Cuckoo);
+insert_or!(Full, Cuckoo, |()| true);
 remove_by_method!(Cuckoo);
 
 impl Member for Cuckoo {
