@@ -1,4 +1,5 @@
-//! Ctrl-C and other signals to end: remove the half-written file, then end with the status a shell expects.
+//! Ctrl-C and other signals to end: remove the half-written file and the file that others wait for, then end with the status
+//! a shell expects.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,14 @@ fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The file that this program holds locked, if any.
+static LOCKED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Sets the file that is locked; `None` before it is unlocked, since then it is somebody else's.
+pub(crate) fn set_locked(path: Option<&Path>) {
+    *LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(Path::to_owned);
+}
+
 /// Ends the program without leaving a temporary file behind.
 fn end(status: i32) {
     loop {
@@ -19,11 +28,24 @@ fn end(status: i32) {
             // Not there yet, or renamed already: in a moment the writer has made it, or has finished.
             Some(path) if std::fs::remove_file(path).is_err() => {}
             // Still locked, so that the writer, whose file is gone, cannot report that as an error.
-            _ => std::process::exit(status),
+            _ => {
+                unlock();
+                std::process::exit(status)
+            }
         }
         drop(unfinished);
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Removes the file that is locked. Last of all: from then on, others may write.
+fn unlock() {
+    let locked = LOCKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = &*locked {
+        let _ = std::fs::remove_file(path);
+    }
+    // For ever, so that it is not unlocked, and somebody else's, between the look and the removal.
+    std::mem::forget(locked);
 }
 
 /// Ends the program in order on SIGINT (Ctrl-C), SIGTERM and SIGHUP, with status 128 + the signal's number. Called before

@@ -625,3 +625,24 @@ fn a_damaged_table_is_one_line_of_error() {
     assert!(run.stderr.starts_with("error: t.parquet: damaged: "), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }
+
+/// Ctrl-C, at any moment: no temporary file is left, and no lock.
+#[cfg(unix)]
+#[test]
+fn interrupted_changes_leave_no_file() {
+    let scratch = parts(0..1);
+    let mut interrupted = 0;
+    for round in 0..30u64 {
+        let mut child = start(&scratch, "index compact u.ibx");
+        std::thread::sleep(std::time::Duration::from_micros(2000 + 400 * round));
+        let kill = ["-INT", &child.id().to_string()].map(str::to_owned);
+        std::process::Command::new("kill").args(kill).stderr(Stdio::null()).status().unwrap();
+        let status = child.wait().unwrap();
+        // No code: the signal came before anybody waited for it.
+        assert!(matches!(status.code(), Some(0 | 130) | None), "round {round}: {status}");
+        interrupted += u32::from(status.code() == Some(130));
+        is_tidy(&scratch);
+    }
+    assert!(interrupted > 0, "all were done before");
+    scratch.run(["index", "verify", "u.ibx"]).succeeds();
+}

@@ -29,7 +29,7 @@ use crate::params::Params;
 use crate::predicate::Predicate;
 use crate::schema::{Column, columns_named, columns_of};
 use crate::source::{Source, SourceMeta};
-use crate::table::{Identity, Table, TableError, Unchecked};
+use crate::table::{Compared, Identity, Table, TableError};
 use crate::{Block, Candidates, IndexBuilder};
 
 /// Rows that are read at once while an index is built.
@@ -354,10 +354,10 @@ impl Indexed {
         for (number, source) in self.index.sources().iter().enumerate() {
             match self.tables.open(&self.index, number) {
                 Ok(table) => {
-                    let Unchecked { columns, errors } = table.verify();
+                    let Compared { errors, unchecked } = table.verify();
                     check.errors.extend(errors.into_iter().map(IndexedError::Table));
-                    if !columns.is_empty() {
-                        check.unchecked.push((source.name().to_owned(), columns));
+                    if !unchecked.is_empty() {
+                        check.unchecked.push((source.name().to_owned(), unchecked));
                     }
                 }
                 Err(error) => check.errors.push(error),

@@ -60,5 +60,5 @@ pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
 pub use schema::{Column, Kind, columns_named, columns_of};
 pub use source::{Source, SourceMeta};
-pub use table::{Identity, Reads, Scan, Table, TableError, Unchecked};
+pub use table::{Compared, Identity, Reads, Scan, Table, TableError};
 pub use value::Value;

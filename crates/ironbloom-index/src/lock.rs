@@ -30,9 +30,9 @@ use crate::index::Index;
 #[derive(Debug)]
 pub struct IndexLock {
     /// The index, behind all symbolic links.
-    target: PathBuf,
-    /// The file that is locked.
     path: PathBuf,
+    /// The file that is locked.
+    lock_file: PathBuf,
     /// Locked while it is open.
     _file: File,
 }
@@ -70,10 +70,10 @@ impl IndexLock {
 
     fn with(index: &Path, lock: impl Fn(&File) -> io::Result<bool>) -> Result<Option<Self>, Error> {
         let failed = |error| Error::Io { path: index.to_owned(), error };
-        let target = behind_links(index).map_err(failed)?;
-        let path = beside(&target, "lock");
+        let path = behind_links(index).map_err(failed)?;
+        let lock_file = beside(&path, "lock");
         loop {
-            let file = open_lock_file(&path).map_err(failed)?;
+            let file = open_lock_file(&lock_file).map_err(failed)?;
             let locked = lock(&file).map_err(|error| {
                 let what = format!("it cannot be locked against other writers: {error}");
                 failed(io::Error::new(error.kind(), what))
@@ -82,15 +82,21 @@ impl IndexLock {
                 return Ok(None);
             }
             // Whoever held it before has removed the file, and another writer may have made a new one.
-            if is_still_there(&file, &path) {
-                return Ok(Some(Self { target, path, _file: file }));
+            if is_still_there(&file, &lock_file) {
+                return Ok(Some(Self { path, lock_file, _file: file }));
             }
         }
     }
 
     /// The index, behind all symbolic links.
     pub fn path(&self) -> &Path {
-        &self.target
+        &self.path
+    }
+
+    /// The empty file that is locked. A process that ends without dropping the lock may remove it before, and not after: then
+    /// it belongs to somebody else.
+    pub fn lock_file(&self) -> &Path {
+        &self.lock_file
     }
 
     /// Opens the index as it is now. Nobody else changes it while this lock is held.
@@ -99,7 +105,7 @@ impl IndexLock {
     ///
     /// As [`Index::open`].
     pub fn open(&self) -> Result<Index, Error> {
-        Index::open(&self.target)
+        Index::open(&self.path)
     }
 
     /// Writes an index to the file that is locked. See [`Index::save`].
@@ -115,7 +121,7 @@ impl IndexLock {
     /// Removes the temporary files of processes that were killed while they wrote this index. What cannot be removed does
     /// no harm.
     fn remove_leftovers(&self) {
-        let prefix = beside(&self.target, "");
+        let prefix = beside(&self.path, "");
         let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
         let Ok(entries) = fs::read_dir(folder) else { return };
         let prefix = prefix.to_string_lossy();
@@ -140,7 +146,7 @@ impl Drop for IndexLock {
         // While it is still locked: nobody else can have made this file. Where files have no numbers to recognise them
         // by, it stays.
         if cfg!(unix) {
-            let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_file(&self.lock_file);
         }
     }
 }

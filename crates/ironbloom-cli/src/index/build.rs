@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ironbloom_index::{Index, Params, index_tables};
 
-use super::look;
+use super::{Turn, look};
 use crate::progress::Progress;
 use crate::{Outcome, dash, file, number, output};
 
@@ -60,9 +60,10 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
     let (tables, columns) = (&args.tables, args.columns.as_deref());
-    let mut index =
-        with_progress(|progress| index_tables(tables, columns, params, &args.output, progress))?;
-    super::save(&mut index, &super::lock(&args.output)?)?;
+    let mut index = with_progress(|progress| {
+        anyhow::Ok(index_tables(tables, columns, params, &args.output, progress)?)
+    })?;
+    Turn::new(super::lock(&args.output)?).save(&mut index)?;
     output::print(&if args.json {
         look::description(&args.output, &index, true)?
     } else {

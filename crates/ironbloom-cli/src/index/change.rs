@@ -7,7 +7,7 @@ use clap::Args;
 use ironbloom_index::{Index, append_tables, source_name};
 
 use super::build::with_progress;
-use super::look;
+use super::{Turn, look};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
@@ -38,9 +38,10 @@ pub(crate) struct AppendArgs {
 
 pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
     let lock = || super::lock(&args.index);
-    let (lock, mut index) =
-        with_progress(|progress| append_tables(&args.index, &args.tables, lock, progress))?;
-    super::save(&mut index, &lock)?;
+    let (lock, mut index) = with_progress(|progress| {
+        anyhow::Ok(append_tables(&args.index, &args.tables, lock, progress)?)
+    })?;
+    Turn::new(lock).save(&mut index)?;
     report(&args.index, &index, args.json)
 }
 
@@ -59,10 +60,10 @@ pub(crate) struct CompactArgs {
 }
 
 pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
-    let lock = super::lock(&args.index)?;
-    let mut index = lock.open()?;
+    let turn = Turn::new(super::lock(&args.index)?);
+    let mut index = turn.open()?;
     index.compact()?;
-    super::save(&mut index, &lock)?;
+    turn.save(&mut index)?;
     report(&args.index, &index, args.json)
 }
 
@@ -88,13 +89,13 @@ pub(crate) struct DropArgs {
 }
 
 pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
-    let lock = super::lock(&args.index)?;
-    let mut index = lock.open()?;
+    let turn = Turn::new(super::lock(&args.index)?);
+    let mut index = turn.open()?;
     for table in &args.tables {
         let name = known_name(&index, table, &args.index)?;
         index.remove(&name)?;
     }
-    super::save(&mut index, &lock)?;
+    turn.save(&mut index)?;
     report(&args.index, &index, args.json)
 }
 

@@ -57,6 +57,32 @@ pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
     }
 }
 
+/// The right to change an index. Ctrl-C meanwhile leaves no file of it.
+struct Turn(IndexLock);
+
+impl Turn {
+    fn new(lock: IndexLock) -> Self {
+        interrupt::set_locked(Some(lock.lock_file()));
+        Self(lock)
+    }
+
+    /// The index as the others have left it.
+    fn open(&self) -> Result<Index, Error> {
+        self.0.open()
+    }
+
+    /// Saves an index; Ctrl-C meanwhile leaves no temporary file.
+    fn save(&self, index: &mut Index) -> Result<(), Error> {
+        interrupt::while_writing(self.0.path(), || self.0.save(index))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        interrupt::set_locked(None);
+    }
+}
+
 /// Waits until nobody else changes an index, and says so if that takes long.
 fn lock(file: &Path) -> Result<IndexLock, Error> {
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -70,10 +96,4 @@ fn lock(file: &Path) -> Result<IndexLock, Error> {
     }
     output::note(&format!("{}: waiting for another process that changes it", file.display()));
     IndexLock::acquire(file)
-}
-
-/// Saves an index; Ctrl-C meanwhile leaves no temporary file.
-fn save(index: &mut Index, lock: &IndexLock) -> Result<()> {
-    interrupt::while_writing(lock.path(), || lock.save(index))?;
-    Ok(())
 }

@@ -298,12 +298,12 @@ impl Table {
     /// Reads all columns of a table that has been [indexed](Self::open_known), and compares them with what they were: by the
     /// checksums that were made when it was indexed (of indexed columns of Parquet, and all of CSV), and by those that the
     /// writer of a Parquet file put into its pages.
-    pub fn verify(&self) -> Unchecked {
+    pub fn verify(&self) -> Compared {
         match &self.format {
             Format::Parquet(table) => table.verify(),
             Format::Csv(table) => {
                 let errors = table.verify().err().into_iter().collect();
-                Unchecked { errors, columns: Vec::new() }
+                Compared { errors, unchecked: Vec::new() }
             }
         }
     }
@@ -359,11 +359,11 @@ impl Table {
 /// What [`Table::verify`] has found.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Unchecked {
+pub struct Compared {
     /// What has changed, once for each column; empty if all is as it was.
     pub errors: Vec<TableError>,
     /// Columns that have no checksums in some pages: changes there are not noticed.
-    pub columns: Vec<String>,
+    pub unchecked: Vec<String>,
 }
 
 /// All rows of a table, batch by batch. See [`Table::scan`].

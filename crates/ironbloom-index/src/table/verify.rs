@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::page_header::{self, PageHeader};
 use super::page_map::{ChunkPages, Spot, header_at};
 use super::parquet::ParquetTable;
-use super::{TableError, Unchecked, notes};
+use super::{Compared, TableError, notes};
 
 /// How the message starts when a page does not match the checksum that its writer put into it.
 pub(super) const WRONG_CRC: &str = "page does not match the checksum of its writer";
@@ -42,8 +42,8 @@ enum Fault {
 
 impl ParquetTable {
     /// See [`super::Table::verify`].
-    pub(super) fn verify(&self) -> Unchecked {
-        let mut found = Unchecked::default();
+    pub(super) fn verify(&self) -> Compared {
+        let mut found = Compared::default();
         let metadata = self.metadata();
         let schema = metadata.file_metadata().schema_descr();
         for leaf in 0..schema.num_columns() {
@@ -59,8 +59,8 @@ impl ParquetTable {
                 }
             }
             let name = schema.get_column_root(leaf).name();
-            if no_checksums && found.columns.last().is_none_or(|last| last != name) {
-                found.columns.push(name.to_owned());
+            if no_checksums && found.unchecked.last().is_none_or(|last| last != name) {
+                found.unchecked.push(name.to_owned());
             }
         }
         found
