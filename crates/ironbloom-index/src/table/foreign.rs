@@ -98,7 +98,7 @@ pub(super) fn is_encrypted(footer: &[u8]) -> bool {
     let mut input = Compact::new(footer);
     let mut number = 0;
     while let Some(Some(of)) = input.field(&mut number) {
-        if number == ENCRYPTION {
+        if (number, of) == (ENCRYPTION, STRUCT) {
             return true;
         }
         if input.skip(of, 0).is_none() {
@@ -192,12 +192,15 @@ pub(super) fn corrected(
 ) -> Result<Option<ParquetMetaData>, ParquetError> {
     let writer = metadata.file_metadata().created_by().unwrap_or("");
     let sizes_lack_headers = is_old_parquet_mr(writer);
+    let mut chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    // Copying the metadata of thousands of columns to change none would take longer than parsing it.
+    if !sizes_lack_headers && !chunks.any(has_odd_dictionary) {
+        return Ok(None);
+    }
     let mut changed = false;
     let mut correct = |chunk: &ColumnChunkMetaData| {
         let mut chunk = chunk.clone();
-        let data = chunk.data_page_offset();
-        if chunk.dictionary_page_offset().is_some_and(|dictionary| !(1..data).contains(&dictionary))
-        {
+        if has_odd_dictionary(&chunk) {
             chunk = chunk.into_builder().set_dictionary_page_offset(None).build()?;
             changed = true;
         }
@@ -216,6 +219,12 @@ pub(super) fn corrected(
         groups.push(group.clone().into_builder().set_column_metadata(columns).build()?);
     }
     Ok(changed.then(|| metadata.clone().into_builder().set_row_groups(groups).build()))
+}
+
+/// A dictionary is before the pages that use it, and not in front of the file's magic.
+fn has_odd_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    let before_data = 1..chunk.data_page_offset();
+    chunk.dictionary_page_offset().is_some_and(|dictionary| !before_data.contains(&dictionary))
 }
 
 /// `parquet-mr` without a version, or `parquet-mr version 1.2.8 (…)` and before.
