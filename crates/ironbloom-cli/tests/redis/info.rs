@@ -113,7 +113,7 @@ fn info_lists_a_filter_in_shards_once_with_all_that_its_shards_have() {
             assert!((900..=1000).contains(&seen["keys"].as_u64().unwrap()), "{seen}");
             assert_eq!(all.len(), 2);
             // By its own name, and the number of filters, not of keys, counts.
-            assert_eq!(info(&scratch, master, &["--match", "se?n"]), [seen.clone()]);
+            assert_eq!(info(&scratch, master, &["--match", "se?n"]), all[1..]);
             let run = redis(&scratch, master, &["info", "--most", "2"]).succeeds();
             assert_eq!((run.text().lines().count(), run.stderr.as_str()), (3, ""));
         }
