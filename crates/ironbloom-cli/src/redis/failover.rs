@@ -166,12 +166,14 @@ impl Load<'_> {
     /// other master.
     fn settle(&self, server: &mut Server) -> Result<()> {
         let started = Instant::now();
+        // Zero would be for ever.
+        let patience = CONFIRMATION.min(self.wait).as_millis().max(1) as u64;
         loop {
             let replicas = self.sentinels.replicas();
             let confirmed: usize = match &replicas {
-                Ok(replicas) if replicas.healthy > 0 => server.ask(
-                    redis::cmd("WAIT").arg(replicas.healthy).arg(CONFIRMATION.as_millis() as u64),
-                )?,
+                Ok(replicas) if replicas.healthy > 0 => {
+                    server.ask(redis::cmd("WAIT").arg(replicas.healthy).arg(patience))?
+                }
                 _ => 0,
             };
             let state = replicas.and_then(|replicas| Ok((replicas, self.sentinels.master()?)));
@@ -192,10 +194,9 @@ impl Load<'_> {
                 _ if started.elapsed() < self.wait => std::thread::sleep(PAUSE),
                 Ok((replicas, _)) => {
                     let healthy = number::plural(replicas.healthy as u64, "replica");
-                    return Err(self.unsettled(
-                        server,
-                        &format!("{confirmed} of {healthy} have confirmed it"),
-                    ));
+                    return Err(
+                        self.unsettled(server, &format!("confirmed by {confirmed} of {healthy}"))
+                    );
                 }
                 Err(error) => return Err(self.unsettled(server, &message(&error))),
             }

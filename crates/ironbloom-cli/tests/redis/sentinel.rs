@@ -140,7 +140,7 @@ impl Group {
         assert!(run.text() == asked, "{key}: {} of {KEYS}", run.text().lines().count());
         let mut client = self.servers[self.master()].client();
         assert_eq!(client.text(&format!("TTL {key}")), ":-1\r\n");
-        assert_eq!(client.text("KEYS *:load*"), "*0\r\n");
+        assert_eq!(client.text(&format!("KEYS {{{key}}}:load*")), "*0\r\n");
     }
 }
 
@@ -154,12 +154,6 @@ fn filters() -> Scratch {
     scratch.build("medium.ibf", ["--kind", "blocked", "--capacity", "16M"], &lines(0..KEYS));
     scratch.build("small.ibf", ["--kind", "blocked"], &lines(0..KEYS));
     scratch
-}
-
-/// Stops a process, or lets it go on.
-fn signal(name: &str, server: &Server, process: &str) {
-    let status = Command::new("kill").args([name, process]).status().unwrap();
-    assert!(status.success(), "port {}", server.port);
 }
 
 #[test]
@@ -203,25 +197,35 @@ fn a_load_goes_on_at_a_replica_that_is_promoted_meanwhile() {
     }
 }
 
-/// A load to a master whose replicas are stopped, which has confirmed all of it when it is killed. Then they go on.
+fn signal(name: &str, process: &str) {
+    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
+}
+
+fn process_of(server: &Server) -> String {
+    server.client().info("server", "process_id")
+}
+
+/// What is done with the master while its replicas are stopped.
+fn while_replicas_stop<T>(group: &Group, work: impl FnOnce(&Server) -> T) -> T {
+    let master = group.master();
+    let mut others: Vec<&Server> = group.servers.iter().collect();
+    let master = others.remove(master);
+    let stopped: Vec<String> = others.into_iter().map(process_of).collect();
+    stopped.iter().for_each(|process| signal("-STOP", process));
+    let done = work(master);
+    stopped.iter().for_each(|process| signal("-CONT", process));
+    done
+}
+
+/// A load to a master that has confirmed all of it when it is killed, and its replicas nothing.
 fn load_that_only_the_old_master_has(group: &Group, scratch: &Scratch, filter: &str) -> Run {
-    let old = group.master();
-    let others: Vec<&Server> = group
-        .servers
-        .iter()
-        .enumerate()
-        .filter(|&(at, _)| at != old)
-        .map(|(_, server)| server)
-        .collect();
-    let process = |server: &Server| server.client().info("server", "process_id");
-    let stopped: Vec<(&Server, String)> =
-        others.iter().map(|&server| (server, process(server))).collect();
-    stopped.iter().for_each(|(server, process)| signal("-STOP", server, process));
-    let child = group.load(scratch, filter, "k", &[]);
-    let mut client = group.servers[old].client();
-    wait_until(|| client.text("EXISTS k") == ":1\r\n");
-    signal("-KILL", &group.servers[old], &process(&group.servers[old]));
-    stopped.iter().for_each(|(server, process)| signal("-CONT", server, process));
+    let child = while_replicas_stop(group, |master| {
+        let child = group.load(scratch, filter, "k", &[]);
+        let mut client = master.client();
+        wait_until(|| client.text("EXISTS k") == ":1\r\n");
+        signal("-KILL", &process_of(master));
+        child
+    });
     Run::from(child.wait_with_output().unwrap())
 }
 
@@ -240,10 +244,20 @@ fn a_filter_that_only_the_lost_master_had_is_sent_again() {
 fn a_filter_that_the_new_master_has_got_is_not_taken_for_a_stranger() {
     for program in programs().into_iter().take(1) {
         let scratch = filters();
-        let group = Group::start(&program, &scratch, 1, 3000);
+        let group = Group::start(&program, &scratch, 1, 4000);
+        let run = while_replicas_stop(&group, |_| {
+            let load = ["load", "small.ibf", "--key", "other", "--failover-wait", "1"];
+            redis_with(&scratch, &group.url(), &load, "")
+        });
+        let master = format!("redis://127.0.0.1:{} (master \"mymaster\")", group.servers[0].port);
+        let message = format!(
+            "other: loaded to {master}, but it could be lost with this master: confirmed by 0 of 1 replica"
+        );
+        refused(&run, &message, "SENTINEL REPLICAS mymaster");
         // So small that all of it is on its way to the replica when the master dies.
         let run = load_that_only_the_old_master_has(&group, &scratch, "small.ibf").succeeds();
         assert!(run.stderr.contains("Asking the Sentinels for the master"), "{}", run.stderr);
+        assert!(run.stderr.contains("no replica is connected to it"), "{}", run.stderr);
         group.assert_loaded(&scratch, "k");
         let run = redis_with(&scratch, &group.url(), &["load", "small.ibf", "--key", "k"], "");
         refused(&run, "k: this key exists already", "--replace");
