@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ironbloom_store::{
     AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Connections, Follower, Kind, Options,
+    Watch,
 };
 use tokio::task::JoinHandle;
 
@@ -22,9 +23,12 @@ struct Followed<B: AsyncBackend> {
     task: JoinHandle<std::convert::Infallible>,
 }
 
-impl<B: ironbloom_store::Watch + 'static> Followed<B> {
-    async fn new(store: B) -> Self {
+impl<B: Watch + 'static> Followed<B> {
+    /// Somebody writes between the scan of the guard and its subscription.
+    async fn new(store: B, write: impl FnOnce()) -> Self {
         let guard = Arc::new(AsyncGuard::open(store, options()).await.unwrap());
+        guard.rebuild().await.unwrap();
+        write();
         let follower = Follower::subscribe(guard.clone()).await.unwrap();
         let followed = Self { guard, task: tokio::spawn(follower.run()) };
         followed.is_built().await;
@@ -62,8 +66,8 @@ fn a_guard_hears_what_others_do_to_a_table() {
     let (url, runtime) = (server.url(), runtime());
     let store = eventually(|| runtime.block_on(AsyncPostgres::connect(&url, "users")));
     runtime.block_on(async {
-        server.psql("insert into users values ('early', '')");
-        let followed = Followed::new(store).await;
+        let early = || drop(server.psql("insert into users values ('early', '')"));
+        let followed = Followed::new(store, early).await;
         followed.finds("early").await;
         server.psql("insert into users values ('one', ''), ('two', '')");
         followed.finds("one").await;
@@ -120,7 +124,8 @@ fn a_guard_hears_what_others_do_to_a_table() {
     server.run("pg_dump", &["--clean", "--if-exists", "-f", dump, "postgres"]);
     server.run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-f", dump]);
     runtime.block_on(async {
-        let followed = Followed::new(AsyncPostgres::connect(&url, "users").await.unwrap()).await;
+        let store = AsyncPostgres::connect(&url, "users").await.unwrap();
+        let followed = Followed::new(store, || ()).await;
         server.psql("insert into users values ('restored', '')");
         followed.finds("restored").await;
     });
@@ -152,9 +157,8 @@ fn a_guard_hears_what_others_do_to_keys_of_redis() {
             assert!(refused.to_string().contains("notify-keyspace-events"), "{flags}: {refused}");
         }
         say("CONFIG SET notify-keyspace-events Kg$xe").unwrap();
-        say("SET u[1]:early 1").unwrap();
         let store = AsyncRedis::connect(url.as_str(), "u[1]:").await.unwrap();
-        let followed = Followed::new(store).await;
+        let followed = Followed::new(store, || drop(say("SET u[1]:early 1").unwrap())).await;
         followed.finds("early").await;
         say("SET u[1]:one 1").unwrap();
         say("MSET u[1]:two 1 u1:other 1").unwrap();
