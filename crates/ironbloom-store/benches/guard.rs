@@ -123,8 +123,8 @@ fn lookup_nanos(guard: &Guard<Numbers>, from: u64, range: u64) -> f64 {
 
 /// Nanoseconds that the guard adds to a put of a new key: the median of rounds that take turns with the bare store.
 fn put_nanos(guard: &Guard<Numbers>, from: u64) -> f64 {
-    const ROUNDS: u64 = 9;
-    const PUTS: u64 = 20_000;
+    const ROUNDS: u64 = 201;
+    const PUTS: u64 = 1000;
     let mut added: Vec<f64> = (0..ROUNDS)
         .map(|round| {
             let keys = || (0..PUTS).map(|i| mix64(from + round * PUTS + i) | 1 << 63);
