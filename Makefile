@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis bench-redis-load bench-store redis
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis bench-redis-load bench-redis-pauses bench-store redis
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -191,13 +191,15 @@ bench-index: ## The index on tables: in memory, growing, skewed, and on a Parque
 	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask
 
 bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000 BESIDE=module.so)
+bench-redis-pauses: ## How long the largest commands hold a server, on filters of BYTES (536870912)
+bench-redis bench-redis-pauses:
 	@cargo build --release --package ironbloom-redis
 	servers=()
 	for server in "$$(command -v redis-server)" "$$(command -v valkey-server)" $(VALKEY); do
 		[[ ! -x $$server ]] || servers+=("$$server")
 	done
 	(( $${#servers[@]} )) || { echo "error: please install redis-server" >&2; exit 1; }
-	python3 crates/ironbloom-bench/redis.py $(TARGET)/release/libironbloom_redis.so "$${servers[@]}"
+	python3 crates/ironbloom-bench/redis.py $(if $(filter bench-redis-pauses,$@),--pauses) $(TARGET)/release/libironbloom_redis.so "$${servers[@]}"
 
 bench-redis-load: ## A filter loaded whole beside BF.MADD of its keys, on a server of this machine (KEYS=10000000 ROUNDS=3)
 	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }

@@ -48,6 +48,9 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
         }
         (found, _) => {
             let mut filter = expect_filter(found)?;
+            if is_source {
+                check_one(&filter.as_ref(), &filter.as_ref())?;
+            }
             sources.iter().try_for_each(|source| check_one(&filter.as_ref(), source))?;
             sources.iter().for_each(|source| add(&mut filter, source));
         }

@@ -35,7 +35,7 @@ const FILTER_BYTES: u64 = 40;
 const SUB_FILTER_BYTES: u64 = 16;
 
 /// Keys ahead for which buckets are asked for, and the tables that are near anyway.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 const NEAR_BYTES: usize = 512 << 10;
 
 /// Most slots of a sub-filter. RedisBloom counts them with 32 bits and takes one for another beyond.
@@ -228,11 +228,25 @@ impl SubFilter {
         self.find_at(places.first, fingerprint).or_else(|| self.find_at(places.second, fingerprint))
     }
 
-    /// Whether the fingerprint is at either place. All slots of both are compared: where it is, if it is there, cannot be
-    /// foreseen, and a branch on it would be mispredicted.
+    /// Whether the fingerprint is at either place.
     #[inline]
     fn has(&self, places: Places) -> bool {
-        let (first, second) = (self.bucket(places.first), self.bucket(places.second));
+        match self.bucket_size {
+            // The default, and the next powers of two: loops of a known length are none.
+            2 => self.has_in::<2>(places),
+            4 => self.has_in::<4>(places),
+            8 => self.has_in::<8>(places),
+            _ => self.find(places, places.fingerprint).is_some(),
+        }
+    }
+
+    /// All slots of both buckets are compared: where the fingerprint is, if it is there, cannot be foreseen, and a branch on
+    /// it would be mispredicted.
+    #[inline]
+    fn has_in<const SLOTS: usize>(&self, places: Places) -> bool {
+        let (buckets, _) = self.slots.as_chunks::<SLOTS>();
+        let bucket = |place: u64| &buckets[(place & self.mask) as usize];
+        let (first, second) = (bucket(places.first), bucket(places.second));
         let is_it = |slot: u8| slot == places.fingerprint;
         first.iter().zip(second).fold(false, |found, (&one, &two)| found | is_it(one) | is_it(two))
     }
