@@ -10,7 +10,7 @@ const NEAR_BYTES: usize = 16 << 10;
 fn ones(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let rest: u64 = rest.iter().map(|byte| u64::from(byte.count_ones())).sum();
-    rest + words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum::<u64>()
+    rest + words.iter().map(|word| u64::from(u64::from_le_bytes(*word).count_ones())).sum::<u64>()
 }
 
 #[inline(always)]
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn ones_of_a_union_are_those_of_the_definition() {
         for len in [0, 1, 7, 8, 63, 1000, NEAR_BYTES, 3 * NEAR_BYTES + 5] {
-            let one: Vec<u8> = (0..len).map(|i| (i * 151 >> 3) as u8).collect();
-            let other: Vec<u8> = (0..len).map(|i| (i * 77 >> 2) as u8).collect();
+            let one: Vec<u8> = (0..len).map(|i| ((i * 151) >> 3) as u8).collect();
+            let other: Vec<u8> = (0..len).map(|i| ((i * 77) >> 2) as u8).collect();
             let union: Vec<u8> = one.iter().zip(&other).map(|(a, b)| a | b).collect();
             let naive = union.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
             let mut both = one.clone();
