@@ -16,6 +16,10 @@ mod redis;
 #[cfg(any(feature = "object_store", feature = "postgres", feature = "redb", feature = "redis"))]
 mod seal;
 #[cfg(feature = "tls")]
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "the redis crate reads PEM itself")
+)]
 mod tls;
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
