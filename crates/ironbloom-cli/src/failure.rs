@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ironbloom::{DecodeError, FileError, ParamError, RowError, any::Refused};
+use ironbloom_index::{IndexedError, TableError};
 
 /// An error message with a hint.
 #[derive(Debug)]
@@ -53,6 +54,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
                 "filters are made by `ironbloom build` and come before the files of keys"
                     .to_owned(),
             );
+        }
+        if let Some(IndexedError::Table(TableError::Grown { path, .. })) = cause.downcast_ref() {
+            let path = path.display();
+            return Some(format!("`ironbloom index append INDEX {path}` indexes its new rows"));
         }
         if let Some(RowError::Full(_)) = cause.downcast_ref::<RowError>() {
             return Some(LARGER.to_owned());

@@ -113,6 +113,20 @@ impl Blocks {
         }
         Self::Some(all)
     }
+
+    /// The same for any number of sets of the blocks below `blocks`: takes no more memory than these.
+    pub(crate) fn any_of_many(sets: impl ExactSizeIterator<Item = Self>, blocks: u32) -> Self {
+        const FEW: usize = 64;
+        if sets.len() <= FEW {
+            return Self::any_of(sets);
+        }
+        let mut seen = vec![false; blocks as usize];
+        for set in sets {
+            let Self::Some(some) = set else { return Self::All };
+            some.into_iter().for_each(|block| seen[block as usize] = true);
+        }
+        Self::Some((0..blocks).filter(|&block| seen[block as usize]).collect())
+    }
 }
 
 /// A list that is this many times as long is not read completely: skipping to each wanted block costs less.

@@ -91,8 +91,10 @@ pub(crate) fn arrays_of(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<A
         })?;
         let found = array.data_type();
         match Kind::of(found) {
-            // A part of a table may contain only nulls, without a type.
-            Some(kind) if kind == column.kind || kind == Kind::Null => Ok(array.clone()),
+            // A part of a table may contain only nulls, without a type; and so may all that came before.
+            Some(kind) if kind == column.kind || [kind, column.kind].contains(&Kind::Null) => {
+                Ok(array.clone())
+            }
             Some(_) => Err(Error::Kind {
                 column: column.name.clone(),
                 expected: column.kind,
@@ -151,6 +153,7 @@ impl IndexBuilder {
             self.start("memory")?;
         }
         let arrays = arrays_of(batch, self.index.columns())?;
+        self.index.adopt_kinds(arrays.iter().map(|array| Kind::of(array.data_type())));
         let mut done = 0;
         while done < batch.num_rows() {
             let open = self.open.as_mut().expect("started above");

@@ -41,6 +41,12 @@ impl FileBytes {
         Ok(Self(Arc::new(Open { file, path: path.to_owned(), len: metadata.len() })))
     }
 
+    /// A file that is open already, under the name that messages should have.
+    pub(crate) fn of_file(file: File, path: &Path) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self(Arc::new(Open { file, path: path.to_owned(), len })))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }

@@ -22,7 +22,7 @@ use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
 
-use crate::evaluate::evaluate;
+use crate::evaluate::{LongLists, evaluate, evaluate_with};
 use crate::table::{Reads, Table, TableError};
 use crate::{EvaluateError, Predicate};
 
@@ -93,6 +93,7 @@ pub struct Find<T> {
 /// One part of the conjunction, and the columns it needs.
 struct Stage {
     predicate: Predicate,
+    lists: LongLists,
     columns: Vec<usize>,
 }
 
@@ -207,13 +208,14 @@ impl<T: Deref<Target = Table>> Find<T> {
 
     /// Which rows of these ranges pass one stage.
     fn ask(&mut self, stage: usize, ranges: &[Range<u64>]) -> Result<Vec<bool>, TableError> {
-        let Stage { predicate, columns } = &self.stages[stage];
+        let Stage { predicate, lists, columns } = &self.stages[stage];
         let start = Instant::now();
         let batches = self.read(ranges, columns)?;
         let read = Instant::now();
         let mut mask = Vec::new();
         for batch in &batches.batches {
-            let passed = evaluate(predicate, batch).map_err(|error| misfit(&self.table, error))?;
+            let passed = evaluate_with(predicate, lists, batch);
+            let passed = passed.map_err(|error| misfit(&self.table, error))?;
             mask.extend(passed.iter());
         }
         self.report.read_time += read - start;
@@ -306,8 +308,14 @@ fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError
                 let before = std::mem::replace(&mut stage.predicate, Predicate::And(Vec::new()));
                 stage.predicate = Predicate::And(vec![before, part.clone()]);
             }
-            None => stages.push(Stage { predicate: part.clone(), columns }),
+            None => {
+                let (predicate, lists) = (part.clone(), LongLists::default());
+                stages.push(Stage { predicate, lists, columns });
+            }
         }
+    }
+    for stage in &mut stages {
+        stage.lists = LongLists::of(&stage.predicate);
     }
     Ok(stages)
 }

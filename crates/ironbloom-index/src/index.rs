@@ -14,7 +14,7 @@ use crate::params::Params;
 use crate::postings::{self, Postings};
 use crate::predicate::Predicate;
 use crate::query::Plan;
-use crate::schema::{Column, Kind};
+use crate::schema::{Column, Kind, adopt_kinds};
 use crate::segment::{Chunk, MOST_ROWS, Reader, Run, Segment};
 use crate::slices::Slices;
 use crate::source::{Blob, Source, SourceMeta};
@@ -137,6 +137,11 @@ impl Index {
         &self.columns
     }
 
+    /// See [`adopt_kinds`].
+    pub(crate) fn adopt_kinds(&mut self, kinds: impl Iterator<Item = Option<Kind>>) {
+        adopt_kinds(&mut self.columns, kinds);
+    }
+
     /// The tables.
     pub fn sources(&self) -> &[Source] {
         &self.sources
@@ -231,6 +236,7 @@ impl Index {
     pub fn append(&mut self, other: Index) -> Result<(), Error> {
         self.check_joinable(&other)?;
         let mut other = other;
+        self.adopt_kinds(other.columns.iter().map(|column| Some(column.kind)));
         self.seal();
         other.seal();
         let mut places = Vec::new();
@@ -255,7 +261,11 @@ impl Index {
             let (left, right) = (format!("{:?}", self.params), format!("{:?}", other.params));
             return Err(Error::Mismatch { what: "blocks or selectivity", left, right });
         }
-        if self.columns != other.columns {
+        let fit = |(a, b): (&Column, &Column)| {
+            a.name == b.name && (a.kind == b.kind || [a.kind, b.kind].contains(&Kind::Null))
+        };
+        let as_many = self.columns.len() == other.columns.len();
+        if !as_many || !self.columns.iter().zip(&other.columns).all(fit) {
             let names = |index: &Self| {
                 let column = |column: &Column| format!("{} ({})", column.name, column.kind);
                 index.columns.iter().map(column).collect::<Vec<_>>().join(", ")
@@ -300,6 +310,7 @@ impl Index {
     /// If there is no such source.
     pub fn push(&mut self, source: usize, batch: &RecordBatch) -> Result<(), Error> {
         let arrays = arrays_of(batch, &self.columns)?;
+        self.adopt_kinds(arrays.iter().map(|array| Kind::of(array.data_type())));
         let first_row = self.sources[source].rows;
         if self.growing.as_ref().is_some_and(|growing| growing.segment.source != source) {
             self.seal();

@@ -27,9 +27,9 @@ use crate::lock::IndexLock;
 use crate::open_tables::OpenTables;
 use crate::params::Params;
 use crate::predicate::Predicate;
-use crate::schema::{Column, columns_named, columns_of};
+use crate::schema::{Column, columns_named, columns_of, with_types};
 use crate::source::{Source, SourceMeta};
-use crate::table::{Compared, Identity, Table, TableError};
+use crate::table::{Compared, CsvOptions, Identity, Table, TableError, csv_options_in};
 use crate::{Block, Candidates, IndexBuilder};
 
 /// Rows that are read at once while an index is built.
@@ -103,7 +103,19 @@ pub fn index_tables(
     file: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Index, IndexedError> {
-    let first = Table::open(tables.first().ok_or(IndexedError::NoTables)?)?;
+    index_tables_with(tables, columns, params, file, &CsvOptions::default(), progress)
+}
+
+/// As [`index_tables`], with CSV read in this way.
+pub fn index_tables_with(
+    tables: &[PathBuf],
+    columns: Option<&[String]>,
+    params: Params,
+    file: &Path,
+    csv: &CsvOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Index, IndexedError> {
+    let first = Table::open_with(tables.first().ok_or(IndexedError::NoTables)?, csv)?;
     let columns = match columns {
         Some(names) => columns_named(first.schema(), names),
         None => columns_of(first.schema()),
@@ -113,17 +125,32 @@ pub fn index_tables(
     drop(first);
     let mut rows = 0;
     for path in tables {
-        rows += add_table(&mut builder, &columns, path, file, &mut |more| progress(rows + more))?;
+        let progress = &mut |more| progress(rows + more);
+        rows += add_table(&mut builder, &columns, path, file, csv, progress)?;
     }
     Ok(builder.finish()?)
 }
 
 /// Indexes more tables, or the new rows of tables that have grown, to be [appended](Index::append) to an index that is saved
 /// as `file`.
+///
+/// CSV is read as that of the index was. (If its files were read differently: as the first of them.)
 pub fn index_more_tables(
     index: &Index,
     tables: &[PathBuf],
     file: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Index, IndexedError> {
+    let csv = remembered_options(index)?.unwrap_or_default();
+    index_more_tables_with(index, tables, file, &csv, progress)
+}
+
+/// As [`index_more_tables`], with new CSV files read in this way.
+pub fn index_more_tables_with(
+    index: &Index,
+    tables: &[PathBuf],
+    file: &Path,
+    csv: &CsvOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Index, IndexedError> {
     let mut builder = IndexBuilder::like(index)?;
@@ -132,7 +159,7 @@ pub fn index_more_tables(
     for path in tables {
         let progress = &mut |more| progress(rows + more);
         rows += match index.source(&source_name(path, file)?) {
-            None => add_table(&mut builder, &columns, path, file, progress)?,
+            None => add_table(&mut builder, &columns, path, file, csv, progress)?,
             Some(source) => add_rows(&mut builder, index, source, path, progress)?,
         };
     }
@@ -140,25 +167,26 @@ pub fn index_more_tables(
 }
 
 /// Adds tables, or the new rows of tables that have grown, to the index that is saved as `file`, and returns it with the
-/// lock under which it must be [saved](IndexLock::save).
+/// lock under which it must be [saved](IndexLock::save). `csv` makes the options of new CSV files from those of the index.
 ///
 /// The tables are read before `lock` is called, so that others can change the index meanwhile; what is then appended to is
 /// the index that they have left. Only if their changes concern the same tables are these read again.
 pub fn append_tables(
     file: &Path,
     tables: &[PathBuf],
+    csv: impl Fn(CsvOptions) -> CsvOptions,
     lock: impl FnOnce() -> Result<IndexLock, Error>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(IndexLock, Index), IndexedError> {
+    let mut rows_of = |index: &Index| {
+        let csv = csv(remembered_options(index)?.unwrap_or_default());
+        index_more_tables_with(index, tables, file, &csv, progress)
+    };
     let seen = Index::open(file)?;
-    let more = index_more_tables(&seen, tables, file, progress)?;
+    let more = rows_of(&seen)?;
     let lock = lock()?;
     let mut index = lock.open()?;
-    let more = if still_fits(&more, &seen, &index) {
-        more
-    } else {
-        index_more_tables(&index, tables, file, progress)?
-    };
+    let more = if still_fits(&more, &seen, &index) { more } else { rows_of(&index)? };
     index.append(more)?;
     Ok((lock, index))
 }
@@ -176,15 +204,26 @@ fn still_fits(more: &Index, seen: &Index, now: &Index) -> bool {
             && more.sources().iter().all(unchanged))
 }
 
+/// How the first CSV file of an index was read; `None` if it has none.
+pub fn remembered_options(index: &Index) -> Result<Option<CsvOptions>, IndexedError> {
+    for source in 0..index.sources().len() {
+        if let Some((options, _)) = csv_options_in(index.blob(source)?) {
+            return Ok(Some(options));
+        }
+    }
+    Ok(None)
+}
+
 /// Adds all rows of a table, and returns their number.
 fn add_table(
     builder: &mut IndexBuilder,
     columns: &[Column],
     path: &Path,
     file: &Path,
+    csv: &CsvOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, IndexedError> {
-    let table = Table::open(path)?;
+    let table = Table::open_with(path, csv)?;
     builder.start(source_name(path, file)?).map_err(|error| about(&table, error))?;
     read(builder, columns, &table, 0, progress)
 }
@@ -199,7 +238,7 @@ fn add_rows(
 ) -> Result<u64, IndexedError> {
     let source = &index.sources()[number];
     let known = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
-    let table = Table::open(path)?;
+    let table = Table::open_grown(path, index.blob(number)?)?;
     if table.identity() == known {
         return Err(about(&table, Error::TwoSources { source: source.name().to_owned() }));
     }
@@ -287,13 +326,16 @@ impl Indexed {
         self.tables.get(&self.index, number)
     }
 
-    /// Names and types of columns: those of the first table that is there and has not changed.
+    /// Names and types of columns: those of the first table that is there and has not changed. A column in which it has only
+    /// nulls has the type that it has elsewhere.
     ///
     /// # Errors
     ///
     /// What is wrong with the first table if there is no such table, and [`IndexedError::NoTables`] if there are none.
     pub fn schema(&self) -> Result<SchemaRef, IndexedError> {
-        Ok(self.any_table()?.schema().clone())
+        let first = self.any_table()?;
+        let others = (0..self.index.sources().len()).filter_map(|number| self.table(number).ok());
+        Ok(with_types(first.schema(), self.index.columns(), others))
     }
 
     fn any_table(&self) -> Result<Arc<Table>, IndexedError> {

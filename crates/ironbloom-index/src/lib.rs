@@ -17,6 +17,7 @@
 
 mod blocks;
 mod builder;
+mod calendar;
 #[cfg(any(feature = "compare", test))]
 pub mod compare;
 mod encode;
@@ -25,6 +26,7 @@ mod evaluate;
 mod file;
 mod file_bytes;
 mod find;
+mod float;
 mod index;
 mod indexed;
 mod lock;
@@ -42,6 +44,7 @@ mod stored;
 mod table;
 mod value;
 mod words;
+mod zone;
 
 pub use arrow;
 pub use builder::IndexBuilder;
@@ -52,7 +55,7 @@ pub use find::{Find, Match, Report};
 pub use index::{Block, Candidates, ColumnInfo, Index, Info};
 pub use indexed::{
     Explanation, Indexed, IndexedError, Search, TableCheck, append_tables, index_more_tables,
-    index_tables, source_name,
+    index_more_tables_with, index_tables, index_tables_with, remembered_options, source_name,
 };
 pub use lock::IndexLock;
 pub use params::Params;
@@ -60,5 +63,8 @@ pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
 pub use schema::{Column, Kind, columns_named, columns_of};
 pub use source::{Source, SourceMeta};
-pub use table::{Compared, Identity, Reads, Scan, Table, TableError};
+pub use table::{
+    Compared, CsvOptions, Identity, Reads, Scan, Table, TableError, csv_options_in, csv_type,
+};
 pub use value::Value;
+pub use zone::show_moment;

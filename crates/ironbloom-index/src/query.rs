@@ -7,6 +7,7 @@
 use crate::blocks::{Blocks, estimate};
 use crate::encode::{fingerprint, hash_value};
 use crate::error::Error;
+use crate::float::in_all_widths;
 use crate::postings::List;
 use crate::predicate::Predicate;
 use crate::schema::{Column, Kind};
@@ -33,16 +34,17 @@ impl Plan {
         Ok(match predicate {
             Predicate::Eq(column, value) => {
                 let column = find(columns, column)?;
-                match print_of(&columns[column], value)? {
-                    Some(print) => Self::Is(column, print),
-                    None => Self::Nothing,
+                match prints_of(&columns[column], value)?.as_slice() {
+                    [] => Self::Nothing,
+                    &[print] => Self::Is(column, print),
+                    several => Self::In(column, several.to_vec()),
                 }
             }
             Predicate::In(column, values) => {
                 let column = find(columns, column)?;
                 let prints: Result<Vec<_>, _> =
-                    values.iter().map(|value| print_of(&columns[column], value)).collect();
-                let mut prints: Vec<u32> = prints?.into_iter().flatten().collect();
+                    values.iter().map(|value| prints_of(&columns[column], value)).collect();
+                let mut prints = prints?.concat();
                 prints.sort_unstable();
                 prints.dedup();
                 Self::In(column, prints)
@@ -79,9 +81,8 @@ impl Plan {
             }
             Self::In(column, prints) => {
                 let reader = reader(*column)?;
-                Ok(Blocks::any_of(
-                    prints.iter().map(|&print| Blocks::from_list(reader.list(print))),
-                ))
+                let sets = prints.iter().map(|&print| Blocks::from_list(reader.list(print)));
+                Ok(Blocks::any_of_many(sets, blocks))
             }
             _ => Ok(Blocks::All),
         }
@@ -151,14 +152,30 @@ fn find(columns: &[Column], name: &str) -> Result<usize, Error> {
     })
 }
 
-/// The fingerprint of a value, which must be of the column's kind; `None` for null, which nothing equals.
-fn print_of(column: &Column, value: &Value) -> Result<Option<u32>, Error> {
+/// The fingerprints of a value, which must be of the column's kind: none for null, which nothing equals, and several
+/// for a float, which columns of other widths hold rounded. (Which width a table has is known only when it is open. A
+/// column of nulls has no kind, and no fingerprints to find.)
+fn prints_of(column: &Column, value: &Value) -> Result<Vec<u32>, Error> {
     match Kind::of_value(value) {
-        Some(kind) if kind != column.kind => Err(Error::Kind {
+        Some(kind) if kind != column.kind && column.kind != Kind::Null => Err(Error::Kind {
             column: column.name.clone(),
             expected: column.kind,
             found: kind.to_string(),
         }),
-        _ => Ok(hash_value(value).map(fingerprint)),
+        _ => Ok(fingerprints(value)),
     }
+}
+
+/// All fingerprints that a value may have in a column of its kind, ascending.
+pub(crate) fn fingerprints(value: &Value) -> Vec<u32> {
+    let print = |value: &Value| hash_value(value).map(fingerprint);
+    let mut prints: Vec<u32> = match value {
+        Value::Float(number) => {
+            in_all_widths(*number).filter_map(|number| print(&Value::Float(number))).collect()
+        }
+        other => print(other).into_iter().collect(),
+    };
+    prints.sort_unstable();
+    prints.dedup();
+    prints
 }

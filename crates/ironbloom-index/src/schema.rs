@@ -1,10 +1,12 @@
 //! The columns of an index, by meaning.
 
 use std::fmt;
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::Error;
+use crate::table::Table;
 use crate::value::Value;
 
 /// The kind of the values of a column. One kind has one encoding, whatever the width of its numbers and the storage of
@@ -81,6 +83,21 @@ impl Kind {
         })
     }
 
+    /// A type that holds values of this kind, for columns that have none of their own.
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int64,
+            Self::Float => DataType::Float64,
+            Self::Text => DataType::Utf8,
+            Self::Bytes => DataType::Binary,
+            Self::Date => DataType::Date32,
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            Self::Decimal => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+            Self::Null => DataType::Null,
+        }
+    }
+
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
@@ -109,6 +126,42 @@ pub struct Column {
     pub name: String,
     /// The kind of its values.
     pub kind: Kind,
+}
+
+/// Columns without a kind, because there were only nulls so far, take the one of the values that come now.
+pub(crate) fn adopt_kinds(columns: &mut [Column], kinds: impl Iterator<Item = Option<Kind>>) {
+    for (column, kind) in columns.iter_mut().zip(kinds) {
+        if let (Kind::Null, Some(kind)) = (column.kind, kind) {
+            column.kind = kind;
+        }
+    }
+}
+
+/// The schema of a table, with the types of the index or of the other tables for columns in which it has only nulls.
+/// These are opened only if there is such a column.
+pub(crate) fn with_types(
+    schema: &SchemaRef,
+    columns: &[Column],
+    others: impl Iterator<Item = Arc<Table>> + Clone,
+) -> SchemaRef {
+    let is_null = |field: &Field| *field.data_type() == DataType::Null;
+    if !schema.fields().iter().any(|field| is_null(field)) {
+        return Arc::clone(schema);
+    }
+    let typed = |field: &Arc<Field>| {
+        if !is_null(field) {
+            return Arc::clone(field);
+        }
+        let mut others = others.clone().filter_map(|table| {
+            let other = table.schema().field_with_name(field.name()).ok()?;
+            (!is_null(other)).then(|| other.data_type().clone())
+        });
+        let other = others.next();
+        let indexed = columns.iter().find(|column| column.name == *field.name());
+        let data_type = other.or(indexed.map(|column| column.kind.data_type()));
+        Arc::new(Field::new(field.name(), data_type.unwrap_or(DataType::Null), true))
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(typed).collect::<Vec<_>>()))
 }
 
 /// The columns of these names in a table, in this order. Each must exist exactly once and have a type that can be

@@ -11,7 +11,8 @@ pub enum Value {
     Bool(bool),
     /// Any integer.
     Int(i128),
-    /// Any float; narrower ones are widened. All NaN are one value, and so are 0.0 and -0.0.
+    /// Any float. It is compared with the values of a narrower column after rounding to that width: 0.1 equals what a
+    /// `Float32` makes of 0.1. All NaN are one value, and so are 0.0 and -0.0.
     Float(f64),
     /// Text.
     Text(String),

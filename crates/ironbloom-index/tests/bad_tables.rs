@@ -32,7 +32,8 @@ fn what_is_no_table_is_refused() {
         ("csv", "\n\n", "FILE: is empty: not even a header"),
         ("parquet", "hello", "FILE: does not begin as a Parquet file"),
         ("txt", "a,b\n", "FILE: is neither Parquet nor named .csv or .tsv"),
-        ("gz", "a,b\n", "FILE: is compressed as a whole; decompress it first"),
+        ("gz", "a,b\n", "FILE: is neither Parquet nor named .csv or .tsv"),
+        ("bz2", "a,b\n", "FILE: is compressed as a whole; decompress it first"),
     ];
     for (extension, content, message) in cases {
         assert_eq!(refused(&TemporaryFile::with(extension, content)), message);

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use common::naive::matching_rows;
 use common::random::Random;
 use common::{TemporaryFile, find, read, reopen, scan_all};
-use ironbloom_index::{Reads, Table, TableError, parse};
+use ironbloom_index::{CsvOptions, Reads, Table, TableError, csv_options_in, csv_type, parse};
 use std::fmt::Write as _;
 
 /// Rows with line ends, quotes and delimiters in quotes, empty fields and empty lines between.
@@ -173,7 +173,7 @@ fn lines_that_make_no_sense_are_refused_with_their_number() {
         (b"a,b\n1,2\n3\n", 3, "has 1 fields where the header has 2"),
         (b"a,b\r\n\"x\r\ny\",2\r\n3,4,5\r\n", 4, "has 3 fields where the header has 2"),
         (b"a,b\n1,2\n\xff,4\n", 3, "is not UTF-8"),
-        (b"a,b\n\n\n\"1,2\n", 4, "has 1 fields where the header has 2"),
+        (b"a,b\n\n\n\"1,2\n", 4, "has a quote that is never closed"),
     ];
     for (content, line, what) in cases {
         let file = TemporaryFile::with("csv", content);
@@ -232,12 +232,187 @@ fn rows_added_at_the_end_are_told_from_other_changes() {
         let error = rows_before(&content).unwrap_err();
         assert!(matches!(error, TableError::Changed { .. }), "{error}");
     }
-    // A last row that was left open: a number, and a quote.
-    for (cut, rest) in [("id,text\n1,2", "7\n"), ("id,text\n1,\"a\n", "b\"\n")] {
-        let file = TemporaryFile::with("csv", cut);
-        let notes = Table::open(file.path()).unwrap().notes(&[]).unwrap();
-        std::fs::write(file.path(), format!("{cut}{rest}8,9\n")).unwrap();
-        let error = Table::open(file.path()).unwrap().rows_before(&notes).unwrap_err();
-        assert!(matches!(error, TableError::Changed { .. }), "{error}");
+    // A last row that was left open.
+    let cut = "id,text\n1,2";
+    let file = TemporaryFile::with("csv", cut);
+    let notes = Table::open(file.path()).unwrap().notes(&[]).unwrap();
+    std::fs::write(file.path(), format!("{cut}7\n8,9\n")).unwrap();
+    let error = Table::open(file.path()).unwrap().rows_before(&notes).unwrap_err();
+    assert!(matches!(error, TableError::Changed { .. }), "{error}");
+}
+
+/// Options other than the default.
+fn options(change: impl FnOnce(&mut CsvOptions)) -> CsvOptions {
+    let mut options = CsvOptions::default();
+    change(&mut options);
+    options
+}
+
+/// All cells as text, null as `None`, the same when an index opens the file again.
+#[track_caller]
+fn cells(file: &TemporaryFile, options: &CsvOptions) -> Vec<Vec<Option<String>>> {
+    let table = Table::open_with(file.path(), options).unwrap();
+    let whole = scan_all(&table);
+    let again = reopen(&table);
+    assert_eq!(scan_all(&again), whole);
+    assert_eq!(csv_options_in(&again.notes(&[]).unwrap()).unwrap().0, *options);
+    let cell = |column: &arrow::array::ArrayRef, row| {
+        let text = arrow::util::display::array_value_to_string(column, row).unwrap();
+        let null = column.logical_nulls().is_some_and(|nulls| nulls.is_null(row));
+        (!null).then_some(text)
+    };
+    let row = |row| whole.columns().iter().map(|column| cell(column, row)).collect();
+    (0..whole.num_rows()).map(row).collect()
+}
+
+fn row(cells: &[&str]) -> Vec<Option<String>> {
+    cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect()
+}
+
+#[test]
+fn delimiters_quotes_headers_and_null_words_are_as_people_have_them() {
+    let file = TemporaryFile::with("txt", "a;b\n'x;y';1\nNA;-\n\"q;2\n");
+    let with = options(|o| {
+        o.delimiter = Some(b';');
+        o.quote = Some(b'\'');
+        o.nulls = vec!["NA".into(), "-".into()];
+    });
+    assert_eq!(cells(&file, &with), [row(&["x;y", "1"]), row(&["", ""]), row(&["\"q", "2"])]);
+    let table = Table::open_with(file.path(), &with).unwrap();
+    assert_eq!(*table.schema().field(1).data_type(), DataType::Int64, "null words have no type");
+    // No quotes at all: an inch mark is one, and opens nothing.
+    let file = TemporaryFile::with("csv", "size,n\n\"5 inch,1\n6\",2\n");
+    let with = options(|o| o.quote = None);
+    assert_eq!(cells(&file, &with), [row(&["\"5 inch", "1"]), row(&["6\"", "2"])]);
+    // No header, after a byte order mark.
+    let file = TemporaryFile::with("csv", "\u{feff}1,x\n2,y\n");
+    let with = options(|o| o.header = false);
+    assert_eq!(cells(&file, &with), [row(&["1", "x"]), row(&["2", "y"])]);
+    let table = Table::open_with(file.path(), &with).unwrap();
+    assert_eq!(table.schema().field(1).name(), "column_2");
+}
+
+#[test]
+fn numbers_with_leading_zeros_are_text_unless_a_type_is_given() {
+    let text = "zip,n,x,d\n01234,1,0.5,-7\n99999,0,10.5,-0.5\n";
+    let file = TemporaryFile::with("csv", text);
+    let types = |options: &CsvOptions| {
+        let table = Table::open_with(file.path(), options).unwrap();
+        let fields = table.schema().fields();
+        fields.iter().map(|field| field.data_type().clone()).collect::<Vec<_>>()
+    };
+    use DataType::*;
+    assert_eq!(types(&CsvOptions::default()), [Utf8, Int64, Float64, Float64]);
+    assert_eq!(cells(&file, &CsvOptions::default())[0], row(&["01234", "1", "0.5", "-7.0"]));
+    let all_text = options(|o| o.all_text = true);
+    assert_eq!(types(&all_text), [Utf8, Utf8, Utf8, Utf8]);
+    assert_eq!(cells(&file, &all_text)[0], row(&["01234", "1", "0.5", "-7"]));
+    let given = options(|o| {
+        o.types = vec![("zip".into(), Int64), ("n".into(), csv_type("text").unwrap())];
+    });
+    assert_eq!(types(&given), [Int64, Utf8, Float64, Float64]);
+    assert_eq!(cells(&file, &given)[0], row(&["1234", "1", "0.5", "-7.0"]));
+    let unknown = options(|o| o.types = vec![("zpi".into(), Int64)]);
+    let error = Table::open_with(file.path(), &unknown).err().unwrap().to_string();
+    assert!(error.ends_with("no column zpi; did you mean zip?"), "{error}");
+    // In the last of many rows, and negative.
+    let rows: String = (1..2000).map(|n| format!("{n}\n")).collect();
+    for last in ["-012", "\"012\""] {
+        let file = TemporaryFile::with("csv", format!("n\n{rows}{last}\n"));
+        let table = Table::open(file.path()).unwrap();
+        assert_eq!(*table.schema().field(0).data_type(), Utf8, "{last}");
     }
+}
+
+#[test]
+fn bad_rows_are_errors_or_left_out() {
+    let mut text = b"id,n\n".to_vec();
+    let mut good = Vec::new();
+    for id in 0..3000 {
+        match id % 400 {
+            7 => text.extend(format!("{id}\n").bytes()),
+            8 => text.extend(format!("{id},1,2\r\n").bytes()),
+            9 => text.extend(b"\xff,1\n"),
+            10 => text.extend(format!("{id},eleven\n").bytes()),
+            _ => {
+                text.extend(format!("{id},{}\r\n", id % 5).bytes());
+                good.push(id.to_string());
+            }
+        }
+    }
+    let file = TemporaryFile::with("csv", &text);
+    let skip = options(|o| {
+        o.skip_bad_rows = true;
+        o.types = vec![("n".into(), DataType::Int64)];
+    });
+    let found = cells(&file, &skip);
+    let ids: Vec<String> = found.iter().map(|row| row[0].clone().unwrap()).collect();
+    assert_eq!(ids, good);
+    let table = Table::open_with(file.path(), &skip).unwrap();
+    assert_eq!(csv_options_in(&table.notes(&[]).unwrap()).unwrap().1, 3000 - good.len() as u64);
+    assert_eq!(read(&table, 1000..1001, &[0]).num_rows(), 1);
+    // Rows are added, some of them bad.
+    let notes = table.notes(&[]).unwrap();
+    text.extend(b"3000,x\n3001,4\n3002\n");
+    std::fs::write(file.path(), &text).unwrap();
+    let grown = Table::open_grown(file.path(), &notes).unwrap();
+    let before = grown.rows_before(&notes).unwrap();
+    assert_eq!((before, grown.rows()), (good.len() as u64, good.len() as u64 + 1));
+    // A type that is given is checked for all rows, whether or not the column is read.
+    let strict = options(|o| o.types = vec![("n".into(), DataType::Int64)]);
+    let file = TemporaryFile::with("csv", "id,n\n1,2\n2,x\n");
+    let error = Table::open_with(file.path(), &strict).err().unwrap().to_string();
+    assert!(error.contains("line 3: ") && error.contains('x'), "{error}");
+    // A quote that is never closed is an error even so: it hides all rows after it.
+    let file = TemporaryFile::with("csv", "id,n\n1,2\n3,\"4\n5,6\n");
+    for options in [&skip, &CsvOptions::default()] {
+        let error = Table::open_with(file.path(), options).err().unwrap().to_string();
+        assert!(error.ends_with("line 3: has a quote that is never closed"), "{error}");
+    }
+}
+
+#[test]
+fn compressed_files_are_read_and_damage_in_them_is_noticed() {
+    use std::io::Write as _;
+    let text = messy(9, 2000, "\n");
+    let plain = TemporaryFile::with("csv", &text);
+    let wanted = scan_all(&Table::open(plain.path()).unwrap());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&text.as_bytes()[..30_000]).unwrap();
+    let mut members = gzip.finish().unwrap();
+    // A second member: what `cat a.gz b.gz` makes.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&text.as_bytes()[30_000..]).unwrap();
+    members.extend(gzip.finish().unwrap());
+    let frames = zstd::stream::encode_all(text.as_bytes(), 1).unwrap();
+    for (extension, bytes) in [("csv.gz", members), ("csv.zst", frames)] {
+        let file = TemporaryFile::with(extension, &bytes);
+        let table = Table::open(file.path()).unwrap();
+        for table in [&table, &reopen(&table)] {
+            assert_eq!(scan_all(table), wanted);
+            assert_eq!(read(table, 1500..1600, &[0, 1, 2]), wanted.slice(1500, 100));
+        }
+        let cut = TemporaryFile::with(extension, &bytes[..bytes.len() / 2]);
+        let error = Table::open(cut.path()).err().unwrap().to_string();
+        assert!(error.contains(&cut.path().display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_grown_file_is_told_from_a_changed_one_when_it_is_opened() {
+    let text = messy(10, 20_000, "\n");
+    let file = TemporaryFile::with("csv", &text);
+    let table = Table::open(file.path()).unwrap();
+    let (identity, notes) = (table.identity(), table.notes(&[]).unwrap());
+    let opened = |content: String| {
+        std::fs::write(file.path(), content).unwrap();
+        Table::open_known(file.path(), identity, &notes).err().unwrap()
+    };
+    let grown = opened(format!("{text}20000,x,1.5\n"));
+    assert!(matches!(grown, TableError::Grown { .. }), "{grown}");
+    assert!(grown.to_string().starts_with("append: "), "{grown}");
+    let changed = opened(format!("{}20000,x,1.5\n", text.replacen("id,", "no,", 1)));
+    assert!(matches!(changed, TableError::Changed { .. }), "{changed}");
+    let shorter = opened(text[..text.len() - 10].into());
+    assert!(matches!(shorter, TableError::Changed { .. }), "{shorter}");
 }

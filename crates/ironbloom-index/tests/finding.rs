@@ -5,7 +5,7 @@ mod common;
 
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::take_record_batch;
-use common::naive::matching_rows;
+use common::naive::{self, matching_rows};
 use common::random::{self, Random};
 use common::{Layout, TemporaryFile, find, layouts, reopen, rows_of};
 use ironbloom_index::{Find, Predicate, Table, TableError, Value};
@@ -147,4 +147,35 @@ fn a_table_that_is_written_to_while_it_is_open_is_refused() {
     std::io::Write::write_all(&mut longer, &content[..10]).unwrap();
     let error = Find::new(&table, &equal("a", 1), rows_of(&[1], 512), &[]).err().unwrap();
     assert!(matches!(error, TableError::Changed { .. }), "{error}");
+}
+
+#[test]
+fn long_lists_find_what_the_definition_says() {
+    let batch = random::table(11, 3000);
+    let file = layouts()[2].write(&batch);
+    let table = reopen(&Table::open(file.path()).unwrap());
+    let blocks: Vec<u64> = (0..3000u64.div_ceil(100)).collect();
+    let random = &mut Random(12);
+    for column in random::comparable_columns() {
+        let array = batch.column_by_name(&column).unwrap();
+        let mut values: Vec<Value> =
+            (0..200).map(|_| naive::value(array, random.below(3000) as usize)).collect();
+        if column.len() % 2 == 0 {
+            values.retain(|value| *value != Value::Null);
+        }
+        let list = Predicate::In(column.clone(), values);
+        for predicate in [
+            list.clone(),
+            Predicate::Not(Box::new(list.clone())),
+            Predicate::Or(vec![
+                Predicate::Not(Box::new(list.clone())),
+                Predicate::IsNull(column.clone()),
+                list.clone(),
+            ]),
+        ] {
+            let wanted = matching_rows(&predicate, &batch);
+            let found = find(&table, &predicate, &blocks, 100, &[]);
+            assert_eq!(found.rows, wanted, "{column}");
+        }
+    }
 }

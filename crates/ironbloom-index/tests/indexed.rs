@@ -5,14 +5,15 @@ mod common;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch};
 use common::naive::matching_rows;
 use common::random::{self, Random};
 use common::{TemporaryFile, layouts, other};
 use ironbloom_index::{
     Index, Indexed, IndexedError, Params, Predicate, TableCheck, Value, index_more_tables,
-    index_tables,
+    index_tables, parse,
 };
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use proptest::prelude::*;
@@ -195,4 +196,88 @@ fn columns_that_are_not_indexed_are_compared_if_their_writer_made_checksums() {
         "{check:?}"
     );
     assert!(!check.unchecked[0].1.contains(&"i64".to_owned()), "{check:?}");
+}
+
+// ------------------------------------------------------------------------------------------- files of different types
+
+/// The rows of each table that satisfy a condition, typed by the first.
+fn ask(tables: &[&TemporaryFile], condition: &str) -> Vec<Vec<u64>> {
+    let file = TemporaryFile::new("ibx");
+    let paths: Vec<PathBuf> = tables.iter().map(|table| table.path().to_owned()).collect();
+    let params = Params::default();
+    let mut index = index_tables(&paths, None, params, file.path(), &mut |_| {}).unwrap();
+    index.save(file.path()).unwrap();
+    let indexed = Indexed::open(file.path()).unwrap();
+    let predicate = parse(condition, &indexed.schema().unwrap()).unwrap();
+    let mut rows = vec![Vec::new(); tables.len()];
+    for part in indexed.find(&predicate, &[]).unwrap() {
+        let (table, part) = part.unwrap();
+        rows[table].extend(part.rows);
+    }
+    rows
+}
+
+#[test]
+fn files_of_different_float_widths_are_each_asked_in_their_own() {
+    let write = |column: ArrayRef| {
+        layouts()[0].write(&RecordBatch::try_from_iter([("x", column)]).unwrap())
+    };
+    let numbers = [0.5, 0.1, 0.3, f64::INFINITY, -0.0];
+    let narrow = write(Arc::new(Float32Array::from_iter_values(numbers.map(|x| x as f32))));
+    let wide = write(Arc::new(Float64Array::from_iter_values(numbers)));
+    for tables in [[&narrow, &wide], [&wide, &narrow]] {
+        let both = |rows: &[u64]| vec![rows.to_vec(); 2];
+        assert_eq!(ask(&tables, "x = 0.1"), both(&[1]));
+        assert_eq!(ask(&tables, "x in (0.1, 0.3)"), both(&[1, 2]));
+        assert_eq!(ask(&tables, "x != 0.1"), both(&[0, 2, 3, 4]));
+        assert_eq!(ask(&tables, "x <= 0.1"), both(&[1, 4]));
+        assert_eq!(ask(&tables, "x > 0.1"), both(&[0, 2, 3]));
+        assert_eq!(ask(&tables, "x = 0.5"), both(&[0]));
+        assert_eq!(ask(&tables, "x = 0"), both(&[4]));
+        assert_eq!(ask(&tables, "x > 1e300"), both(&[3]));
+        assert_eq!(ask(&tables, "x = 1e300"), both(&[]));
+    }
+}
+
+#[test]
+fn a_column_that_is_null_in_the_first_files_gets_its_type_from_a_later_one() {
+    let empty = TemporaryFile::with("csv", "id,n,t\n1,,\n2,,\n");
+    let numbers = TemporaryFile::with("csv", "id,n,t\n3,5,\n4,,x\n");
+    for tables in [[&empty, &numbers], [&numbers, &empty]] {
+        let first = usize::from(std::ptr::eq(tables[0], &empty));
+        let only = |row: u64| {
+            let mut rows = vec![Vec::new(), Vec::new()];
+            rows[first].push(row);
+            rows
+        };
+        assert_eq!(ask(&tables, "n = 5"), only(0));
+        assert_eq!(ask(&tables, "t = 'x'"), only(1));
+        assert_eq!(ask(&tables, "n is null").concat().len(), 3);
+    }
+    // The same if the file comes later, or grows.
+    let file = TemporaryFile::new("ibx");
+    let path = file.path();
+    let paths = [empty.path().to_owned()];
+    let mut index = index_tables(&paths, None, Params::default(), path, &mut |_| {}).unwrap();
+    index.save(path).unwrap();
+    let mut index = Index::open(path).unwrap();
+    std::fs::write(empty.path(), "id,n,t\n1,,\n2,,\n6,7,\n").unwrap();
+    let both = [numbers.path().to_owned(), empty.path().to_owned()];
+    let more = index_more_tables(&index, &both, path, &mut |_| {}).unwrap();
+    index.append(more).unwrap();
+    index.save(path).unwrap();
+    let indexed = Indexed::open(path).unwrap();
+    for (condition, wanted) in [("n = 5", 1), ("n = 7", 1), ("n is null", 3), ("t = 'x'", 1)] {
+        let predicate = parse(condition, &indexed.schema().unwrap()).unwrap();
+        let found = indexed.find(&predicate, &[]).unwrap();
+        assert_eq!(
+            found.map(|part| part.unwrap().1.rows.len()).sum::<usize>(),
+            wanted,
+            "{condition}"
+        );
+    }
+    // Another type is still another type.
+    let text = TemporaryFile::with("csv", "id,n,t\n8,many,\n");
+    let more = index_more_tables(&index, &[text.path().to_owned()], path, &mut |_| {});
+    assert!(more.is_err());
 }

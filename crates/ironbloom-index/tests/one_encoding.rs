@@ -82,7 +82,7 @@ fn floats_widen_and_have_one_nan_and_one_zero() {
     assert_found(Float32Array::from(vec![1.5, 2.5]), Value::Float(2.5), &[1]);
     assert_found(Float64Array::from(vec![1.5, 2.5]), Value::Float(2.5), &[1]);
     assert_found(Float32Array::from(vec![0.1]), Value::Float(0.1f32.into()), &[0]);
-    assert_found(Float32Array::from(vec![0.1]), Value::Float(0.1), &[]);
+    assert_found(Float32Array::from(vec![0.1]), Value::Float(0.1), &[0]);
     assert_found(Float64Array::from(vec![0.0, -0.0, 1.0]), Value::Float(-0.0), &[0, 1]);
     assert_found(Float32Array::from(vec![f32::NAN, 1.0]), Value::Float(negative_nan), &[0]);
     assert_found(Float64Array::from(vec![negative_nan, 1.0]), Value::Float(f64::NAN), &[0]);

@@ -6,11 +6,16 @@ mod common;
 
 use arrow::array::{AsArray, FixedSizeBinaryArray, Float32Array, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use common::random::{self, Random};
-use common::{Layout, layouts, read, reopen, scan_all};
-use ironbloom_index::{Reads, Table};
+use common::{Layout, TemporaryFile, layouts, read, reopen, scan_all};
+use ironbloom_index::{Reads, Table, TableError};
 use parquet::basic::Compression;
+use parquet::data_type::{Int96, Int96Type};
+use parquet::file::metadata::{FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -222,4 +227,83 @@ fn many_threads_read_one_table() {
             });
         }
     });
+}
+
+/// A file with one column of 96-bit timestamps: a Julian day, and nanoseconds within it.
+fn int96_file(values: &[(u32, u64)]) -> TemporaryFile {
+    let file = TemporaryFile::new("parquet");
+    let schema = Arc::new(parse_message_type("message m { required int96 at; }").unwrap());
+    let output = std::fs::File::create(file.path()).unwrap();
+    let mut writer = SerializedFileWriter::new(output, schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let value = |&(day, nanos): &(u32, u64)| {
+        let mut value = Int96::new();
+        value.set_data(nanos as u32, (nanos >> 32) as u32, day);
+        value
+    };
+    let values: Vec<Int96> = values.iter().map(value).collect();
+    column.typed::<Int96Type>().write_batch(&values, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    file
+}
+
+#[test]
+fn timestamps_of_96_bits_are_what_the_file_says_or_refused() {
+    const DAY_OF_1970: u32 = 2_440_588;
+    const DAY_OF_9999_12_31: u32 = DAY_OF_1970 + 2_932_896;
+    // Within 1677 and 2262: nanoseconds, as ever.
+    let near = int96_file(&[(DAY_OF_1970, 1), (DAY_OF_1970 + 19_753, 7)]);
+    let table = reopen(&Table::open(near.path()).unwrap());
+    let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
+    assert_eq!(*table.schema().field(0).data_type(), nanoseconds);
+    // Beyond: microseconds, if that is exact.
+    let far = int96_file(&[(DAY_OF_9999_12_31, 1000), (DAY_OF_1970, 5_000)]);
+    let table = Table::open(far.path()).unwrap();
+    for table in [&table, &reopen(&table)] {
+        let batch = read(table, 0..2, &[0]);
+        let moments = batch.column(0).as_primitive::<TimestampMicrosecondType>();
+        assert_eq!(moments.values(), &[2_932_896 * 86_400_000_000 + 1, 5]);
+        assert_eq!(scan_all(table), batch);
+    }
+    // Beyond, and nanoseconds: no type holds both.
+    let both = int96_file(&[(DAY_OF_9999_12_31, 1000), (DAY_OF_1970, 1)]);
+    let error = Table::open(both.path()).err().unwrap();
+    assert!(matches!(&error, TableError::InexactTimestamps { column, .. } if column == "at"));
+    assert!(error.to_string().contains("column at"), "{error}");
+}
+
+/// Some writers say in the footer that there are no rows, and have them in row groups.
+#[test]
+fn row_groups_are_believed_if_the_footer_counts_other_rows() {
+    let batch = random::table(3, 500);
+    for said in [0, 3, 600] {
+        let file = layouts()[2].write(&batch);
+        let bytes = std::fs::read(file.path()).unwrap();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes.clone())).unwrap();
+        let metadata = reader.metadata();
+        let old = metadata.file_metadata();
+        let other = FileMetaData::new(
+            old.version(),
+            said,
+            old.created_by().map(str::to_owned),
+            old.key_value_metadata().cloned(),
+            old.schema_descr_ptr(),
+            old.column_orders().cloned(),
+        );
+        let other = ParquetMetaDataBuilder::new(other)
+            .set_row_groups(metadata.row_groups().to_vec())
+            .build();
+        let mut tail = [0; 4];
+        tail.copy_from_slice(&bytes[bytes.len() - 8..bytes.len() - 4]);
+        let mut output = bytes[..bytes.len() - 8 - u32::from_le_bytes(tail) as usize].to_vec();
+        ParquetMetaDataWriter::new(&mut output, &other).finish().unwrap();
+        std::fs::write(file.path(), output).unwrap();
+        let table = Table::open(file.path()).unwrap();
+        assert_eq!(table.rows(), 500);
+        assert_eq!(scan_all(&table).columns(), batch.columns(), "{said} rows");
+        assert_eq!(scan_all(&reopen(&table)).columns(), batch.columns(), "{said} rows");
+    }
 }

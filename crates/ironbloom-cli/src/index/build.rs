@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
-use ironbloom_index::{Index, Params, index_tables};
+use ironbloom_index::{CsvOptions, Index, Params, csv_options_in, index_tables_with};
 
-use super::{Turn, look};
+use super::csv::CsvArgs;
+use super::names::Names;
+use super::{Turn, look, paths};
 use crate::progress::Progress;
 use crate::{Outcome, dash, file, number, output};
 
@@ -16,14 +17,20 @@ use crate::{Outcome, dash, file, number, output};
 ///
 /// The tables stay where they are and are read again when rows are looked for. If one changes, the index says so and must
 /// be built anew. An index that is there already is replaced; any other file is not, unless it is empty.
+///
+/// A folder stands for all tables in it and in its folders, a pattern in quotes ('logs/*/2024-??.csv') for the files that
+/// match, and - for those that standard input lists, one a line. CSV and TSV files may be compressed (.csv.gz, .csv.zst):
+/// they are decompressed into a temporary file whenever rows are read.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom index build t.parquet -o t.ibx
   ironbloom index build 2024-*.parquet -o 2024.ibx --columns user_id,url
-  ironbloom index build t.csv -o t.ibx --selectivity 4     half the size, more rows to compare")]
+  ironbloom index build t.csv -o t.ibx --selectivity 4     half the size, more rows to compare
+  ironbloom index build t.txt -o t.ibx --delimiter ';' --null NA --schema zip:text,day:date
+  find . -name '*.csv' | ironbloom index build - -o t.ibx  the files that are listed")]
 pub(crate) struct BuildArgs {
-    /// The tables; all with the indexed columns
+    /// The tables; all with the indexed columns. Files, folders, patterns, or - for a list on standard input
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
 
@@ -31,9 +38,12 @@ pub(crate) struct BuildArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Columns to index [default: all that can be]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
-    columns: Option<Vec<String>>,
+    /// Columns to index [default: all that can be]; a name with a comma in double quotes: '"a,b",c'
+    #[arg(long, value_name = "A,B", value_parser = Names::parse)]
+    columns: Option<Names>,
+
+    #[command(flatten)]
+    csv: CsvArgs,
 
     /// Rows of a block, a power of two: what is read and compared at once
     #[arg(long, value_name = "ROWS", default_value_t = Params::default().block_rows())]
@@ -54,15 +64,18 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         &args.output,
         "an index must be a file: it is read from its place, beside its tables",
     )?;
-    file::refuse_same(&args.output, &args.tables)?;
+    let tables = paths::tables(&args.tables)?;
+    file::refuse_same(&args.output, &tables)?;
     file::refuse_unwritable(&args.output)?;
     Index::check_replaceable(&args.output)?;
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
-    let (tables, columns) = (&args.tables, args.columns.as_deref());
+    let columns = args.columns.as_ref().map(|Names(names)| names.as_slice());
+    let csv = args.csv.options(CsvOptions::default());
     let mut index = with_progress(|progress| {
-        anyhow::Ok(index_tables(tables, columns, params, &args.output, progress)?)
+        anyhow::Ok(index_tables_with(&tables, columns, params, &args.output, &csv, progress)?)
     })?;
+    report_bad_rows(&index, |_| true)?;
     Turn::new(super::lock(&args.output)?).save(&mut index)?;
     output::print(&if args.json {
         look::description(&args.output, &index, true)?
@@ -78,6 +91,18 @@ pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T
     let made = read(&mut |rows| progress.update_rows(rows));
     progress.finish();
     made
+}
+
+/// Says which of these tables have rows that were left out.
+pub(super) fn report_bad_rows(index: &Index, is_meant: impl Fn(&str) -> bool) -> Result<()> {
+    let sources = index.sources().iter().enumerate();
+    for (number, source) in sources.filter(|(_, source)| is_meant(source.name())) {
+        if let Some((_, bad @ 1..)) = csv_options_in(index.blob(number)?) {
+            let rows = number::plural(bad, "bad row");
+            output::note(&format!("{}: {rows} left out", source.name()));
+        }
+    }
+    Ok(())
 }
 
 /// What was made, how fast, and what it takes.

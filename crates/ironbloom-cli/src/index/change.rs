@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::Args;
 use ironbloom_index::{Index, append_tables, source_name};
 
-use super::build::with_progress;
-use super::{Turn, look};
+use super::build::{report_bad_rows, with_progress};
+use super::csv::CsvArgs;
+use super::{Turn, look, paths};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
@@ -15,6 +16,8 @@ use crate::{Outcome, number, output};
 ///
 /// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was written anew is dropped
 /// first. The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
+///
+/// CSV files are read as those of the index were, and those that have grown exactly so; flags change it for new ones.
 ///
 /// Several processes may change an index at the same time: they take turns, and no change is lost.
 #[derive(Args)]
@@ -27,9 +30,12 @@ pub(crate) struct AppendArgs {
     #[arg(value_name = "INDEX")]
     index: PathBuf,
 
-    /// The tables to add
+    /// The tables to add. Files, folders, patterns, or - for a list on standard input
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
+
+    #[command(flatten)]
+    csv: CsvArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -37,10 +43,17 @@ pub(crate) struct AppendArgs {
 }
 
 pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
+    let tables = paths::tables(&args.tables)?;
+    let csv = |remembered| args.csv.options(remembered);
     let lock = || super::lock(&args.index);
     let (lock, mut index) = with_progress(|progress| {
-        anyhow::Ok(append_tables(&args.index, &args.tables, lock, progress)?)
+        anyhow::Ok(append_tables(&args.index, &tables, csv, lock, progress)?)
     })?;
+    let mut names = Vec::new();
+    for table in &tables {
+        names.push(source_name(table, &args.index)?);
+    }
+    report_bad_rows(&index, |name| names.iter().any(|meant| meant == name))?;
     Turn::new(lock).save(&mut index)?;
     report(&args.index, &index, args.json)
 }

@@ -1,13 +1,15 @@
 //! `ironbloom index find`: the rows that match.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
-use ironbloom_index::arrow::datatypes::Schema;
-use ironbloom_index::{Condition, Explanation, Indexed, IndexedError, Predicate};
+use ironbloom_index::arrow::datatypes::{Schema, SchemaRef};
+use ironbloom_index::{Condition, Explanation, Indexed, IndexedError, Literal, Predicate};
 
+use super::names::Names;
 use super::show::{self, Show};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
@@ -17,7 +19,10 @@ use crate::{Outcome, number, output};
 /// A condition compares a column with a literal: i3 = 306047, name = 'O''Hara', a in (1, 2), b is null, b is not null; also
 /// <, <=, >, >=, !=, between, and, or, not and parentheses. Equality, in, is null, and, or use the index; the others
 /// are compared on every row that the rest leaves over. Text and dates stand in quotes; a column with an unusual name in
-/// double quotes.
+/// double quotes. A timestamp without an offset is one of the column's time zone; it may have its own: '2024-06-01 12:00
+/// Europe/Oslo'. like, functions and comparisons of two columns are not supported.
+///
+/// Rows are shown in the order of the tables and of the rows in them.
 ///
 /// A table that is missing or has changed is an error if rows of it may match. With --skip-changed it is left out and named.
 ///
@@ -36,23 +41,36 @@ Examples:
   ironbloom index find t.ibx 'i3 = 306047' 'i8 = 571233'
   ironbloom index find t.ibx \"city = 'Bergen'\" \"city = 'Oslo'\" --or --select name,city
   ironbloom index find t.ibx \"day = '2024-02-29' and amount > 100\" --format csv > days.csv
-  ironbloom index find t.ibx 'id = 7' --count --explain")]
+  ironbloom index find t.ibx 'id = 7' --count --explain
+  ironbloom index find t.ibx --values ids.txt --column user_id --format parquet > found.parquet")]
 pub(crate) struct FindArgs {
     /// The index
     #[arg(value_name = "INDEX")]
     index: PathBuf,
 
     /// What rows must satisfy: all of the conditions
-    #[arg(value_name = "CONDITION", required = true)]
+    #[arg(value_name = "CONDITION", required_unless_present = "values")]
     conditions: Vec<String>,
+
+    /// The column that must have one of these values, a line each in a file (or - for standard input); one more condition
+    #[arg(long, value_name = "FILE", requires = "column")]
+    values: Option<PathBuf>,
+
+    /// The column that --values is about
+    #[arg(long, value_name = "NAME", requires = "values")]
+    column: Option<String>,
 
     /// One of the conditions is enough
     #[arg(long)]
     or: bool,
 
-    /// Columns to show [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    select: Option<Vec<String>>,
+    /// Columns to show [default: all]; a name with a comma in double quotes: '"a,b",c'
+    #[arg(long, value_name = "A,B", value_parser = Names::parse)]
+    select: Option<Names>,
+
+    /// Show no more than this many rows, and look no further
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "count")]
+    limit: Option<u64>,
 
     /// Show only how many there are
     #[arg(long, conflicts_with_all = ["select", "format"])]
@@ -77,10 +95,15 @@ pub(crate) struct FindArgs {
 pub(crate) enum Format {
     /// Aligned, for people
     Table,
-    /// With a line of names
+    /// With a line of names; null is an empty field, empty text is ""
     Csv,
-    /// An object a line
-    Json,
+    /// A JSON object a line
+    #[value(alias = "json")]
+    Jsonl,
+    /// A stream of Arrow's (IPC), with types
+    Arrow,
+    /// A Parquet file
+    Parquet,
 }
 
 pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
@@ -101,13 +124,21 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
         _ if args.count => Box::new(show::Count::default()),
         Format::Table => Box::new(show::Aligned::new(&names)),
         Format::Csv => Box::new(show::Csv::new(&names)),
-        Format::Json => Box::new(show::JsonLines::new(&names)),
+        Format::Jsonl => Box::new(show::JsonLines::new(&names)),
+        Format::Arrow => Box::new(show::ArrowStream::new(projected(&schema, &names)?)?),
+        Format::Parquet => Box::new(show::ParquetFile::new(projected(&schema, &names)?)?),
     };
     let mut rows = 0;
+    let mut left = args.limit.unwrap_or(u64::MAX);
     for found in &mut search {
         let (_, found) = found.map_err(advised)?;
-        rows += found.rows.len();
-        show.batch(&found.batch)?;
+        let shown = found.batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
+        rows += shown;
+        left -= shown as u64;
+        show.batch(&found.batch.slice(0, shown))?;
+        if left == 0 {
+            break;
+        }
     }
     show.finish()?;
     if args.explain {
@@ -135,16 +166,39 @@ fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
         let condition = Condition::parse(text)?;
         condition.typed(schema).with_context(|| format!("in `{text}`"))
     };
-    let parts = args.conditions.iter().map(typed).collect::<Result<Vec<_>>>()?;
+    let mut parts = args.conditions.iter().map(typed).collect::<Result<Vec<_>>>()?;
+    if let (Some(file), Some(column)) = (&args.values, &args.column) {
+        parts.push(one_of(column, file, schema)?);
+    }
     Ok(if args.or { Predicate::Or(parts) } else { Predicate::And(parts) })
+}
+
+/// That a column has one of the values in a file.
+fn one_of(column: &str, file: &Path, schema: &Schema) -> Result<Predicate> {
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin().lock()).context("standard input")?
+    } else {
+        std::fs::read_to_string(file).with_context(|| file.display().to_string())?
+    };
+    let lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
+    let lines = lines.filter(|line| !line.is_empty());
+    let values = lines.map(|line| Literal::Text(line.to_owned())).collect();
+    let condition = Condition::In(column.to_owned(), values);
+    condition.typed(schema).with_context(|| file.display().to_string())
 }
 
 fn selected<'a>(args: &'a FindArgs, schema: &'a Schema) -> Vec<&'a str> {
     match &args.select {
         _ if args.count => Vec::new(),
-        Some(names) => names.iter().map(String::as_str).collect(),
+        Some(Names(names)) => names.iter().map(String::as_str).collect(),
         None => schema.fields().iter().map(|field| field.name().as_str()).collect(),
     }
+}
+
+/// The types of the columns that are shown.
+fn projected(schema: &Schema, names: &[&str]) -> Result<SchemaRef> {
+    let fields = names.iter().map(|name| Ok(schema.field_with_name(name)?.clone()));
+    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
 }
 
 /// What was done, a line each.

@@ -1,9 +1,14 @@
 //! `ironbloom index`: rows of big tables by any of their columns. One file a command.
 
 mod build;
+mod cell;
 mod change;
+mod csv;
 mod find;
+mod fit;
 mod look;
+mod names;
+mod paths;
 mod show;
 
 use std::path::Path;

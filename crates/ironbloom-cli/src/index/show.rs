@@ -1,14 +1,18 @@
 //! Rows on standard output, in one of several forms.
 
-use anyhow::Result;
-use ironbloom_index::arrow::array::{Array, AsArray as _, RecordBatch};
-use ironbloom_index::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
-};
-use ironbloom_index::arrow::util::display::{ArrayFormatter, FormatOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Stdout};
+
+use anyhow::{Context as _, Result, bail};
+use ironbloom_index::arrow::array::RecordBatch;
+use ironbloom_index::arrow::datatypes::SchemaRef;
+use ironbloom_index::arrow::ipc::writer::StreamWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value};
 
+use super::cell::{texts, values};
+use super::fit::in_schema;
 use crate::{number, output};
 
 /// Takes rows, batch by batch.
@@ -32,18 +36,6 @@ impl Show for Count {
     }
 }
 
-/// The cells of a batch as text, row by row; what stands for null is the form's choice.
-fn texts(batch: &RecordBatch, null: &str) -> Result<Vec<Vec<String>>> {
-    let options = FormatOptions::default().with_null(null);
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
-        .collect::<Result<Vec<_>, _>>()?;
-    let row = |i| columns.iter().map(|column| Ok(column.value(i).try_to_string()?)).collect();
-    (0..batch.num_rows()).map(row).collect()
-}
-
 /// A table for people. All rows must be known before the first is printed.
 pub(super) struct Aligned {
     rows: Vec<Vec<String>>,
@@ -60,9 +52,10 @@ impl Aligned {
 impl Show for Aligned {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         self.is_number = batch.columns().iter().map(|c| c.data_type().is_numeric()).collect();
-        for row in texts(batch, "–")? {
+        for row in texts(batch)? {
             // One line a row, whatever the text in it.
-            self.rows.push(row.iter().map(|cell| in_line(cell)).collect());
+            let cell = |cell: Option<String>| cell.map_or("–".to_owned(), |text| in_line(&text));
+            self.rows.push(row.into_iter().map(cell).collect());
         }
         Ok(())
     }
@@ -94,28 +87,39 @@ fn in_line(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// CSV with a line of names; null is an empty field.
+/// CSV with a line of names. Null is an empty field, and empty text is `""`: as PostgreSQL and DuckDB read it.
 pub(super) struct Csv {
-    head: Option<Vec<String>>,
+    head: Option<Vec<Option<String>>>,
 }
 
 impl Csv {
     pub(super) fn new(names: &[&str]) -> Self {
-        Self { head: Some(names.iter().map(|&name| name.to_owned()).collect()) }
+        Self { head: Some(names.iter().map(|&name| Some(name.to_owned())).collect()) }
     }
 
-    fn write(&mut self, rows: Vec<Vec<String>>) -> Result<()> {
-        let mut writer = csv::Writer::from_writer(Vec::new());
+    fn write(&mut self, rows: Vec<Vec<Option<String>>>) -> Result<()> {
+        let mut text = String::new();
         for row in self.head.take().into_iter().chain(rows) {
-            writer.write_record(row)?;
+            let fields: Vec<String> = row.into_iter().map(csv_field).collect();
+            text += &fields.join(",");
+            text.push('\n');
         }
-        output::write(&writer.into_inner()?)
+        output::print(&text)
+    }
+}
+
+fn csv_field(cell: Option<String>) -> String {
+    let Some(text) = cell else { return String::new() };
+    if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
     }
 }
 
 impl Show for Csv {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.write(texts(batch, "")?)
+        self.write(texts(batch)?)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -123,7 +127,7 @@ impl Show for Csv {
     }
 }
 
-/// A JSON object a line. Numbers and booleans are such, null is null, everything else is text.
+/// A JSON object a line.
 pub(super) struct JsonLines {
     names: Vec<String>,
 }
@@ -136,13 +140,9 @@ impl JsonLines {
 
 impl Show for JsonLines {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let texts = texts(batch, "")?;
         let mut lines = String::new();
-        for (i, row) in texts.into_iter().enumerate() {
-            let fields = self.names.iter().zip(batch.columns()).zip(row);
-            let object: Map<String, Value> = fields
-                .map(|((name, column), text)| (name.clone(), json(column.as_ref(), i, text)))
-                .collect();
+        for row in values(batch)? {
+            let object: Map<String, Value> = self.names.iter().cloned().zip(row).collect();
             lines += &Value::Object(object).to_string();
             lines.push('\n');
         }
@@ -154,29 +154,61 @@ impl Show for JsonLines {
     }
 }
 
-/// A cell for programs; a float that JSON cannot hold is text.
-fn json(column: &dyn Array, row: usize, text: String) -> Value {
-    macro_rules! number {
-        ($type:ty) => {
-            column.as_primitive::<$type>().value(row).into()
-        };
+/// A stream of Arrow's, with types: for other programs.
+pub(super) struct ArrowStream {
+    writer: StreamWriter<BufWriter<Stdout>>,
+    schema: SchemaRef,
+}
+
+impl ArrowStream {
+    pub(super) fn new(schema: SchemaRef) -> Result<Self> {
+        let writer = StreamWriter::try_new(binary_output()?, &schema)?;
+        Ok(Self { writer, schema })
     }
-    if column.is_null(row) || matches!(column.data_type(), DataType::Null) {
-        return Value::Null;
+}
+
+impl Show for ArrowStream {
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let batch = in_schema(batch, &self.schema)?;
+        self.writer.write(&batch).context("standard output")
     }
-    let value: Value = match column.data_type() {
-        DataType::Boolean => column.as_boolean().value(row).into(),
-        DataType::Int8 => number!(Int8Type),
-        DataType::Int16 => number!(Int16Type),
-        DataType::Int32 => number!(Int32Type),
-        DataType::Int64 => number!(Int64Type),
-        DataType::UInt8 => number!(UInt8Type),
-        DataType::UInt16 => number!(UInt16Type),
-        DataType::UInt32 => number!(UInt32Type),
-        DataType::UInt64 => number!(UInt64Type),
-        DataType::Float32 => number!(Float32Type),
-        DataType::Float64 => number!(Float64Type),
-        _ => return text.into(),
-    };
-    if value.is_null() { text.into() } else { value }
+
+    fn finish(&mut self) -> Result<()> {
+        self.writer.finish().context("standard output")
+    }
+}
+
+/// A Parquet file.
+pub(super) struct ParquetFile {
+    writer: Option<ArrowWriter<BufWriter<Stdout>>>,
+    schema: SchemaRef,
+}
+
+impl ParquetFile {
+    pub(super) fn new(schema: SchemaRef) -> Result<Self> {
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let writer = ArrowWriter::try_new(binary_output()?, schema.clone(), Some(properties))?;
+        Ok(Self { writer: Some(writer), schema })
+    }
+}
+
+impl Show for ParquetFile {
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let batch = in_schema(batch, &self.schema)?;
+        let writer = self.writer.as_mut().expect("it is not finished");
+        writer.write(&batch).context("standard output")
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let writer = self.writer.take().expect("it is finished once");
+        writer.close().map(|_| ()).context("standard output")
+    }
+}
+
+/// Standard output for bytes that are no text.
+fn binary_output() -> Result<BufWriter<Stdout>> {
+    if io::stdout().is_terminal() {
+        bail!("this form is for programs: send it to a file (> FILE) or a pipe");
+    }
+    Ok(BufWriter::with_capacity(1 << 16, io::stdout()))
 }

@@ -13,6 +13,7 @@ use arrow::datatypes::{ArrowNativeTypeOp, DataType, TimeUnit, i256};
 
 use super::interval::{Interval, intervals};
 use crate::Value;
+use crate::float::rounded;
 
 /// The test applied to a cell.
 pub(super) enum Test<'a> {
@@ -165,7 +166,7 @@ where
     T::Native: Into<f64>,
 {
     let wanted = Wanted::new(test, |value| match value {
-        Value::Float(value) => Some(*value),
+        Value::Float(value) => Some(rounded(*value, &T::DATA_TYPE)),
         _ => None,
     })?;
     let array: &PrimitiveArray<T> = array.as_primitive();

@@ -5,12 +5,14 @@
 //!
 //! ```text
 //!  Eq, In, Range ──► compare.rs: a loop over the values of the column; nulls are those of the column
+//!  In, long      ──► long_list.rs: by fingerprint, prepared once for all batches
 //!  IsNull        ──► the null bits themselves, never unknown
 //!  And, Or, Not  ──► Kleene's tables, 64 rows at a time
 //! ```
 
 mod compare;
 mod interval;
+mod long_list;
 
 use std::fmt;
 use std::ops::Bound;
@@ -21,6 +23,8 @@ use arrow::compute::kernels::boolean::{and_kleene, not, or_kleene};
 use arrow::datatypes::DataType;
 
 use self::compare::Test;
+use self::long_list::LongList;
+pub(crate) use self::long_list::LongLists;
 use crate::{Predicate, Value};
 
 /// A predicate that does not match a batch.
@@ -77,7 +81,16 @@ pub fn evaluate(
     predicate: &Predicate,
     batch: &RecordBatch,
 ) -> Result<BooleanBuffer, EvaluateError> {
-    let truth = truth(predicate, batch)?;
+    evaluate_with(predicate, &LongLists::default(), batch)
+}
+
+/// As [`evaluate`], with the long lists of the predicate prepared. All values must be known to match their columns.
+pub(crate) fn evaluate_with(
+    predicate: &Predicate,
+    lists: &LongLists,
+    batch: &RecordBatch,
+) -> Result<BooleanBuffer, EvaluateError> {
+    let truth = truth(predicate, batch, &mut lists.iter())?;
     let (values, nulls) = truth.into_parts();
     Ok(match nulls {
         Some(nulls) => &values & nulls.inner(),
@@ -85,32 +98,47 @@ pub fn evaluate(
     })
 }
 
-/// True, false, or null for unknown.
-fn truth(predicate: &Predicate, batch: &RecordBatch) -> Result<BooleanArray, EvaluateError> {
+/// True, false, or null for unknown. `lists` are the long lists of the predicate from here on, or none of them.
+fn truth(
+    predicate: &Predicate,
+    batch: &RecordBatch,
+    lists: &mut std::slice::Iter<'_, LongList>,
+) -> Result<BooleanArray, EvaluateError> {
     match predicate {
         Predicate::Eq(column, value) => {
             compare(batch, column, Test::OneOf(std::slice::from_ref(value)))
         }
-        Predicate::In(column, values) => compare(batch, column, Test::OneOf(values)),
+        Predicate::In(column, values) => {
+            let list = if long_list::is_long(values) { lists.next() } else { None };
+            let column_found = find(batch, column)?;
+            match list.map(|list| (list, list.test(column_found))) {
+                Some((list, Some(truth))) => {
+                    let truth = truth.map_err(|misfit| told(misfit, column, batch))?;
+                    Ok(if list.has_null { unknown_unless_true(truth) } else { truth })
+                }
+                _ => compare(batch, column, Test::OneOf(values)),
+            }
+        }
         Predicate::Range { column, low, high } => {
             compare(batch, column, Test::Between(low.as_ref(), high.as_ref()))
         }
         Predicate::IsNull(column) => Ok(is_null(find(batch, column)?)),
-        Predicate::And(parts) => combine(parts, batch, true, and_kleene),
-        Predicate::Or(parts) => combine(parts, batch, false, or_kleene),
-        Predicate::Not(part) => Ok(not(&truth(part, batch)?).expect("negation cannot fail")),
+        Predicate::And(parts) => combine(parts, batch, lists, true, and_kleene),
+        Predicate::Or(parts) => combine(parts, batch, lists, false, or_kleene),
+        Predicate::Not(part) => Ok(not(&truth(part, batch, lists)?).expect("negation cannot fail")),
     }
 }
 
 fn combine(
     parts: &[Predicate],
     batch: &RecordBatch,
+    lists: &mut std::slice::Iter<'_, LongList>,
     of_none: bool,
     both: impl Fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, arrow::error::ArrowError>,
 ) -> Result<BooleanArray, EvaluateError> {
     let mut all: Option<BooleanArray> = None;
     for part in parts {
-        let next = truth(part, batch)?;
+        let next = truth(part, batch, lists)?;
         all = Some(match all {
             Some(all) => both(&all, &next).expect("both are as long as the batch"),
             None => next,
@@ -137,16 +165,22 @@ fn compare(batch: &RecordBatch, name: &str, test: Test<'_>) -> Result<BooleanArr
     if matches!(test, Test::OneOf([])) {
         return Ok(constant(false, batch.num_rows()));
     }
-    let truth = compare::compare(column, &test).map_err(|misfit| {
-        let (column, data_type) = (name.to_owned(), column.data_type().clone());
-        match misfit {
-            compare::Misfit::Value(value) => EvaluateError::Type { column, data_type, value },
-            compare::Misfit::Column => EvaluateError::Incomparable { column, data_type },
-        }
-    })?;
+    let truth = compare::compare(column, &test).map_err(|misfit| told(misfit, name, batch))?;
     // A list containing a null either holds the value, or the result is unknown: `x not in (1, null)` is never true.
     // Bounds alike.
     Ok(if has_null(&test) { unknown_unless_true(truth) } else { truth })
+}
+
+fn told(misfit: compare::Misfit, name: &str, batch: &RecordBatch) -> EvaluateError {
+    let column = name.to_owned();
+    let data_type = match find(batch, name) {
+        Ok(found) => found.data_type().clone(),
+        Err(error) => return error,
+    };
+    match misfit {
+        compare::Misfit::Value(value) => EvaluateError::Type { column, data_type, value },
+        compare::Misfit::Column => EvaluateError::Incomparable { column, data_type },
+    }
 }
 
 fn has_null(test: &Test<'_>) -> bool {

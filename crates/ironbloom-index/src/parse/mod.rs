@@ -112,6 +112,13 @@ pub enum ConditionError {
         /// What was expected there.
         expected: &'static str,
     },
+    /// A valid condition in SQL, of a form that is not supported here.
+    Unsupported {
+        /// All of it.
+        text: String,
+        /// The form.
+        what: &'static str,
+    },
     /// There is no such column.
     UnknownColumn {
         /// The requested name.
@@ -127,6 +134,17 @@ pub enum ConditionError {
         data_type: DataType,
         /// What was typed.
         literal: Literal,
+    },
+    /// The literal is no moment in the time zone of the column, or in its own.
+    Moment {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+        /// What was typed.
+        literal: Literal,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// Values of this type cannot be compared with literals.
     Incomparable {
@@ -144,12 +162,16 @@ impl fmt::Display for ConditionError {
                 "" => write!(f, "in `{text}`: expected {expected} at the end"),
                 rest => write!(f, "in `{text}`: expected {expected} at `{rest}`"),
             },
+            Self::Unsupported { text, what } => write!(f, "in `{text}`: {what} not supported"),
             Self::UnknownColumn { column, near } => {
                 write!(f, "no column {column}")?;
                 write_near(f, near)
             }
             Self::Type { column, data_type, literal } => {
                 write!(f, "column {column} is {data_type}, which {literal} is not")
+            }
+            Self::Moment { column, data_type, literal, why } => {
+                write!(f, "column {column} is {data_type}: {literal} {why}")
             }
             Self::Incomparable { column, data_type } => {
                 write!(f, "column {column} is {data_type}, which can only be compared with null")
@@ -223,6 +245,8 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+const FUNCTIONS: &str = "functions are";
+
 /// Deeper than anyone types; keeps forged conditions from overflowing the stack, here and where they are evaluated.
 const MAX_DEPTH: u32 = 64;
 
@@ -293,9 +317,23 @@ impl Parser<'_> {
             }
             Condition::Between(column, low, self.literal()?)
         } else {
-            return Err(self.words.expected("a comparison such as `=`, `in` or `is null`"));
+            return Err(self.no_comparison()?);
         };
         Ok(negated_if(not, condition))
+    }
+
+    /// The error for what follows a column and is no comparison.
+    fn no_comparison(&mut self) -> Parsed<ConditionError> {
+        const PATTERNS: [&str; 6] = ["like", "ilike", "glob", "similar", "regexp", "rlike"];
+        Ok(match self.words.peek()? {
+            Some(Word::Open) => self.words.unsupported(FUNCTIONS),
+            Some(Word::Name(name))
+                if PATTERNS.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
+            {
+                self.words.unsupported("`like` and other patterns are")
+            }
+            _ => self.words.expected("a comparison such as `=`, `in` or `is null`"),
+        })
     }
 
     fn column(&mut self) -> Parsed<String> {
@@ -333,8 +371,16 @@ impl Parser<'_> {
             Some(Word::Name(name)) if name.eq_ignore_ascii_case("null") => {
                 return Err(self.words.expected("a value (nulls are found by `is null`)"));
             }
-            Some(Word::Name(_) | Word::Quoted(_)) => {
-                return Err(self.words.expected("a value (text in single quotes: 'text')"));
+            Some(Word::Quoted(_)) => {
+                return Err(self.words.unsupported("comparing two columns is"));
+            }
+            Some(Word::Name(_)) => {
+                let expected = self.words.expected(
+                    "a value (text in single quotes: 'text'; comparing two columns is not supported)",
+                );
+                self.words.next()?;
+                let called = self.words.peek()? == Some(Word::Open);
+                return Err(if called { self.words.unsupported(FUNCTIONS) } else { expected });
             }
             _ => return Err(self.words.expected("a value")),
         };
@@ -422,7 +468,19 @@ mod tests {
                 "in `i3 306`: expected a comparison such as `=`, `in` or `is null` at `306`",
             ),
             ("a = 1 b = 2", "in `a = 1 b = 2`: expected `and`, `or` or the end at `b = 2`"),
-            ("a = bob", "in `a = bob`: expected a value (text in single quotes: 'text') at `bob`"),
+            (
+                "a = bob",
+                "in `a = bob`: expected a value (text in single quotes: 'text'; comparing two columns is not supported) \
+                 at `bob`",
+            ),
+            ("a = \"b\"", "in `a = \"b\"`: comparing two columns is not supported"),
+            ("a like 'x%'", "in `a like 'x%'`: `like` and other patterns are not supported"),
+            (
+                "a not ILIKE 'x'",
+                "in `a not ILIKE 'x'`: `like` and other patterns are not supported",
+            ),
+            ("lower(a) = 'x'", "in `lower(a) = 'x'`: functions are not supported"),
+            ("a = date('x')", "in `a = date('x')`: functions are not supported"),
             (
                 "a = null",
                 "in `a = null`: expected a value (nulls are found by `is null`) at `null`",

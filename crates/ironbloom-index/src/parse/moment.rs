@@ -1,4 +1,8 @@
-//! Days and moments from text: `2024-01-31`, `2024-01-31T12:30:00.5Z`, `2024-01-31 12:30+02:00`.
+//! Days and moments from text: `2024-01-31`, `2024-01-31T12:30:00.5Z`, `2024-01-31 12:30+02:00`,
+//! `2024-01-31 12:30 Europe/Oslo`.
+
+use crate::calendar::{days_from_civil, days_in};
+use crate::zone::{LocalTime, Zone};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 const SECONDS_PER_DAY: i128 = 86_400;
@@ -9,22 +13,44 @@ pub(super) fn days(text: &str) -> Option<i32> {
     rest.is_empty().then_some(days)
 }
 
-/// Nanoseconds since 1970-01-01T00:00:00 of a date, or of a date and a time. Without an offset it is used as is.
-pub(super) fn nanoseconds(text: &str) -> Option<i128> {
-    let (days, rest) = date(text)?;
+/// Why a text is no moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It is something else.
+    Text,
+    /// Nobody knows the zone.
+    Zone,
+    /// Clocks did not show this time, or twice.
+    Local(LocalTime),
+}
+
+/// Nanoseconds since 1970-01-01T00:00:00 of a date, or of a date and a time. Without an offset or a zone of its own it is
+/// what clocks showed in the column's zone, and if the column has none, it is used as is.
+pub(super) fn nanoseconds(text: &str, zone: Option<&str>) -> Result<i128, Wrong> {
+    let (days, rest) = date(text).ok_or(Wrong::Text)?;
     let midnight = i128::from(days) * SECONDS_PER_DAY * NANOS_PER_SECOND;
-    if rest.is_empty() {
-        return Some(midnight);
-    }
-    let (time, rest) = time(rest.strip_prefix(['T', 't', ' '])?)?;
-    Some(midnight + time - i128::from(offset(rest)?) * NANOS_PER_SECOND)
+    let (time, rest) = match rest.strip_prefix(['T', 't', ' ']) {
+        Some(rest) => time(rest).ok_or(Wrong::Text)?,
+        None => (0, rest),
+    };
+    let name = match rest.trim() {
+        "" => zone.unwrap_or("UTC"),
+        "z" => "UTC",
+        own => own.strip_prefix('[').and_then(|own| own.strip_suffix(']')).unwrap_or(own),
+    };
+    let zone = Zone::get(name).ok_or_else(|| {
+        // A name, as opposed to what is left of a time.
+        let named = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if named && name.len() > 1 { Wrong::Zone } else { Wrong::Text }
+    })?;
+    zone.moment(midnight + time).map_err(Wrong::Local)
 }
 
 /// A date and what follows it.
 fn date(text: &str) -> Option<(i32, &str)> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),
-        None => (false, text),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (year, rest) = text.split_once('-')?;
     // Four digits, so that 24-1-31 is not mistaken for the year 24; more are allowed.
@@ -60,47 +86,9 @@ fn time(text: &str) -> Option<(i128, &str)> {
     valid.then_some((seconds * NANOS_PER_SECOND + nanos, rest))
 }
 
-/// Seconds that the local time is ahead of UTC.
-fn offset(text: &str) -> Option<i32> {
-    if text.is_empty() || text == "Z" || text == "z" {
-        return Some(0);
-    }
-    let (sign, rest) = match text.strip_prefix('+') {
-        Some(rest) => (1, rest),
-        None => (-1, text.strip_prefix('-')?),
-    };
-    let (hours, rest) = two_digits(rest)?;
-    let rest = rest.strip_prefix(':').unwrap_or(rest);
-    let (minutes, rest) = if rest.is_empty() { (0, rest) } else { two_digits(rest)? };
-    let valid = rest.is_empty() && hours < 24 && minutes < 60;
-    valid.then_some(sign * (hours * 3600 + minutes * 60) as i32)
-}
-
 fn two_digits(text: &str) -> Option<(u32, &str)> {
     let digits = text.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
     Some((digits.parse().ok()?, &text[2..]))
-}
-
-fn days_in(year: i32, month: u32) -> u32 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01 in the Gregorian calendar, even before it was in use.
-///
-/// Years begin in March, so that the leap day is the last of its year: day y of such a year is (153 m + 2) / 5 + d - 1 with m
-/// months since March. An era of 400 years has 146097 days.
-fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let since_march = (month as i32 + 9) % 12;
-    let day_of_year = (153 * since_march + 2) / 5 + day as i32 - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]
@@ -120,19 +108,6 @@ mod tests {
         ];
         for (text, wanted) in cases {
             assert_eq!(days(text), Some(wanted), "{text}");
-        }
-    }
-
-    #[test]
-    fn all_days_of_a_thousand_years_follow_one_another() {
-        let mut expected = days("1600-01-01").unwrap();
-        for year in 1600..2600 {
-            for month in 1..=12 {
-                for day in 1..=days_in(year, month) {
-                    assert_eq!(days_from_civil(year, month, day), expected);
-                    expected += 1;
-                }
-            }
         }
     }
 
@@ -165,7 +140,7 @@ mod tests {
             ("9999-12-31T23:59:59", (2_932_896 * 86_400 + 86_399) * SECOND),
         ];
         for (text, wanted) in cases {
-            assert_eq!(nanoseconds(text), Some(wanted), "{text}");
+            assert_eq!(nanoseconds(text, None), Ok(wanted), "{text}");
         }
         for text in [
             "2024-01-31T",
@@ -174,7 +149,32 @@ mod tests {
             "2024-01-31T12:00:00.",
             "2024-01-31T12:00:00+2",
         ] {
-            assert_eq!(nanoseconds(text), None, "{text}");
+            assert_eq!(nanoseconds(text, None), Err(Wrong::Text), "{text}");
         }
+    }
+
+    #[test]
+    fn moments_without_an_offset_are_those_of_the_zone() {
+        const NOON: i128 = 1_717_243_200_000_000_000; // 2024-06-01T12:00:00Z
+        let oslo = Some("Europe/Oslo");
+        for (text, zone) in [
+            ("2024-06-01 12:00", None),
+            ("2024-06-01 12:00", Some("UTC")),
+            ("2024-06-01 14:00", oslo),
+            ("2024-06-01 12:00Z", oslo),
+            ("2024-06-01T08:00-04:00", oslo),
+            ("2024-06-01 08:00 America/New_York", oslo),
+            ("2024-06-01T08:00[America/New_York]", None),
+            ("2024-06-01 15:30", Some("+03:30")),
+        ] {
+            assert_eq!(nanoseconds(text, zone), Ok(NOON), "{text} {zone:?}");
+        }
+        let twice = Wrong::Local(LocalTime::Twice);
+        assert_eq!(nanoseconds("2024-10-27 02:30", oslo), Err(twice));
+        assert!(nanoseconds("2024-10-27 02:30+01:00", oslo).is_ok());
+        let skipped = Wrong::Local(LocalTime::Skipped);
+        assert_eq!(nanoseconds("2024-03-31 02:30", oslo), Err(skipped));
+        assert_eq!(nanoseconds("2024-06-01 12:00 Mars/Olympus", None), Err(Wrong::Zone));
+        assert_eq!(nanoseconds("2024-06-01 12:00", Some("Mars/Olympus")), Err(Wrong::Zone));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Bound;
 
-use arrow::array::ArrowPrimitiveType;
-use arrow::datatypes::{DataType, Float16Type, Schema};
+use arrow::datatypes::{DataType, Schema};
 
+use super::moment::Wrong;
 use super::number::{self, Parsed};
 use super::{Comparison, Condition, ConditionError, Literal, moment, near};
+use crate::zone::LocalTime;
 use crate::{Predicate, Value};
 
 type Typed<T> = Result<T, ConditionError>;
@@ -80,11 +81,29 @@ impl<'a> Column<'a> {
             let (column, data_type) = (self.name.into(), self.data_type.clone());
             return Err(ConditionError::Incomparable { column, data_type });
         }
-        value(self.data_type, literal).ok_or_else(|| ConditionError::Type {
-            column: self.name.into(),
-            data_type: self.data_type.clone(),
-            literal: literal.clone(),
-        })
+        if let (DataType::Timestamp(_, zone), Literal::Text(text)) = (self.data_type, literal) {
+            let moment = moment::nanoseconds(text, zone.as_deref());
+            return moment.map(Value::Timestamp).map_err(|wrong| self.no_moment(literal, wrong));
+        }
+        value(self.data_type, literal).ok_or_else(|| self.misfit(literal))
+    }
+
+    fn misfit(self, literal: &Literal) -> ConditionError {
+        let (column, data_type) = (self.name.into(), self.data_type.clone());
+        ConditionError::Type { column, data_type, literal: literal.clone() }
+    }
+
+    fn no_moment(self, literal: &Literal, wrong: Wrong) -> ConditionError {
+        let why = match wrong {
+            Wrong::Text => return self.misfit(literal),
+            Wrong::Zone => "is in an unknown time zone; give an offset such as +02:00",
+            Wrong::Local(LocalTime::Twice) => {
+                "was shown twice, when clocks were put back; give an offset such as +02:00"
+            }
+            Wrong::Local(LocalTime::Skipped) => "was skipped, when clocks were put forward",
+        };
+        let (column, data_type) = (self.name.into(), self.data_type.clone());
+        ConditionError::Moment { column, data_type, literal: literal.clone(), why }
     }
 
     /// A lower bound. Above 1.5 begins, in a column of integers, above 1.
@@ -156,11 +175,13 @@ fn value(data_type: &DataType, literal: &Literal) -> Option<Value> {
             }
         }
         (D::Date32 | D::Date64, Literal::Text(text)) => moment::days(text).map(Value::Date),
-        (D::Timestamp(..), Literal::Text(text)) => moment::nanoseconds(text).map(Value::Timestamp),
         // All values are null, and none of them is equal to anything.
         (D::Null, _) => Some(Value::Null),
         (of, Literal::Number(text) | Literal::Text(text)) if of.is_integer() => integer(text),
-        (of, Literal::Number(text) | Literal::Text(text)) if of.is_floating() => float(of, text),
+        // Rounded to the width of each column it is compared with.
+        (of, Literal::Number(text) | Literal::Text(text)) if of.is_floating() => {
+            text.parse().ok().map(Value::Float)
+        }
         (of, Literal::Number(text) | Literal::Text(text)) if of.is_decimal() => decimal(text),
         _ => None,
     }
@@ -174,17 +195,6 @@ fn integer(text: &str) -> Option<Value> {
         Parsed::TooLong { negative: false } => Some(Value::Int(i128::MAX)),
         Parsed::NotANumber => None,
     }
-}
-
-/// Rounded as the column's values were: 0.1 in a column of `Float32` is what a `Float32` makes of 0.1.
-fn float(data_type: &DataType, text: &str) -> Option<Value> {
-    type Half = <Float16Type as ArrowPrimitiveType>::Native;
-    let value = match data_type {
-        DataType::Float16 => Half::from_f64(text.parse().ok()?).to_f64(),
-        DataType::Float32 => f64::from(text.parse::<f32>().ok()?),
-        _ => text.parse().ok()?,
-    };
-    Some(Value::Float(value))
 }
 
 fn decimal(text: &str) -> Option<Value> {
@@ -237,7 +247,7 @@ mod tests {
             ("i3 = '7'", Value::Int(7)),
             ("u = 300", Value::Int(300)),
             ("u = 1e99", Value::Int(i128::MAX)),
-            ("f = 0.1", Value::Float(f64::from(0.1f32))),
+            ("f = 0.1", Value::Float(0.1)),
             ("h = 0.5", Value::Float(0.5)),
             ("f = 'NaN'", Value::Float(f64::NAN)),
             ("name = '7'", Value::Text("7".into())),

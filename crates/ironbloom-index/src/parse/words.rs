@@ -73,6 +73,11 @@ impl<'a> Words<'a> {
         self.expected_at(self.at, expected)
     }
 
+    /// The error that this is not supported.
+    pub(super) fn unsupported(&self, what: &'static str) -> ConditionError {
+        ConditionError::Unsupported { text: self.text.into(), what }
+    }
+
     fn expected_at(&self, at: usize, expected: &'static str) -> ConditionError {
         ConditionError::Syntax { text: self.text.into(), at, expected }
     }

@@ -11,88 +11,294 @@
 //!
 //! Quoting, line ends and inference are those of the `arrow-csv` crate, which reads the values.
 
-use std::io::{self, BufReader};
+use std::collections::BTreeSet;
+use std::io::{self, BufReader, Read};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray as _, RecordBatch};
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use regex::Regex;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::csv_rows::{Records, STRIDE, Stride, bad_line, find_rows, line_at};
-use super::notes::{self, Reader, Writer};
+use super::csv_notes::{self, CsvNotes};
+use super::csv_options::{CsvOptions, Dialect};
+use super::csv_rows::{BadRows, Records, STRIDE, Stride, bad_line, find_rows, first_byte, line_at};
+use super::notes;
+use super::packed::{Content, Packing};
 use super::{Reads, Scan, TableError};
 use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES};
 
 /// An open CSV file.
 pub(super) struct CsvTable {
-    file: FileBytes,
-    delimiter: u8,
+    content: Content,
+    options: CsvOptions,
+    dialect: Dialect,
+    null_regex: Option<Regex>,
     schema: SchemaRef,
     rows: u64,
     strides: Vec<Stride>,
+    /// Rows that are left out, in order.
+    bad: Vec<Range<u64>>,
+}
+
+/// What is known about a file before its rows are looked at.
+#[derive(Clone)]
+pub(super) struct CsvKind {
+    pub(super) options: CsvOptions,
+    pub(super) delimiter: u8,
+    pub(super) packing: Option<Packing>,
 }
 
 impl CsvTable {
-    pub(super) fn open(
+    /// Goes through the file. Types are inferred, except for columns that `known` has a type of.
+    pub(super) fn from_content(
         file: FileBytes,
-        delimiter: u8,
-        notes: Option<&[u8]>,
+        kind: CsvKind,
+        known: Option<&Schema>,
     ) -> Result<Self, TableError> {
-        match notes {
-            Some(notes) => {
-                let path = file.path().to_owned();
-                Self::from_notes(notes, file, delimiter)
-                    .map_err(|what| TableError::notes(&path, what))
-            }
-            None => Self::from_content(file, delimiter),
+        let CsvKind { options, delimiter, packing } = kind;
+        let mut table = Self {
+            content: Content::new(file, packing),
+            dialect: options.dialect(delimiter),
+            null_regex: options.null_regex(),
+            options,
+            schema: Arc::new(Schema::empty()),
+            rows: 0,
+            strides: Vec::new(),
+            bad: Vec::new(),
+        };
+        table.find_rows(&BTreeSet::new())?;
+        table.find_types(known)?;
+        let misfits = table.find_misfits()?;
+        if !misfits.is_empty() {
+            table.find_rows(&misfits)?;
         }
-    }
-
-    fn from_content(file: FileBytes, delimiter: u8) -> Result<Self, TableError> {
-        let path = file.path();
-        let rows = find_rows(path, &file, delimiter)?;
-        let format = Format::default().with_header(true).with_delimiter(delimiter);
-        let input = BufReader::with_capacity(PIECE_BYTES, file.reader(0));
-        let (schema, _) = format.infer_schema(input, None).map_err(|error| {
-            let text = error.to_string();
-            match text.find(CUT_OFF) {
-                Some(at) => TableError::changed(path, &text[at..]),
-                None => bad_line(path, &file, 0, text),
-            }
-        })?;
-        let (schema, strides) = (Arc::new(schema), rows.strides);
-        let mut table = Self { file, delimiter, schema, rows: rows.count, strides };
-        table.distrust_times()?;
         Ok(table)
     }
 
-    /// Dates and times are inferred from their shape, and 2024-99-99 has it: such a column is text.
-    fn distrust_times(&mut self) -> Result<(), TableError> {
+    fn find_rows(&mut self, misfits: &BTreeSet<u64>) -> Result<(), TableError> {
+        let bad_rows =
+            if self.options.skip_bad_rows { BadRows::Skip(misfits) } else { BadRows::Refuse };
+        let bytes = self.content.bytes()?;
+        let found = find_rows(self.path(), bytes, self.dialect, self.options.header, &bad_rows)?;
+        (self.rows, self.strides, self.bad) = (found.count, found.strides, found.bad);
+        Ok(())
+    }
+
+    /// The columns of the file, with types as they are given, known, or inferred.
+    fn find_types(&mut self, known: Option<&Schema>) -> Result<(), TableError> {
+        let given = |name: &str| {
+            let given = self.options.types.iter().find(|(column, _)| column == name);
+            let known = || known.and_then(|known| known.field_with_name(name).ok());
+            // A column of nulls may have values now.
+            let known = || known().map(Field::data_type).filter(|known| **known != DataType::Null);
+            given.map(|(_, data_type)| data_type).or_else(known).cloned()
+        };
+        let names = self.infer(Some(0))?;
+        for (column, _) in &self.options.types {
+            if names.field_with_name(column).is_err() {
+                let near = crate::parse::near(column, names.fields().iter().map(|f| f.name()));
+                let (path, column) = (self.path().to_owned(), column.clone());
+                return Err(TableError::UnknownColumn { path, column, near });
+            }
+        }
+        let all_given = names.fields().iter().all(|field| given(field.name()).is_some());
+        let inferred = if self.options.all_text || all_given { names } else { self.infer(None)? };
+        let mut doubtful = Vec::new();
+        let mut fields = Vec::new();
+        for (column, field) in inferred.fields().iter().enumerate() {
+            let data_type = match given(field.name()) {
+                Some(data_type) => data_type,
+                None if self.options.all_text => DataType::Utf8,
+                None => {
+                    doubtful.push(column);
+                    field.data_type().clone()
+                }
+            };
+            fields.push(Field::new(field.name(), data_type, true));
+        }
+        self.schema = Arc::new(Schema::new(fields));
+        self.distrust(doubtful)
+    }
+
+    fn infer(&self, rows: Option<usize>) -> Result<Schema, TableError> {
+        let path = self.path();
+        let bytes = self.content.bytes()?;
+        let start = first_byte(bytes).map_err(|error| TableError::io(path, error))?;
+        let input = WithoutRows { file: bytes, at: start, bad: &self.bad };
+        let input = BufReader::with_capacity(PIECE_BYTES, input);
+        let (schema, _) = self.format().infer_schema(input, rows).map_err(|error| {
+            let text = error.to_string();
+            match text.find(CUT_OFF) {
+                Some(at) => TableError::changed(path, &text[at..]),
+                None => bad_line(path, bytes, 0, text),
+            }
+        })?;
+        Ok(schema)
+    }
+
+    fn format(&self) -> Format {
+        let format = Format::default()
+            .with_header(self.options.header)
+            .with_delimiter(self.dialect.delimiter)
+            .with_quote(self.dialect.quote_byte());
+        match &self.null_regex {
+            Some(regex) => format.with_null_regex(regex.clone()),
+            None => format,
+        }
+    }
+
+    /// Types are inferred from the shape of values. 2024-99-99 has that of a date, and 01234 that of a number, which would
+    /// lose its zero: such columns are text.
+    fn distrust(&mut self, columns: Vec<usize>) -> Result<(), TableError> {
         let mut fields = self.schema.fields().to_vec();
-        let of_time =
-            |field: &Field| matches!(field.data_type(), DataType::Date32 | DataType::Timestamp(..));
-        let mut trusted: Vec<usize> =
-            (0..fields.len()).filter(|&column| of_time(&fields[column])).collect();
+        let (mut times, mut numbers) = (Vec::new(), Vec::new());
+        for column in columns {
+            match fields[column].data_type() {
+                DataType::Date32 | DataType::Timestamp(..) => times.push(column),
+                DataType::Int64 | DataType::Float64 => numbers.push(column),
+                _ => {}
+            }
+        }
+        let mut to_text = |column: usize| {
+            let text = fields[column].as_ref().clone().with_data_type(DataType::Utf8);
+            fields[column] = Arc::new(text);
+        };
         for stride in 0..self.strides.len() {
-            if trusted.is_empty() {
+            if times.is_empty() && numbers.is_empty() {
                 break;
             }
             let (strides, bytes) = (stride..stride + 1, self.read_strides(stride..stride + 1)?);
-            trusted.retain(|&column| {
+            times.retain(|&column| {
                 let parses = self.decode(&strides, &bytes, &[column]).is_ok();
                 if !parses {
-                    let text = fields[column].as_ref().clone().with_data_type(DataType::Utf8);
-                    fields[column] = Arc::new(text);
+                    to_text(column);
                 }
                 parses
             });
+            if !numbers.is_empty() && may_have_padded_numbers(&bytes, self.dialect) {
+                numbers.retain(|&column| {
+                    let padded = self.has_padded_numbers(&strides, &bytes, column);
+                    if padded {
+                        to_text(column);
+                    }
+                    !padded
+                });
+            }
         }
         self.schema = Arc::new(Schema::new(fields));
         Ok(())
+    }
+
+    fn has_padded_numbers(&self, strides: &Range<usize>, bytes: &[u8], column: usize) -> bool {
+        let mut fields = self.schema.fields().to_vec();
+        fields[column] = Arc::new(Field::new("text", DataType::Utf8, true));
+        let schema = Arc::new(Schema::new(fields));
+        let batch = self.decode_as(&schema, self.rows_of(strides), bytes, &[column]);
+        batch.is_ok_and(|batch| {
+            batch.column(0).as_string::<i32>().iter().flatten().any(is_padded_number)
+        })
+    }
+
+    /// Where the rows begin that have a value of another type than was given for its column. Without leave to skip them,
+    /// the first one is an error.
+    fn find_misfits(&self) -> Result<BTreeSet<u64>, TableError> {
+        let mut misfits = BTreeSet::new();
+        let fields = self.schema.fields();
+        let is_given = |&column: &usize| {
+            let mut given = self.options.types.iter().map(|(name, _)| name);
+            given.any(|name| name == fields[column].name())
+        };
+        let columns: Vec<usize> = (0..fields.len()).filter(is_given).collect();
+        if columns.is_empty() {
+            return Ok(misfits);
+        }
+        for stride in 0..self.strides.len() {
+            let bytes = self.read_strides(stride..stride + 1)?;
+            if self.decode(&(stride..stride + 1), &bytes, &columns).is_err() {
+                self.find_misfits_in(stride, &columns, &mut misfits)?;
+            }
+        }
+        Ok(misfits)
+    }
+
+    /// Row by row.
+    fn find_misfits_in(
+        &self,
+        stride: usize,
+        columns: &[usize],
+        misfits: &mut BTreeSet<u64>,
+    ) -> Result<(), TableError> {
+        let (path, bytes) = (self.path(), self.content.bytes()?);
+        let failed = |error| TableError::io(path, error);
+        let end = self.strides[stride].bytes.end;
+        let mut records = Records::new(bytes, self.strides[stride].bytes.start, self.dialect);
+        while records.at() < end {
+            let start = records.at();
+            if records.next(|_| ()).map_err(failed)?.is_none() {
+                break;
+            }
+            if self.bad.binary_search_by_key(&start, |row| row.start).is_ok() {
+                continue;
+            }
+            let row = bytes.read(start..records.at()).map_err(failed)?;
+            if let Err(error) = self.decode_as(&self.schema, 1, &row, columns) {
+                if !self.options.skip_bad_rows {
+                    return Err(bad_line(path, bytes, start, error.to_string()));
+                }
+                misfits.insert(start);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file again.
+    pub(super) fn from_notes(
+        notes: &[u8],
+        file: FileBytes,
+        delimiter: u8,
+    ) -> Result<Self, &'static str> {
+        let notes = CsvNotes::read(notes)?;
+        if delimiter != notes.delimiter {
+            return Err("another delimiter");
+        }
+        let end = notes.strides.last().map_or(0, |stride| stride.bytes.end);
+        if notes.packing.is_none() && end > file.len() {
+            return Err(csv_notes::OUTSIDE);
+        }
+        Ok(Self {
+            content: Content::new(file, notes.packing),
+            dialect: notes.options.dialect(notes.delimiter),
+            null_regex: notes.options.null_regex(),
+            options: notes.options,
+            schema: Arc::new(notes.schema),
+            rows: notes.rows,
+            strides: notes.strides,
+            bad: notes.bad,
+        })
+    }
+
+    /// See `csv_notes`.
+    pub(super) fn notes(&self) -> Vec<u8> {
+        let notes = CsvNotes {
+            options: self.options.clone(),
+            packing: self.content.packing(),
+            delimiter: self.dialect.delimiter,
+            schema: self.schema.as_ref().clone(),
+            rows: self.rows,
+            strides: self.strides.clone(),
+            bad: self.bad.clone(),
+        };
+        notes.write()
+    }
+
+    fn path(&self) -> &Path {
+        self.content.file().path()
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
@@ -151,7 +357,10 @@ impl CsvTable {
         let batch = self.decode(&strides, &bytes, columns).map_err(|error| {
             let first_byte = self.bytes_of(&strides).start;
             let what = format!("or soon after: {error}");
-            bad_line(self.file.path(), &self.file, first_byte, what)
+            match self.content.bytes() {
+                Ok(content) => bad_line(self.path(), content, first_byte, what),
+                Err(error) => error,
+            }
         })?;
         let cut = |range: &Range<u64>| {
             batch.slice((range.start - first_row) as usize, (range.end - range.start) as usize)
@@ -163,27 +372,46 @@ impl CsvTable {
         match self.strides.get(strides.clone()) {
             Some([first, .., last]) => first.bytes.start..last.bytes.end,
             Some([only]) => only.bytes.clone(),
-            _ => self.file.len()..self.file.len(),
+            _ => 0..0,
         }
     }
 
-    /// The bytes of some strides, which are what they were when the rows were counted.
+    fn rows_of(&self, strides: &Range<usize>) -> usize {
+        (self.rows.min(strides.end as u64 * STRIDE) - strides.start as u64 * STRIDE) as usize
+    }
+
+    /// The bytes of some strides, which are what they were when the rows were counted, without the rows that are left
+    /// out.
     fn read_strides(&self, strides: Range<usize>) -> Result<Vec<u8>, TableError> {
-        let path = self.file.path();
+        let (path, content) = (self.path(), self.content.bytes()?);
         let range = self.bytes_of(&strides);
-        let bytes = self.file.read(range.clone()).map_err(|error| TableError::io(path, error))?;
+        let bytes = content.read(range.clone()).map_err(|error| TableError::io(path, error))?;
         for stride in &self.strides[strides] {
             let start = (stride.bytes.start - range.start) as usize;
             let end = (stride.bytes.end - range.start) as usize;
             if notes::checksum(&bytes[start..end]) != stride.check {
-                let what = match line_at(&self.file, stride.bytes.start) {
+                let what = match line_at(content, stride.bytes.start) {
                     Ok(line) => format!("differs from line {line} on"),
                     Err(_) => format!("differs from byte {} on", stride.bytes.start),
                 };
                 return Err(TableError::changed(path, what));
             }
         }
-        Ok(bytes)
+        Ok(if self.bad.is_empty() { bytes } else { self.without_bad_rows(range, &bytes) })
+    }
+
+    fn without_bad_rows(&self, range: Range<u64>, bytes: &[u8]) -> Vec<u8> {
+        let mut kept = Vec::with_capacity(bytes.len());
+        let mut at = range.start;
+        let first = self.bad.partition_point(|row| row.end <= range.start);
+        let bad = self.bad[first..].iter().take_while(|row| row.start < range.end);
+        for piece in bad.map(|row| (row.start, row.end)).chain([(range.end, range.end)]) {
+            kept.extend_from_slice(
+                &bytes[(at - range.start) as usize..(piece.0 - range.start) as usize],
+            );
+            at = piece.1;
+        }
+        kept
     }
 
     fn decode(
@@ -192,10 +420,19 @@ impl CsvTable {
         bytes: &[u8],
         columns: &[usize],
     ) -> Result<RecordBatch, ArrowError> {
-        let first = strides.start as u64 * STRIDE;
-        let rows = (self.rows.min(strides.end as u64 * STRIDE) - first) as usize;
-        let mut decoder = ReaderBuilder::new(Arc::clone(&self.schema))
-            .with_delimiter(self.delimiter)
+        self.decode_as(&self.schema, self.rows_of(strides), bytes, columns)
+    }
+
+    fn decode_as(
+        &self,
+        schema: &SchemaRef,
+        rows: usize,
+        bytes: &[u8],
+        columns: &[usize],
+    ) -> Result<RecordBatch, ArrowError> {
+        let mut decoder = ReaderBuilder::new(Arc::clone(schema))
+            .with_format(self.format())
+            .with_header(false)
             .with_projection(columns.to_vec())
             .with_batch_size(rows)
             .build_decoder();
@@ -206,48 +443,6 @@ impl CsvTable {
         decoder.decode(&[])?; // ends a last line without a line end
         let batch = decoder.flush()?.filter(|batch| batch.num_rows() == rows);
         batch.ok_or_else(|| ArrowError::CsvError(format!("there are no {rows} rows")))
-    }
-
-    /// Delimiter, columns (name and type), rows, the start of the first stride, then the bytes and checksum of each.
-    pub(super) fn notes(&self) -> Vec<u8> {
-        let mut writer = Writer::new(TAG);
-        writer.number(self.delimiter.into());
-        writer.number(self.schema.fields().len() as u64);
-        for field in self.schema.fields() {
-            writer.text(field.name());
-            writer.number(type_number(field.data_type()));
-        }
-        writer.number(self.rows);
-        writer.number(self.bytes_of(&(0..1)).start);
-        for stride in &self.strides {
-            writer.number(stride.bytes.end - stride.bytes.start);
-            writer.checksum(stride.check);
-        }
-        writer.finish()
-    }
-
-    fn from_notes(notes: &[u8], file: FileBytes, delimiter: u8) -> Result<Self, &'static str> {
-        let mut reader = Reader::new(notes, TAG)?;
-        if reader.number()? != u64::from(delimiter) {
-            return Err("another delimiter");
-        }
-        let mut fields = Vec::new();
-        for _ in 0..reader.count(2)? {
-            let name = reader.text()?;
-            let data_type = type_by_number(reader.number()?).ok_or("an unknown type")?;
-            fields.push(Field::new(name, data_type, true));
-        }
-        let rows = reader.number()?;
-        let mut free = reader.number()?;
-        let mut strides = Vec::new();
-        for _ in 0..rows.div_ceil(STRIDE) {
-            let end = free.checked_add(reader.number()?).filter(|&end| end <= file.len());
-            let end = end.ok_or("a stride lies outside the file")?;
-            strides.push(Stride { bytes: free..end, check: reader.checksum()? });
-            free = end;
-        }
-        reader.finish()?;
-        Ok(Self { file, delimiter, schema: Arc::new(Schema::new(fields)), rows, strides })
     }
 }
 
@@ -263,16 +458,26 @@ impl CsvTable {
     /// The rows of the file these notes describe, if this file is the same with rows appended; otherwise how it
     /// differs.
     pub(super) fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
-        let path = self.file.path();
-        let old = Self::from_notes(notes, self.file.clone(), self.delimiter)
+        let path = self.path();
+        let old = Self::from_notes(notes, self.content.file().clone(), self.dialect.delimiter)
             .map_err(|what| TableError::notes(path, what))?;
-        if old.schema != self.schema {
+        let same_column = |(old, new): (&FieldRef, &FieldRef)| {
+            // A column of nulls may have a type now.
+            let same_type =
+                old.data_type() == new.data_type() || *old.data_type() == DataType::Null;
+            old.name() == new.name() && same_type
+        };
+        let (fields, now) = (old.schema.fields(), self.schema.fields());
+        if fields.len() != now.len() || !fields.iter().zip(now.iter()).all(same_column) {
             return Err(TableError::changed(path, "its columns or their types differ"));
+        }
+        if old.content.packing().is_some() {
+            return Err(TableError::changed(path, "its content differs"));
         }
         for stride in 0..old.strides.len() {
             old.read_strides(stride..stride + 1)?;
         }
-        if !old.ends_with_a_row().map_err(|error| TableError::io(path, error))? {
+        if !old.ends_with_a_row()? {
             return Err(TableError::changed(path, "its last row goes on"));
         }
         Ok(old.rows)
@@ -280,20 +485,72 @@ impl CsvTable {
 
     /// Whether the last stride ends where its last row does, even with what now follows: a line or quote left open
     /// would continue there.
-    fn ends_with_a_row(&self) -> io::Result<bool> {
+    fn ends_with_a_row(&self) -> Result<bool, TableError> {
         let Some(last) = self.strides.last() else { return Ok(true) };
-        let mut records = Records::new(&self.file, last.bytes.start, self.delimiter);
-        for _ in (self.strides.len() as u64 - 1) * STRIDE..self.rows {
-            if records.next(|_| ())?.is_none() {
+        let failed = |error| TableError::io(self.path(), error);
+        let content = self.content.bytes()?;
+        let mut records = Records::new(content, last.bytes.start, self.dialect);
+        let mut left = self.rows_of(&(self.strides.len() - 1..self.strides.len()));
+        while left > 0 {
+            let start = records.at();
+            if records.next(|_| ()).map_err(failed)?.is_none() {
                 return Ok(false);
             }
+            let is_bad = self.bad.binary_search_by_key(&start, |row| row.start).is_ok();
+            left -= usize::from(!is_bad);
+        }
+        // Rows that were left out may follow the last one that was not.
+        while records.at() < last.bytes.end {
+            let start = records.at();
+            if self.bad.binary_search_by_key(&start, |row| row.start).is_err() {
+                break;
+            }
+            records.next(|_| ()).map_err(failed)?;
         }
         if records.at() > last.bytes.end {
             return Ok(false);
         }
-        let left_over = self.file.read(records.at()..last.bytes.end)?;
+        let left_over = content.read(records.at()..last.bytes.end).map_err(failed)?;
         Ok(left_over.iter().all(|&byte| byte == b'\n' || byte == b'\r'))
     }
+}
+
+/// A file without some of its rows.
+struct WithoutRows<'a> {
+    file: &'a FileBytes,
+    at: u64,
+    bad: &'a [Range<u64>],
+}
+
+impl Read for WithoutRows<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(row) = self.bad.first().filter(|row| row.start <= self.at) {
+            self.at = self.at.max(row.end);
+            self.bad = &self.bad[1..];
+        }
+        let end = self.bad.first().map_or(self.file.len(), |row| row.start);
+        let len = (end - self.at).min(buffer.len() as u64) as usize;
+        self.file.read_into(&mut buffer[..len], self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+/// Whether a number of these rows may begin with a zero that it does not need. Also true for some text.
+fn may_have_padded_numbers(bytes: &[u8], dialect: Dialect) -> bool {
+    let begins = |byte: u8| {
+        byte == dialect.delimiter
+            || matches!(byte, b'\n' | b'\r' | b'-')
+            || Some(byte) == dialect.quote
+    };
+    let first = matches!(bytes, [b'0', next, ..] if next.is_ascii_digit());
+    let is_padded = |w: &[u8]| w[1] == b'0' && w[2].is_ascii_digit() && begins(w[0]);
+    first || bytes.windows(3).any(is_padded)
+}
+
+fn is_padded_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    matches!(digits, [b'0', next, ..] if next.is_ascii_digit())
 }
 
 fn strides_of(rows: &Range<u64>) -> Range<usize> {
@@ -312,12 +569,12 @@ fn feed(decoder: &mut Decoder, mut bytes: &[u8]) -> Result<(), ArrowError> {
 }
 
 /// A number that changes with the content: of the beginning, the end, and samples between. A full hash would mean
-/// reading everything on each open; the checksum of a stride is verified when it is read.
-pub(super) fn fingerprint(file: &FileBytes) -> io::Result<u64> {
+/// reading everything on each open; the checksum of a stride is verified when it is read. `length` is the part of the
+/// file that counts.
+pub(super) fn fingerprint(file: &FileBytes, length: u64) -> io::Result<u64> {
     const ENDS: u64 = 64 << 10;
     const SAMPLES: u64 = 64;
     const SAMPLE_BYTES: u64 = 256;
-    let length = file.len();
     let mut hasher = Xxh3::new();
     hasher.update(&file.read(0..length.min(ENDS))?);
     hasher.update(&file.read(length.saturating_sub(ENDS)..length)?);
@@ -328,29 +585,4 @@ pub(super) fn fingerprint(file: &FileBytes) -> io::Result<u64> {
         }
     }
     Ok(hasher.digest())
-}
-
-const TAG: [u8; 4] = *b"IBNC";
-
-/// The types that are inferred, by their numbers in the notes.
-const TYPES: [DataType; 10] = [
-    DataType::Null,
-    DataType::Boolean,
-    DataType::Int64,
-    DataType::Float64,
-    DataType::Utf8,
-    DataType::Date32,
-    DataType::Timestamp(TimeUnit::Second, None),
-    DataType::Timestamp(TimeUnit::Millisecond, None),
-    DataType::Timestamp(TimeUnit::Microsecond, None),
-    DataType::Timestamp(TimeUnit::Nanosecond, None),
-];
-
-fn type_number(data_type: &DataType) -> u64 {
-    let number = TYPES.iter().position(|known| known == data_type);
-    number.expect("only these types are inferred") as u64
-}
-
-fn type_by_number(number: u64) -> Option<DataType> {
-    TYPES.get(usize::try_from(number).ok()?).cloned()
 }

@@ -2,6 +2,7 @@
 //!
 //! The file goes through a buffer of a fixed size, so that neither long files nor long rows have to fit into memory.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader};
 use std::ops::Range;
 use std::path::Path;
@@ -10,13 +11,14 @@ use csv_core::ReadRecordResult;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::TableError;
+use super::csv_options::Dialect;
 use crate::file_bytes::{FileBytes, PIECE_BYTES, Reader};
 
 /// Rows of a stride: the default of the index for a block, so that one block is one stride.
 pub(super) const STRIDE: u64 = 512;
 
 /// Some consecutive lines of the file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stride {
     pub(super) bytes: Range<u64>,
     /// The checksum of these bytes when they were first read.
@@ -27,19 +29,43 @@ pub(super) struct Stride {
 pub(super) struct Rows {
     pub(super) count: u64,
     pub(super) strides: Vec<Stride>,
+    /// Rows that are left out, in order.
+    pub(super) bad: Vec<Range<u64>>,
 }
 
-/// Goes through all rows, and rejects bytes that are not text and rows whose length differs from the header.
-pub(super) fn find_rows(path: &Path, file: &FileBytes, delimiter: u8) -> Result<Rows, TableError> {
+/// What to do with rows that are not text, or whose number of fields differs from that of the first.
+pub(super) enum BadRows<'a> {
+    /// They are an error.
+    Refuse,
+    /// They are left out, and so are those that begin at these bytes.
+    Skip(&'a BTreeSet<u64>),
+}
+
+/// Goes through all rows. A quote that is never closed is an error in any case: all rows after it are inside it.
+pub(super) fn find_rows(
+    path: &Path,
+    file: &FileBytes,
+    dialect: Dialect,
+    header: bool,
+    bad_rows: &BadRows<'_>,
+) -> Result<Rows, TableError> {
     let failed = |error| TableError::io(path, error);
-    let mut records = Records::new(file, 0, delimiter);
-    let mut text = Text::default();
-    let header = records.next(|bytes| text.check(bytes)).map_err(failed)?;
-    let Some(columns) = header else {
-        let why = "is empty: not even a header";
-        return Err(TableError::NotATable { path: path.into(), why });
-    };
+    let wrong = |at, what: &str| Err(bad_line(path, file, at, what.into()));
+    let mut records = Records::new(file, first_byte(file).map_err(failed)?, dialect);
+    let mut text = Text { seen: records.at(), ..Text::default() };
+    let mut columns = None;
+    if header {
+        columns = records.next(|bytes| text.check(bytes)).map_err(failed)?;
+        if columns.is_none() {
+            let why = "is empty: not even a header";
+            return Err(TableError::NotATable { path: path.into(), why });
+        }
+        if let Some(at) = text.wrong {
+            return wrong(at, NOT_TEXT);
+        }
+    }
     let mut cutter = Cutter::new(records.at());
+    let mut bad = Vec::new();
     loop {
         let start = records.at();
         let see = |bytes: &[u8]| {
@@ -47,22 +73,48 @@ pub(super) fn find_rows(path: &Path, file: &FileBytes, delimiter: u8) -> Result<
             cutter.see(bytes);
         };
         let next = records.next(see).map_err(failed)?;
-        if let Some(at) = text.wrong {
-            return Err(bad_line(path, file, at, "is not UTF-8".into()));
+        if records.quote_is_open {
+            return wrong(start, "has a quote that is never closed");
         }
-        match next {
-            Some(fields) if fields == columns => cutter.end_row(records.at()),
-            Some(fields) => {
-                let what = format!("has {fields} fields where the header has {columns}");
-                return Err(bad_line(path, file, start, what));
+        if next.is_none() && !text.open.is_empty() {
+            text.wrong = text.wrong.or(Some(text.seen - text.open.len() as u64));
+        }
+        let not_text = text.wrong.take();
+        match (next, not_text, bad_rows) {
+            (_, Some(at), BadRows::Refuse) => return wrong(at, NOT_TEXT),
+            (Some(_), Some(_), BadRows::Skip(_)) => bad.push(start..records.at()),
+            (None, ..) if columns.is_none() => {
+                let why = "is empty";
+                return Err(TableError::NotATable { path: path.into(), why });
             }
-            None if !text.open.is_empty() => {
-                let at = text.seen - text.open.len() as u64;
-                return Err(bad_line(path, file, at, "is not UTF-8".into()));
+            (None, ..) => {
+                let Rows { count, strides, .. } = cutter.finish(file.len());
+                return Ok(Rows { count, strides, bad });
             }
-            None => return Ok(cutter.finish(file.len())),
+            (Some(_), _, BadRows::Skip(also)) if also.contains(&start) => {
+                bad.push(start..records.at());
+            }
+            (Some(fields), ..) if fields == *columns.get_or_insert(fields) => {
+                cutter.end_row(records.at());
+            }
+            (Some(_), _, BadRows::Skip(_)) => bad.push(start..records.at()),
+            (Some(fields), _, BadRows::Refuse) => {
+                let first = if header { "the header" } else { "the first row" };
+                let columns = columns.unwrap_or(0);
+                let what = format!("has {fields} fields where {first} has {columns}");
+                return wrong(start, &what);
+            }
         }
     }
+}
+
+const NOT_TEXT: &str = "is not UTF-8";
+
+/// Where the text begins: after a byte order mark.
+pub(super) fn first_byte(file: &FileBytes) -> io::Result<u64> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    let first = file.read(0..file.len().min(MARK.len() as u64))?;
+    Ok(if first == MARK { MARK.len() as u64 } else { 0 })
 }
 
 /// The rows of a file from some place on, by the rules of the reader in `arrow`.
@@ -70,17 +122,20 @@ pub(super) struct Records {
     parser: csv_core::Reader,
     input: BufReader<Reader>,
     at: u64,
+    /// Whether the file ended inside quotes.
+    pub(super) quote_is_open: bool,
     /// Fields and their ends go here; they are not used.
     output: Box<[u8; 4096]>,
     ends: Box<[usize; 256]>,
 }
 
 impl Records {
-    pub(super) fn new(file: &FileBytes, start: u64, delimiter: u8) -> Self {
+    pub(super) fn new(file: &FileBytes, start: u64, dialect: Dialect) -> Self {
         Self {
-            parser: csv_core::ReaderBuilder::new().delimiter(delimiter).build(),
+            parser: dialect.parser(),
             input: BufReader::with_capacity(PIECE_BYTES, file.reader(start)),
             at: start,
+            quote_is_open: false,
             output: Box::new([0; 4096]),
             ends: Box::new([0; 256]),
         }
@@ -94,15 +149,24 @@ impl Records {
     /// The number of fields of the next row, or `None` at the end. `see` is given all bytes in order.
     pub(super) fn next(&mut self, mut see: impl FnMut(&[u8])) -> io::Result<Option<usize>> {
         let mut fields = 0;
+        // What the parser is given at the end of the file. A line end closes a row, unless it is inside quotes; only
+        // then the end itself has to close it.
+        let mut ending: &[u8] = b"\n";
         loop {
-            // Empty only at the end of the file, which closes a last line without a line end.
             let bytes = self.input.fill_buf()?;
+            let at_end = bytes.is_empty();
+            let bytes = if at_end { ending } else { bytes };
             let (output, ends) = (&mut self.output[..], &mut self.ends[..]);
             let (result, read, _, ended) = self.parser.read_record(bytes, output, ends);
-            see(&bytes[..read]);
-            self.input.consume(read);
-            self.at += read as u64;
             fields += ended;
+            if at_end {
+                self.quote_is_open = bytes.is_empty() && matches!(result, ReadRecordResult::Record);
+                ending = &ending[read..];
+            } else {
+                see(&bytes[..read]);
+                self.input.consume(read);
+                self.at += read as u64;
+            }
             match result {
                 ReadRecordResult::Record => return Ok(Some(fields)),
                 ReadRecordResult::End => return Ok(None),
@@ -193,7 +257,7 @@ impl Cutter {
             let check = self.hasher.digest() as u32;
             self.done.push(Stride { bytes: self.start..file_len, check });
         }
-        Rows { count: self.rows, strides: self.done }
+        Rows { count: self.rows, strides: self.done, bad: Vec::new() }
     }
 }
 
@@ -232,7 +296,9 @@ mod tests {
     fn rows_of(name: &str, text: &[u8]) -> Result<Rows, TableError> {
         let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
         std::fs::write(&path, text).unwrap();
-        let rows = find_rows(&path, &FileBytes::open(&path).unwrap(), b',');
+        let commas = Dialect { delimiter: b',', quote: Some(b'"') };
+        let file = FileBytes::open(&path).unwrap();
+        let rows = find_rows(&path, &file, commas, true, &BadRows::Refuse);
         std::fs::remove_file(path).unwrap();
         rows
     }

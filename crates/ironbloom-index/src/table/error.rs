@@ -29,6 +29,13 @@ pub enum TableError {
         /// What was found.
         what: String,
     },
+    /// A column of 96-bit timestamps has values that no timestamp of 64 bits holds exactly.
+    InexactTimestamps {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
     /// A line of a CSV file is invalid.
     Line {
         /// The file.
@@ -49,6 +56,15 @@ pub enum TableError {
     Missing {
         /// The file.
         path: PathBuf,
+    },
+    /// The file is the one that was indexed, and has more at its end. The new rows can be appended to the index.
+    Grown {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes when it was indexed.
+        before: u64,
+        /// Its bytes now.
+        now: u64,
     },
     /// The notes that an index keeps about this file do not match it.
     Notes {
@@ -100,6 +116,8 @@ impl TableError {
             | Self::Damaged { .. }
             | Self::Line { .. }
             | Self::Changed { .. }
+            | Self::Grown { .. }
+            | Self::InexactTimestamps { .. }
             | Self::Missing { .. } => true,
             Self::Notes { .. }
             | Self::UnknownColumn { .. }
@@ -127,6 +145,12 @@ impl fmt::Display for TableError {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::NotATable { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Damaged { path, what } => write!(f, "{}: damaged: {what}", path.display()),
+            Self::InexactTimestamps { path, column } => write!(
+                f,
+                "{}: column {column} has timestamps (INT96) too far from 1970 for their precision: 64 bits cannot hold \
+                 them exactly",
+                path.display()
+            ),
             Self::Line { path, line, what } => {
                 write!(f, "{}: line {line}: {what}", path.display())
             }
@@ -136,6 +160,11 @@ impl fmt::Display for TableError {
             Self::Missing { path } => {
                 write!(f, "{}: is missing, and was there when it was indexed", path.display())
             }
+            Self::Grown { path, before, now } => write!(
+                f,
+                "append: {} has grown since it was indexed: it had {before} bytes and has {now}",
+                path.display()
+            ),
             Self::Notes { path, what } => {
                 write!(f, "the index is damaged in its notes on {}: {what}", path.display())
             }

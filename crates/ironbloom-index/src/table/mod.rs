@@ -4,7 +4,7 @@
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
 //!            │             footer                        foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
-//!            └── csv       rows → stride of lines        csv_rows (where strides begin)
+//!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, packed (.gz, .zst)
 //! ```
 //!
 //! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query
@@ -20,11 +20,15 @@
 //! add to the answer are not found. [`Table::verify`] reads everything.
 
 mod csv;
+mod csv_notes;
+mod csv_options;
 mod csv_rows;
 mod error;
 mod foreign;
 mod held_bytes;
+mod int96;
 mod notes;
+mod packed;
 mod page_cache;
 mod page_header;
 mod page_map;
@@ -45,10 +49,13 @@ use std::time::SystemTime;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+pub use csv_notes::csv_options_in;
+pub use csv_options::{CsvOptions, csv_type};
 pub use error::TableError;
 pub(crate) use error::write_near;
 
-use self::csv::CsvTable;
+use self::csv::{CsvKind, CsvTable};
+use self::packed::Packing;
 use self::parquet::{Footer, ParquetTable};
 use crate::file_bytes::FileBytes;
 
@@ -96,10 +103,14 @@ enum Format {
     Csv(CsvTable),
 }
 
-/// The type of a file: Parquet, or CSV with this delimiter.
-enum Kind {
-    Parquet(Footer),
-    Csv(u8),
+/// What an index knows about a file.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Nothing,
+    /// It has not changed since it was indexed.
+    Everything(Identity, &'a [u8]),
+    /// Rows may have been added since.
+    Beginning(&'a [u8]),
 }
 
 /// File metadata that changes with its content.
@@ -118,8 +129,9 @@ impl Stamp {
 impl Table {
     /// Opens a Parquet or CSV file, to index it.
     ///
-    /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the file extension. The first line of a CSV
-    /// file names the columns; their types are inferred from all lines, which takes one pass.
+    /// Parquet is recognised by its content, CSV (commas) and TSV (tabs) by the file extension; these may be compressed
+    /// (`.csv.gz`, `.csv.zst`). The first line of a CSV file names the columns; their types are inferred from all lines,
+    /// which takes one pass.
     ///
     /// If others truncate or overwrite the file while the table is open, reading a missing or changed part is an error
     /// (the module documentation says how changes are detected). Replacing it by renaming another file over it changes
@@ -129,7 +141,26 @@ impl Table {
     ///
     /// [`TableError`] if it cannot be opened, is neither Parquet nor CSV, has no columns or is damaged.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TableError> {
-        Self::open_as(path.into(), None)
+        Self::open_with(path, &CsvOptions::default())
+    }
+
+    /// As [`open`](Self::open), with CSV read in this way.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl Into<PathBuf>, csv: &CsvOptions) -> Result<Self, TableError> {
+        Self::open_as(path.into(), csv, Known::Nothing)
+    }
+
+    /// Opens a table that has been indexed and may have grown since: CSV is read as it was then, and its columns keep
+    /// their types (a column of nulls may get one).
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`TableError::Notes`].
+    pub fn open_grown(path: impl Into<PathBuf>, notes: &[u8]) -> Result<Self, TableError> {
+        Self::open_as(path.into(), &CsvOptions::default(), Known::Beginning(notes))
     }
 
     /// Opens a table that has been indexed, with its identity and the notes made when it was indexed.
@@ -143,12 +174,14 @@ impl Table {
         identity: Identity,
         notes: &[u8],
     ) -> Result<Self, TableError> {
-        Self::open_as(path.into(), Some((identity, notes)))
+        Self::open_as(path.into(), &CsvOptions::default(), Known::Everything(identity, notes))
     }
 
-    fn open_as(path: PathBuf, known: Option<(Identity, &[u8])>) -> Result<Self, TableError> {
-        let named = |error: io::Error| match error.kind() {
-            ErrorKind::NotFound if known.is_some() => TableError::Missing { path: path.clone() },
+    fn open_as(path: PathBuf, csv: &CsvOptions, known: Known<'_>) -> Result<Self, TableError> {
+        let named = |error: io::Error| match (error.kind(), known) {
+            (ErrorKind::NotFound, Known::Everything(..)) => {
+                TableError::Missing { path: path.clone() }
+            }
             _ => TableError::io(&path, error),
         };
         let file = FileBytes::open(&path).map_err(named)?;
@@ -158,27 +191,14 @@ impl Table {
             return Err(TableError::NotATable { path, why });
         }
         let opened = Stamp::of(&metadata);
-        let length = file.len();
-        if let Some((known, _)) = known {
-            compare_length(&path, known, length)?;
-        }
-        let (fingerprint, kind) = match delimiter(&file)? {
-            None => {
-                let footer = Footer::read(&file).map_err(named)?;
-                (footer.fingerprint, Kind::Parquet(footer))
-            }
-            Some(delimiter) => (csv::fingerprint(&file).map_err(named)?, Kind::Csv(delimiter)),
+        let remembered = match known {
+            Known::Everything(_, notes) | Known::Beginning(notes) => csv_options_in(notes),
+            Known::Nothing => None,
         };
-        let identity = Identity { length, fingerprint };
-        if known.is_some_and(|(known, _)| known != identity) {
-            return Err(TableError::changed(&path, "its content differs"));
-        }
-        let notes = known.map(|(_, notes)| notes);
-        let format = match kind {
-            Kind::Parquet(footer) => {
-                Format::Parquet(ParquetTable::open(file.clone(), footer, notes)?)
-            }
-            Kind::Csv(delimiter) => Format::Csv(CsvTable::open(file.clone(), delimiter, notes)?),
+        let csv = remembered.as_ref().map_or(csv, |(options, _)| options);
+        let (identity, format) = match kind_of(&file, csv)? {
+            None => open_parquet(&file, known)?,
+            Some(kind) => open_csv(&file, kind, known)?,
         };
         let table = Self { file, opened, identity, format };
         if table.schema().fields().is_empty() {
@@ -383,6 +403,60 @@ impl Iterator for Scan<'_> {
     }
 }
 
+fn open_parquet(file: &FileBytes, known: Known<'_>) -> Result<(Identity, Format), TableError> {
+    let path = file.path();
+    if let Known::Everything(known, _) = known {
+        compare_length(path, known, file.len())?;
+    }
+    let footer = Footer::read(file).map_err(|error| TableError::io(path, error))?;
+    let identity = Identity { length: file.len(), fingerprint: footer.fingerprint };
+    let notes = match known {
+        Known::Everything(known, notes) => {
+            compare(path, known, identity)?;
+            Some(notes)
+        }
+        Known::Nothing | Known::Beginning(_) => None,
+    };
+    Ok((identity, Format::Parquet(ParquetTable::open(file.clone(), footer, notes)?)))
+}
+
+fn open_csv(
+    file: &FileBytes,
+    kind: CsvKind,
+    known: Known<'_>,
+) -> Result<(Identity, Format), TableError> {
+    let path = file.path();
+    let fingerprint =
+        |length| csv::fingerprint(file, length).map_err(|error| TableError::io(path, error));
+    let identity = Identity { length: file.len(), fingerprint: fingerprint(file.len())? };
+    let damaged = |what| TableError::notes(path, what);
+    let table = match known {
+        Known::Nothing => CsvTable::from_content(file.clone(), kind, None)?,
+        Known::Beginning(notes) => {
+            let noted = csv_notes::CsvNotes::read(notes).map_err(damaged)?;
+            CsvTable::from_content(file.clone(), kind, Some(&noted.schema))?
+        }
+        Known::Everything(known, notes) => {
+            let (before, now) = (known.length, identity.length);
+            let has_grown = before < now && kind.packing.is_none();
+            if has_grown && fingerprint(before)? == known.fingerprint {
+                return Err(TableError::Grown { path: path.into(), before, now });
+            }
+            compare(path, known, identity)?;
+            CsvTable::from_notes(notes, file.clone(), kind.delimiter).map_err(damaged)?
+        }
+    };
+    Ok((identity, Format::Csv(table)))
+}
+
+fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableError> {
+    compare_length(path, known, found.length)?;
+    if known.fingerprint != found.fingerprint {
+        return Err(TableError::changed(path, "its content differs"));
+    }
+    Ok(())
+}
+
 fn compare_length(path: &Path, known: Identity, found: u64) -> Result<(), TableError> {
     if known.length == found {
         return Ok(());
@@ -391,13 +465,13 @@ fn compare_length(path: &Path, known: Identity, found: u64) -> Result<(), TableE
     Err(TableError::changed(path, what))
 }
 
-/// What separates the fields of a CSV file; `None` for Parquet.
-fn delimiter(file: &FileBytes) -> Result<Option<u8>, TableError> {
+/// Whether this file is Parquet, or how it is read as CSV.
+fn kind_of(file: &FileBytes, options: &CsvOptions) -> Result<Option<CsvKind>, TableError> {
     let (path, length) = (file.path(), file.len());
+    let failed = |error| TableError::io(path, error);
     let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
     let magic = parquet::MAGIC.len() as u64;
-    let four =
-        |start: u64| file.read(start..start + magic).map_err(|error| TableError::io(path, error));
+    let four = |start: u64| file.read(start..start + magic).map_err(failed);
     let (first, last) =
         if length < magic { Default::default() } else { (four(0)?, four(length - magic)?) };
     let begins = first == parquet::MAGIC;
@@ -407,15 +481,29 @@ fn delimiter(file: &FileBytes) -> Result<Option<u8>, TableError> {
     if first == parquet::ENCRYPTED_MAGIC && last == parquet::ENCRYPTED_MAGIC {
         return refuse(parquet::ENCRYPTED);
     }
-    let extension = path.extension().and_then(|end| end.to_str()).unwrap_or("");
-    match extension.to_ascii_lowercase().as_str() {
-        "csv" => Ok(Some(b',')),
-        "tsv" => Ok(Some(b'\t')),
+    let packing = Packing::of(file).map_err(failed)?;
+    let csv = |delimiter| Ok(Some(CsvKind { options: options.clone(), delimiter, packing }));
+    match (extension(path, packing.is_some()).as_str(), options.delimiter) {
+        ("parquet" | "pq", _) if packing.is_some() => refuse(COMPRESSED),
+        (_, Some(delimiter)) if !begins => csv(delimiter),
+        ("csv", _) => csv(b','),
+        ("tsv", _) => csv(b'\t'),
         // Truncated, which its reader will report.
         _ if begins => Ok(None),
-        "parquet" | "pq" if length == 0 => refuse("is empty"),
-        "parquet" | "pq" => refuse("does not begin as a Parquet file"),
-        "gz" | "zst" | "bz2" | "xz" => refuse("is compressed as a whole; decompress it first"),
+        ("parquet" | "pq", _) if length == 0 => refuse("is empty"),
+        ("parquet" | "pq", _) => refuse("does not begin as a Parquet file"),
+        ("bz2" | "xz", _) => refuse(COMPRESSED),
         _ => refuse("is neither Parquet nor named .csv or .tsv"),
     }
+}
+
+const COMPRESSED: &str = "is compressed as a whole; decompress it first";
+
+/// The last extension in lower case; of `t.csv.gz` the one before if the file is compressed.
+fn extension(path: &Path, packed: bool) -> String {
+    let outer = path.extension();
+    let is_packing = packed && outer.is_some_and(|end| end == "gz" || end == "zst");
+    let path = if is_packing { path.file_stem().map(Path::new) } else { Some(path) };
+    let extension = path.and_then(Path::extension).and_then(|end| end.to_str());
+    extension.unwrap_or("").to_ascii_lowercase()
 }

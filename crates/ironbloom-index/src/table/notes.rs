@@ -104,6 +104,11 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(text).map_err(|_| "a name is not UTF-8")
     }
 
+    /// Whether everything has been read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn finish(self) -> Result<(), &'static str> {
         if self.0.is_empty() { Ok(()) } else { Err("they do not end where they should") }
     }

@@ -206,8 +206,9 @@ const UNKNOWN: u64 = 0;
 const PLAIN: u64 = 1;
 const CHECKED: u64 = 2;
 
-/// The map as notes. See [`read_notes`] for the layout.
-pub(super) fn write_notes(map: &PageMap) -> Vec<u8> {
+/// The map as notes, and the columns of 96-bit timestamps that are read in microseconds. See [`read_notes`] for the
+/// layout.
+pub(super) fn write_notes(map: &PageMap, coarse: &[usize]) -> Vec<u8> {
     let mut writer = Writer::new(TAG);
     writer.number(map.len() as u64);
     for group in map {
@@ -215,6 +216,10 @@ pub(super) fn write_notes(map: &PageMap) -> Vec<u8> {
         for chunk in group {
             write_chunk(&mut writer, chunk.as_ref());
         }
+    }
+    if !coarse.is_empty() {
+        writer.number(coarse.len() as u64);
+        coarse.iter().for_each(|&column| writer.number(column as u64));
     }
     writer.finish()
 }
@@ -271,11 +276,12 @@ fn read_pieces(reader: &mut Reader<'_>) -> Result<Box<[Piece]>, &'static str> {
 ///    pages, dictionary (0 or 1), offset of the first of them
 ///    for dictionary and pages: bytes skipped before it, its bytes, checksum
 ///    for pages: rows; with checksums also pieces, then for each: its bytes, checksum
+///  if there are any: columns of 96-bit timestamps in microseconds, then the number of each
 /// ```
 pub(super) fn read_notes(
     notes: &[u8],
     metadata: &ParquetMetaData,
-) -> Result<PageMap, &'static str> {
+) -> Result<(PageMap, Vec<usize>), &'static str> {
     let mut reader = Reader::new(notes, TAG)?;
     if reader.number()? != metadata.num_row_groups() as u64 {
         return Err("another number of row groups");
@@ -289,8 +295,26 @@ pub(super) fn read_notes(
         let chunks = group.columns().iter().map(|chunk| read_chunk(&mut reader, chunk, rows));
         map.push(chunks.collect::<Result<_, _>>()?);
     }
+    let coarse = if reader.is_empty() { Vec::new() } else { read_coarse(&mut reader, metadata)? };
     reader.finish()?;
-    Ok(map)
+    Ok((map, coarse))
+}
+
+fn read_coarse(
+    reader: &mut Reader<'_>,
+    metadata: &ParquetMetaData,
+) -> Result<Vec<usize>, &'static str> {
+    let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
+    let is_one = |column: usize| {
+        let root = roots.get(column).filter(|root| root.is_primitive());
+        root.is_some_and(|root| root.get_physical_type() == Type::INT96)
+    };
+    let mut coarse = Vec::new();
+    for _ in 0..reader.count(1)? {
+        let column = usize::try_from(reader.number()?).ok().filter(|&column| is_one(column));
+        coarse.push(column.ok_or("a column is not of 96-bit timestamps")?);
+    }
+    Ok(coarse)
 }
 
 fn read_chunk(

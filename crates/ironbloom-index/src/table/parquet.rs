@@ -26,12 +26,14 @@ use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels}
 use parquet::column::page::{PageIterator, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+    ColumnChunkMetaData, FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder,
+    ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::SerializedPageReader;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::held_bytes::HeldBytes;
+use super::int96;
 use super::page_cache::PageCache;
 use super::page_map::{self, ChunkPages, PageMap};
 use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
@@ -61,6 +63,8 @@ pub(super) struct ParquetTable {
     group_starts: Vec<u64>,
     /// By row group and leaf column; looked up when they are first needed.
     pages: Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>,
+    /// Columns of `int96` that are read in microseconds.
+    coarse: Vec<usize>,
     cache: Arc<PageCache>,
     projections: Mutex<HashMap<Vec<usize>, Arc<Projection>>>,
 }
@@ -88,19 +92,29 @@ impl ParquetTable {
         if notes.is_none() && foreign::is_encrypted(footer.metadata()) {
             return Err(TableError::NotATable { path: path.into(), why: ENCRYPTED });
         }
-        let metadata = guarded(path, || load(&file, &footer, options))?;
+        let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes.clone());
+        let metadata = guarded(path, || load(&file, &footer, &held, options.clone()))?;
         let group_starts = check_layout(metadata.metadata(), file.len())
             .map_err(|what| TableError::damaged(path, what))?;
-        let pages = match notes {
+        let (pages, coarse) = match notes {
             Some(notes) => known_pages(notes, metadata.metadata())
                 .map_err(|what| TableError::notes(path, what))?,
-            None => unknown_pages(metadata.metadata()),
+            None => {
+                let seen = guarded(path, || int96::look(&held, metadata.metadata()))?;
+                let int96::Coarse(coarse) = seen.map_err(|int96::Inexact(column)| {
+                    TableError::InexactTimestamps { path: path.into(), column }
+                })?;
+                (unknown_pages(metadata.metadata()), coarse)
+            }
         };
+        let rows = group_starts.last().copied().unwrap_or(0);
+        let metadata = guarded(path, || adjusted(metadata, rows, &coarse, options))?;
         Ok(Self {
             file,
             metadata,
             group_starts,
             pages,
+            coarse,
             cache: Arc::new(PageCache::new(CACHE_BYTES)),
             projections: Mutex::default(),
         })
@@ -141,7 +155,7 @@ impl ParquetTable {
             }
             map.push(chunks);
         }
-        Ok(page_map::write_notes(&map))
+        Ok(page_map::write_notes(&map, &self.coarse))
     }
 
     /// All rows of some columns, in order.
@@ -164,12 +178,18 @@ impl ParquetTable {
                 .build()
         })?;
         let mut failed = false;
+        let mut left = self.rows().saturating_sub(first_row);
         Ok(Scan::new(std::iter::from_fn(move || {
             if failed {
                 return None;
             }
             let batch = guarded(path, || match reader.next().transpose()? {
-                Some(batch) => Ok(Some(batch.project(&order)?)),
+                Some(batch) => {
+                    left = left.saturating_sub(batch.num_rows() as u64);
+                    Ok(Some(batch.project(&order)?))
+                }
+                // Rows that were not seen would not be in the index, and would never be found.
+                None if left > 0 => Err(ParquetError::General(format!("{left} rows are missing"))),
                 None => Ok(None),
             });
             failed = batch.is_err();
@@ -389,10 +409,10 @@ impl Footer {
 fn load(
     file: &FileBytes,
     footer: &Footer,
+    held: &HeldBytes,
     options: ArrowReaderOptions,
 ) -> Result<ArrowReaderMetadata, ParquetError> {
-    let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes.clone());
-    let loaded = ArrowReaderMetadata::load(&held, options.clone());
+    let loaded = ArrowReaderMetadata::load(held, options.clone());
     let loaded = loaded.or_else(|error| {
         let repaired = foreign::repaired(footer.metadata()).ok_or(error)?;
         let metadata = ParquetMetaDataReader::decode_metadata(&repaired)?;
@@ -402,6 +422,43 @@ fn load(
         Some(corrected) => ArrowReaderMetadata::try_new(corrected.into(), options),
         None => Ok(loaded),
     }
+}
+
+/// The metadata as it is used here. Some writers give the file another number of rows than its row groups have, and the
+/// crate would read no more than that: the row groups count.
+fn adjusted(
+    metadata: ArrowReaderMetadata,
+    rows: u64,
+    coarse: &[usize],
+    options: ArrowReaderOptions,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let file = metadata.metadata().file_metadata();
+    let miscounted = u64::try_from(file.num_rows()) != Ok(rows);
+    if !miscounted && coarse.is_empty() {
+        return Ok(metadata);
+    }
+    let whole = if miscounted {
+        let counted = FileMetaData::new(
+            file.version(),
+            i64::try_from(rows)?,
+            file.created_by().map(str::to_owned),
+            file.key_value_metadata().cloned(),
+            file.schema_descr_ptr(),
+            file.column_orders().cloned(),
+        );
+        let whole = ParquetMetaDataBuilder::new(counted)
+            .set_row_groups(metadata.metadata().row_groups().to_vec())
+            .set_column_index(metadata.metadata().column_index().cloned())
+            .set_offset_index(metadata.metadata().offset_index().cloned());
+        Arc::new(whole.build())
+    } else {
+        Arc::clone(metadata.metadata())
+    };
+    let options = match coarse {
+        [] => options,
+        coarse => options.with_schema(int96::with_coarse(metadata.schema(), coarse)),
+    };
+    ArrowReaderMetadata::try_new(whole, options)
 }
 
 /// The first row of each row group and the number of all, if all chunks lie inside the file.
@@ -442,10 +499,14 @@ fn unknown_pages(metadata: &ParquetMetaData) -> PageSlots {
     metadata.row_groups().iter().map(group).collect()
 }
 
-fn known_pages(notes: &[u8], metadata: &ParquetMetaData) -> Result<PageSlots, &'static str> {
-    let map = page_map::read_notes(notes, metadata)?;
+fn known_pages(
+    notes: &[u8],
+    metadata: &ParquetMetaData,
+) -> Result<(PageSlots, Vec<usize>), &'static str> {
+    let (map, coarse) = page_map::read_notes(notes, metadata)?;
     let slot = |pages: Option<ChunkPages>| OnceLock::from(pages.map(Arc::new));
-    Ok(map.into_iter().map(|group| group.into_iter().map(slot).collect()).collect())
+    let slots = map.into_iter().map(|group| group.into_iter().map(slot).collect()).collect();
+    Ok((slots, coarse))
 }
 
 /// For each column its place among the distinct ones in the order of the file.

@@ -21,11 +21,14 @@ pub(crate) fn matching_rows(predicate: &Predicate, batch: &RecordBatch) -> Vec<u
 fn truth(predicate: &Predicate, batch: &RecordBatch, row: usize) -> Option<bool> {
     let cell = |name: &str| value(batch.column_by_name(name).unwrap(), row);
     match predicate {
-        Predicate::Eq(column, wanted) => Some(compare(&cell(column), wanted)?.is_eq()),
+        Predicate::Eq(column, wanted) => {
+            Some(compare(&cell(column), &fitted(batch, column, wanted))?.is_eq())
+        }
         Predicate::In(column, wanted) => {
             let cell = cell(column);
+            let wanted = wanted.iter().map(|wanted| fitted(batch, column, wanted));
             let answers: Vec<_> =
-                wanted.iter().map(|wanted| Some(compare(&cell, wanted)?.is_eq())).collect();
+                wanted.map(|wanted| Some(compare(&cell, &wanted)?.is_eq())).collect();
             any(&answers)
         }
         Predicate::IsNull(column) => Some(cell(column) == Value::Null),
@@ -35,13 +38,13 @@ fn truth(predicate: &Predicate, batch: &RecordBatch, row: usize) -> Option<bool>
                 return None;
             }
             let above = match low {
-                Bound::Included(low) => compare(&cell, low)?.is_ge(),
-                Bound::Excluded(low) => compare(&cell, low)?.is_gt(),
+                Bound::Included(low) => compare(&cell, &fitted(batch, column, low))?.is_ge(),
+                Bound::Excluded(low) => compare(&cell, &fitted(batch, column, low))?.is_gt(),
                 Bound::Unbounded => true,
             };
             let below = match high {
-                Bound::Included(high) => compare(&cell, high)?.is_le(),
-                Bound::Excluded(high) => compare(&cell, high)?.is_lt(),
+                Bound::Included(high) => compare(&cell, &fitted(batch, column, high))?.is_le(),
+                Bound::Excluded(high) => compare(&cell, &fitted(batch, column, high))?.is_lt(),
                 Bound::Unbounded => true,
             };
             Some(above && below)
@@ -57,6 +60,19 @@ fn truth(predicate: &Predicate, batch: &RecordBatch, row: usize) -> Option<bool>
         Predicate::Not(part) => truth(part, batch, row).map(|truth| !truth),
         other => panic!("{other:?}"),
     }
+}
+
+/// A float as the column would hold it: asked in its own width.
+fn fitted(batch: &RecordBatch, column: &str, value: &Value) -> Value {
+    let Value::Float(number) = *value else { return value.clone() };
+    let held = match batch.column_by_name(column).unwrap().data_type() {
+        DataType::Float16 => {
+            <Float16Type as arrow::array::ArrowPrimitiveType>::Native::from_f64(number).to_f64()
+        }
+        DataType::Float32 => f64::from(number as f32),
+        _ => number,
+    };
+    Value::Float(if held.is_infinite() { number } else { held })
 }
 
 fn any(answers: &[Option<bool>]) -> Option<bool> {

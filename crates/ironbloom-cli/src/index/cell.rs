@@ -1,0 +1,157 @@
+//! A cell for people and programs: as text, or as JSON.
+
+use anyhow::{Context as _, Result};
+use ironbloom_index::arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
+use ironbloom_index::arrow::compute::take;
+use ironbloom_index::arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use ironbloom_index::arrow::util::display::{ArrayFormatter, FormatOptions};
+use ironbloom_index::show_moment;
+use serde_json::{Map, Value};
+
+/// The cells of a batch as text, row by row; `None` is null.
+pub(super) fn texts(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
+    by_rows(batch, |column| {
+        if !is_plain(column.data_type()) {
+            return (0..column.len()).map(|row| text(column, row)).collect();
+        }
+        let options = FormatOptions::default();
+        let formatter = ArrayFormatter::try_new(column, &options)?;
+        let cell = |row| match is_null(column, row) {
+            true => Ok(None),
+            false => Ok(Some(formatter.value(row).try_to_string()?)),
+        };
+        (0..column.len()).map(cell).collect()
+    })
+}
+
+/// The cells of a batch as JSON, row by row.
+pub(super) fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
+    by_rows(batch, |column| (0..column.len()).map(|row| json(column, row)).collect())
+}
+
+/// What `cells` makes of each column, row by row; an error names the column.
+fn by_rows<T>(
+    batch: &RecordBatch,
+    cells: impl Fn(&dyn Array) -> Result<Vec<T>>,
+) -> Result<Vec<Vec<T>>> {
+    let mut rows: Vec<Vec<T>> = (0..batch.num_rows()).map(|_| Vec::new()).collect();
+    for (column, field) in batch.columns().iter().zip(batch.schema().fields()) {
+        let cells = cells(column.as_ref()).with_context(|| format!("column {}", field.name()))?;
+        rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+    }
+    Ok(rows)
+}
+
+/// Whether `arrow` writes this type as it should be: what is not nested, and has no time zone.
+fn is_plain(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_plain(values),
+        DataType::Timestamp(_, zone) => zone.is_none(),
+        other => !other.is_nested(),
+    }
+}
+
+fn is_null(column: &dyn Array, row: usize) -> bool {
+    column.is_null(row) || matches!(column.data_type(), DataType::Null)
+}
+
+/// What is nested is shown as JSON.
+fn text(column: &dyn Array, row: usize) -> Result<Option<String>> {
+    if is_null(column, row) {
+        return Ok(None);
+    }
+    Ok(Some(match json(column, row)? {
+        Value::String(text) => text,
+        nested => nested.to_string(),
+    }))
+}
+
+fn plain(column: &dyn Array, row: usize) -> Result<String> {
+    let options = FormatOptions::default();
+    Ok(ArrayFormatter::try_new(column, &options)?.value(row).try_to_string()?)
+}
+
+/// Numbers and booleans are such, null is null, lists are arrays, structs and maps are objects. All else is text; so is a
+/// float that JSON cannot hold.
+fn json(column: &dyn Array, row: usize) -> Result<Value> {
+    macro_rules! number {
+        ($type:ty) => {
+            column.as_primitive::<$type>().value(row).into()
+        };
+    }
+    if is_null(column, row) {
+        return Ok(Value::Null);
+    }
+    let value: Value = match column.data_type() {
+        DataType::Boolean => column.as_boolean().value(row).into(),
+        DataType::Int8 => number!(Int8Type),
+        DataType::Int16 => number!(Int16Type),
+        DataType::Int32 => number!(Int32Type),
+        DataType::Int64 => number!(Int64Type),
+        DataType::UInt8 => number!(UInt8Type),
+        DataType::UInt16 => number!(UInt16Type),
+        DataType::UInt32 => number!(UInt32Type),
+        DataType::UInt64 => number!(UInt64Type),
+        DataType::Float32 => number!(Float32Type),
+        DataType::Float64 => number!(Float64Type),
+        DataType::Utf8 => column.as_string::<i32>().value(row).into(),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(row).into(),
+        DataType::Utf8View => column.as_string_view().value(row).into(),
+        DataType::Timestamp(unit, Some(zone)) => moment(column, row, *unit, zone).into(),
+        DataType::List(_) => list(&column.as_list::<i32>().value(row))?,
+        DataType::LargeList(_) => list(&column.as_list::<i64>().value(row))?,
+        DataType::FixedSizeList(..) => list(&column.as_fixed_size_list().value(row))?,
+        DataType::Struct(fields) => {
+            let members = column.as_struct().columns().iter().zip(fields);
+            let members =
+                members.map(|(member, field)| Ok((field.name().clone(), json(member, row)?)));
+            Value::Object(members.collect::<Result<_>>()?)
+        }
+        DataType::Map(..) => map(column, row)?,
+        DataType::Dictionary(..) => {
+            let dictionary = column.as_any_dictionary();
+            let key = dictionary.keys().slice(row, 1);
+            json(take(dictionary.values(), &key, None)?.as_ref(), 0)?
+        }
+        _ => Value::Null,
+    };
+    if value.is_null() { Ok(plain(column, row)?.into()) } else { Ok(value) }
+}
+
+fn list(items: &ArrayRef) -> Result<Value> {
+    let items = (0..items.len()).map(|item| json(items.as_ref(), item));
+    Ok(Value::Array(items.collect::<Result<_>>()?))
+}
+
+/// An object: JSON has no other keys than text.
+fn map(column: &dyn Array, row: usize) -> Result<Value> {
+    let entries = column.as_map().value(row);
+    let (keys, values) = (entries.column(0), entries.column(1));
+    let mut object = Map::new();
+    for entry in 0..entries.len() {
+        let key = text(keys.as_ref(), entry)?.unwrap_or_default();
+        object.insert(key, json(values.as_ref(), entry)?);
+    }
+    Ok(Value::Object(object))
+}
+
+/// With the clock of its zone.
+fn moment(column: &dyn Array, row: usize, unit: TimeUnit, zone: &str) -> String {
+    let (count, nanoseconds) = match unit {
+        TimeUnit::Second => {
+            (column.as_primitive::<TimestampSecondType>().value(row), 1_000_000_000)
+        }
+        TimeUnit::Millisecond => {
+            (column.as_primitive::<TimestampMillisecondType>().value(row), 1_000_000)
+        }
+        TimeUnit::Microsecond => {
+            (column.as_primitive::<TimestampMicrosecondType>().value(row), 1_000)
+        }
+        TimeUnit::Nanosecond => (column.as_primitive::<TimestampNanosecondType>().value(row), 1),
+    };
+    show_moment(i128::from(count) * nanoseconds, zone)
+}
