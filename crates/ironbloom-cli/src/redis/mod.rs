@@ -61,7 +61,7 @@ A filter in eight parts, spread over a cluster:
 
 With TLS, and by Sentinels:
   ironbloom redis info --url rediss://db.example:6379 --cacert ca.pem
-  ironbloom redis load seen.ibf --url redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/mymaster --key seen"
+  ironbloom redis load seen.ibf --url redis+sentinel://10.0.0.1,10.0.0.2/mymaster --key seen"
 )]
 pub(crate) struct RedisArgs {
     #[command(subcommand)]

@@ -59,7 +59,9 @@ impl Negatives {
         let now = self.now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let key = Arc::<[u8]>::from(key);
-        known.asked.insert(key.clone(), asked);
+        if known.asked.insert(key.clone(), asked) == Some(asked) {
+            return; // its place in the order is the same
+        }
         known.order.push_back((asked, key));
         while let Some((asked, _)) = known.order.front()
             && (known.order.len() > MOST || now.saturating_duration_since(*asked) >= ttl)
@@ -90,8 +92,10 @@ mod tests {
         negatives.set_ttl(Duration::from_secs(3600));
         negatives.set_clock(Box::new(move || start));
         for i in 0..MOST + 1000 {
-            negatives.remember(&i.to_le_bytes(), start);
-            negatives.remember(b"the same again", start);
+            let asked = start + Duration::from_nanos(i as u64);
+            negatives.remember(&i.to_le_bytes(), asked);
+            negatives.remember(b"the same again", asked);
+            negatives.remember(b"the same again", asked);
         }
         let known = negatives.known.lock().unwrap();
         assert!(known.asked.len() <= MOST && known.order.len() == MOST);
