@@ -1,4 +1,4 @@
-//! `ironbloom dedup`: first occurrences, in order, in a few bytes per distinct key (seed 002's crawler).
+//! `ironbloom dedup`: first occurrences, in order, in a few bytes per distinct key, as a crawler remembers URLs.
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use program::Scratch;
 
 const THINGS: &str = "id,size,color\n1,large,red\n2,small,green\n3,small,\"blue, dark\"\n";
 
-/// Seed 004's table, as a filter for whole rows and one for any of the columns.
+/// A table of sizes and colours, as a filter for whole rows and one for any of the columns.
 fn things() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("things.csv", THINGS);

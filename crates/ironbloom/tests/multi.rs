@@ -56,7 +56,7 @@ fn remove(filter: &mut dyn MultiFilter, row: &[&str]) -> bool {
 
 // ---------------------------------------------------------------------------------------------- the seed's example
 
-/// Tables of seed 004: large red ones and small green ones. Is there a large green one?
+/// Tables (the furniture): large red ones and small green ones. Is there a large green one?
 #[test]
 fn only_the_parallel_filter_says_yes_to_a_row_of_known_values() {
     for (name, mut filter) in all(100, 2) {
@@ -280,7 +280,7 @@ fn a_row_may_come_any_number_of_times() {
     }
 }
 
-/// With the set of seed 004 (`Map v → true`) the second row would disappear with the first.
+/// With a set of sums instead of counts (`Map v → true`, as published) the second row would disappear with the first.
 #[test]
 fn of_two_rows_with_equal_sums_one_can_be_removed() {
     for weights in [Weights::Equal, Weights::HalvingTruncated] {
@@ -462,7 +462,7 @@ fn verification_values_collide_as_computed_in_the_filter_of_the_seed() {
     );
 }
 
-/// What seed 004 calls an upper bound is exceeded by its own function on whole numbers.
+/// What was published as an upper bound is exceeded by its own function on whole numbers.
 #[test]
 fn the_bound_of_the_seed_is_none() {
     let data = Data::new(2);

@@ -1,4 +1,4 @@
-//! Seed 004, section 6: rows of several attributes. Which structure tells rows from mixtures of rows, and at what price?
+//! Rows of several attributes. Which structure tells rows from mixtures of rows, and at what price?
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(super) fn run() -> Result<Findings> {
         records.extend(compare(attributes)?);
     }
     Ok(Findings {
-        title: "Rows of several attributes (seed 004)",
+        title: "Rows of several attributes",
         about: format!(
             "{} rows of two to five attributes, values at random among 2,000 (two) or 1,000. Asked are {} rows of\n\
              known values that are not there. PBF is a filter for each attribute, with {PROBES} hash functions; HT and BF\n\

@@ -1,4 +1,4 @@
-//! Seed 003: 10,000 to 100,000 keys at 10 %, before and after the double-hashing "optimisation".
+//! 10,000 to 100,000 keys at 10 %, before and after the double-hashing "optimisation".
 
 use anyhow::Result;
 use ironbloom::{Bloom, BloomParams, HashFn, Scheme, sizing};
@@ -16,7 +16,7 @@ pub(super) fn run() -> Result<Findings> {
     let records = (1..=10).map(|step| measure(step * 10_000)).collect::<Result<_>>()?;
     let (many, once) = hashing_times();
     Ok(Findings {
-        title: "Double hashing at ten per cent (seed 003)",
+        title: "Double hashing at ten per cent",
         about: format!(
             "The document asks for 10 %, rounds the probes down to 3 and so plans 12.5 %. It then replaces three\n\
              hashes per key by one 32-bit hash and its rotation, as LevelDB does. {} absent keys are looked up.",

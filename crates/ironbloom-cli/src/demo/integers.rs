@@ -1,4 +1,4 @@
-//! Seed 002: ten million integers. Which of a hash table, a bitmap and a Bloom filter?
+//! Ten million integers. Which of a hash table, a bitmap and a Bloom filter?
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ pub(super) fn run() -> Result<Findings> {
         ));
     }
     Ok(Findings {
-        title: "Ten million integers (seed 002)",
+        title: "Ten million integers: hash table, bitmap or Bloom filter",
         about: "Ten million random integers below 100 million, then below a billion. The document counts 38 MB\n\
                 for a hash table, 11.92 MB for a bitmap (119.2 MB for a billion), and asks for a Bloom filter beyond.\n\
                 Random draws repeat: below 100 million 9.5 million are distinct, so the filters are not quite full."

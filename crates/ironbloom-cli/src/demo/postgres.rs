@@ -1,4 +1,4 @@
-//! Seed 000's own SQL, on a PostgreSQL that is there already: `ironbloom demo tables --postgres CONNECTION`.
+//! The table experiment in SQL, on a PostgreSQL that is there already: `ironbloom demo tables --postgres CONNECTION`.
 //!
 //! `psql` does the talking, so that every way to connect that it knows works here too. Everything is made in a schema of its own,
 //! which is dropped at the end.
@@ -73,7 +73,7 @@ pub(super) fn run(connection: &str, rows: usize) -> Result<Findings> {
     let records = records?;
     dropped?;
     Ok(Findings {
-        title: "The same in PostgreSQL (seed 000's SQL)",
+        title: "The same in PostgreSQL",
         about: format!(
             "{} rows in two tables, one with a bloom index on all columns, one with ten B-trees. Times are the server's,\n\
              of the second run, without planning.",

@@ -1,4 +1,4 @@
-//! Seed 000, section 3: equality on any of ten columns of a table of ten million rows.
+//! Equality on any of ten columns of a table of ten million rows.
 //!
 //! The seed asks PostgreSQL, once with a `bloom` index and once with ten B-trees. Here its signature file and sorted columns
 //! stand in for the two, in this process and on columns in memory, beside our index in memory and on a Parquet file.
@@ -55,7 +55,7 @@ pub(super) fn run(rows: usize) -> Result<Findings> {
         }
     }
     Ok(Findings {
-        title: "Any columns of a big table (seed 000)",
+        title: "Any columns of a big table",
         about: format!(
             "{} rows of {COLUMNS} columns, numbers at random below {}; equality on one, two and three columns, of values\n\
              that are in a row together (hit) or chosen at random (miss). All answers are compared on the columns, and all\n\

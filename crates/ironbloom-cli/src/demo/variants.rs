@@ -1,4 +1,4 @@
-//! Seed 001: the table of variants (space, lookup time, deletion), measured instead of quoted.
+//! The table of variants (space, lookup time, deletion), measured instead of quoted.
 
 use anyhow::Result;
 use clap::ValueEnum as _;
@@ -22,7 +22,7 @@ pub(super) fn run() -> Result<Findings> {
         KindArg::value_variants().iter().copied().filter(|kind| !others.contains(&kind.kind));
     let records = kinds.map(measure).collect::<Result<_>>()?;
     Ok(Findings {
-        title: "The variants (seed 001)",
+        title: "The kinds of filter, measured",
         about: format!(
             "{} keys at 1 % in every kind: bits per key, nanoseconds per key in batches (hashing left out), the\n\
              rate measured with as many absent keys, and whether a removed key is gone.",

@@ -1,4 +1,4 @@
-//! Seed 000's experiment in memory: ten random columns, equality on one, two and three of them.
+//! The experiment of `ironbloom demo tables`, in memory: ten random columns, equality on one, two and three of them.
 //!
 //! ```text
 //! alias seed='cargo run --release -p ironbloom-index --features compare --example seed --'

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_million_integers_take_what_seed_002_says() {
+    fn a_hundred_million_integers_take_a_bit_each() {
         let bytes = Bitmap::new(100_000_000).unwrap().size_in_bytes();
         assert_eq!((bytes as f64 / 1048576.0 * 100.0).round() / 100.0, 11.92);
     }
