@@ -1,9 +1,9 @@
 //! Key bytes to a 64-bit hash, and a hash to a number in a range.
 //!
 //! Every structure of the crate sees a key only through one seeded 64-bit hash of its bytes, so the same key gives the
-//! same answer on every machine and in every release. `std::hash::Hash` promises neither and is never used; if you want
-//! another hash, compute it yourself and call the `_hash` form of each operation. [`Key`] defines what is hashed for
-//! text, bytes and integers.
+//! same answer on every machine and in every release. [`Key`] defines what is hashed for text, bytes and integers.
+//! `std::hash::Hash` promises neither; [`Hashed`] uses it for values of other types, and says what that means. If you
+//! want another hash, compute it yourself and call the `_hash` form of each operation.
 //!
 //! # Uniform hashes
 //!
@@ -23,6 +23,7 @@
 //! Chained filters (one holds the false positives of the other) should have different seeds: with the same seed their
 //! errors are correlated, and the second delivers twice its rate.
 
+mod hashed;
 mod key;
 mod key_hash;
 mod probe;
@@ -30,6 +31,7 @@ mod uniform;
 
 use std::fmt;
 
+pub use hashed::Hashed;
 pub use key::{Encoded, Key};
 pub use key_hash::{KeyError, KeyHash};
 pub use probe::Scheme;

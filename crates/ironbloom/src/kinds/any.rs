@@ -441,3 +441,32 @@ impl Persist for AnyFilter {
         Self::decoded(parts)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AtomicBlockedBloom, AtomicBloom};
+
+    #[test]
+    fn filters_can_be_sent_to_and_shared_with_other_threads() {
+        fn check<T: Send + Sync + Clone + PartialEq + fmt::Debug>() {}
+        macro_rules! check_all {
+            ($($variant:ident($filter:ident) = $number:literal, $name:literal, $plans:path;)*) => {
+                $(check::<$filter>();)*
+            };
+        }
+        with_kinds!(check_all);
+        check::<AnyFilter>();
+        check::<AtomicBloom>();
+        check::<AtomicBlockedBloom>();
+    }
+
+    #[test]
+    fn a_filter_of_another_kind_comes_back_unharmed() {
+        let mut bloom = Bloom::with_rate(100, 0.01).unwrap();
+        bloom.insert("alice");
+        let any = AnyFilter::from(bloom.clone());
+        let any = Cuckoo::try_from(any).unwrap_err();
+        assert_eq!(Bloom::try_from(any), Ok(bloom));
+    }
+}
