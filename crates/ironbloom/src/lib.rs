@@ -38,6 +38,7 @@
 //!
 //! - A filter answers "might this key be in the set?". *No* is certain; *yes* is wrong at a rate you choose.
 //! - Keys are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]).
+//! - With the feature `serde`, filters can be part of documents in other formats.
 //! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
 
 mod bits;
