@@ -290,7 +290,7 @@ fn native_load<T: Imaged>(chunks: &[(i64, Vec<u8>)], limit: MemoryLimit) -> Opti
 fn native_take<T: Imaged>(mut value: Native<T>, iterator: i64, bytes: &[u8]) -> Option<Native<T>> {
     let Native::Arriving(arrival) = &mut value else { return Some(value) };
     match arrival.take(iterator, bytes) {
-        Ok(true) => arrival.finish().ok().map(Native::Whole),
+        Ok(true) => arrival.finish().ok().map(Native::whole),
         Ok(false) | Err(_) => Some(value),
     }
 }
@@ -425,7 +425,7 @@ proptest! {
         steps in steps(),
     ) {
         let filter = NativeBloom::growing(capacity, rate, growth, LIMIT).unwrap();
-        law(Native::Whole(filter), &steps)?;
+        law(Native::whole(filter), &steps)?;
     }
 
     #[test]
@@ -440,7 +440,7 @@ proptest! {
         } else {
             NativeBloom::blocked(capacity, rate, LIMIT)
         };
-        law(Native::Whole(filter.unwrap()), &steps)?;
+        law(Native::whole(filter.unwrap()), &steps)?;
     }
 
     #[test]
@@ -451,7 +451,7 @@ proptest! {
         steps in steps(),
     ) {
         let filter = NativeCuckoo::new(capacity, rate, is_growing, LIMIT).unwrap();
-        law(Native::Whole(filter), &steps)?;
+        law(Native::whole(filter), &steps)?;
     }
 }
 

@@ -66,8 +66,8 @@ impl Plan {
             (Layout::Window(window), _) => NativeBloom::window(window, self.rate, limit),
         };
         let native = native.map_err(text::of_plan)?;
-        match key.set(Native::Whole(native)) {
-            Native::Whole(filter) => Ok(Either::Other(filter)),
+        match key.set(Native::whole(native)) {
+            Native::Whole(filter) => Ok(Either::Other(&mut **filter)),
             Native::Arriving(_) => unreachable!("it was just made whole"),
         }
     }

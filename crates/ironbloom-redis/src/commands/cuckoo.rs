@@ -58,8 +58,8 @@ impl Plan {
         if let Some(rate) = self.rate {
             let filter = NativeCuckoo::new(self.capacity as u64, rate, self.expansion > 0, limit)
                 .map_err(text::of_plan)?;
-            return match key.set(Native::Whole(filter)) {
-                Native::Whole(filter) => Ok(Either::Other(filter)),
+            return match key.set(Native::whole(filter)) {
+                Native::Whole(filter) => Ok(Either::Other(&mut **filter)),
                 Native::Arriving(_) => unreachable!("it was just made whole"),
             };
         }

@@ -7,6 +7,7 @@ use crate::engine::key::{Access, Either, Found, Key};
 use crate::engine::value::Value;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
+use crate::native::whole::Whole;
 use crate::native::wire::{self, Arrival, NotTaken};
 use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
@@ -15,7 +16,7 @@ use crate::redisbloom::dump::{self, CUCKOO_HEADER};
 use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
 use crate::stats;
 
-use super::filter::{bloom, cuckoo, says};
+use super::filter::{loading, says};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
 /// `BF.SCANDUMP key iterator`
@@ -26,7 +27,7 @@ pub(crate) fn scan_bloom(call: &Call<'_>) {
 fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let key = call.open(1, Access::Read);
-    let filter = expect_filter(bloom(&key)?)?;
+    let filter = to_dump::<Chain, NativeBloom>(&key)?;
     let iterator = call.integer(2).ok_or(text::BF_SCAN_ITERATOR)?;
     match (filter, iterator) {
         (Either::One(chain), 0) => reply_pair(call, 1, Some(&dump::chain_header(chain))),
@@ -49,7 +50,7 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 3)?;
     let iterator = call.integer(2).filter(|&iterator| iterator >= 0).ok_or(text::CF_POSITION)?;
     let key = call.open(1, Access::Read);
-    let filter = match expect_filter(cuckoo(&key)?)? {
+    let filter = match to_dump::<CuckooFilter, NativeCuckoo>(&key)? {
         Either::One(filter) => filter,
         Either::Other(filter) => {
             reply_native(call, filter, iterator);
@@ -69,7 +70,21 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn reply_native<T: Imaged>(call: &Call<'_>, filter: &T, iterator: i64) {
+/// The filter of a key with what is known of its image.
+fn to_dump<'key, A: Value, T: Imaged>(
+    key: &'key Key<'_>,
+) -> Result<Either<&'key A, &'key Whole<T>>, Refusal>
+where
+    Native<T>: Value,
+{
+    match expect_filter(key.get_either::<A, Native<T>>())? {
+        Either::One(filter) => Ok(Either::One(filter)),
+        Either::Other(Native::Whole(filter)) => Ok(Either::Other(filter)),
+        Either::Other(Native::Arriving(arrival)) => Err(loading(arrival)),
+    }
+}
+
+fn reply_native<T: Imaged>(call: &Call<'_>, filter: &Whole<T>, iterator: i64) {
     if iterator == 0 {
         return reply_pair(call, 1, Some(&wire::header(filter)));
     }
@@ -208,7 +223,7 @@ where
     }
     match arrival.finish::<T>() {
         Ok(filter) => {
-            key.set(Native::Whole(filter));
+            key.set(Native::whole(filter));
             Ok(())
         }
         Err(error) => {

@@ -76,7 +76,9 @@ fn whole<'key, A, T: Imaged>(
         Found::Nothing => Found::Nothing,
         Found::Other => Found::Other,
         Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
-        Found::Filter(Either::Other(Native::Whole(filter))) => Found::Filter(Either::Other(filter)),
+        Found::Filter(Either::Other(Native::Whole(filter))) => {
+            Found::Filter(Either::Other(&**filter))
+        }
         Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
     })
 }
@@ -88,12 +90,15 @@ fn whole_mut<'key, A, T: Imaged>(
         Found::Nothing => Found::Nothing,
         Found::Other => Found::Other,
         Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
-        Found::Filter(Either::Other(Native::Whole(filter))) => Found::Filter(Either::Other(filter)),
+        Found::Filter(Either::Other(Native::Whole(filter))) => {
+            Found::Filter(Either::Other(&mut **filter))
+        }
         Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
     })
 }
 
-fn loading(arrival: &Arrival) -> Refusal {
+/// What is said of a filter that is not whole yet.
+pub(super) fn loading(arrival: &Arrival) -> Refusal {
     let (arrived, announced) = (arrival.arrived(), arrival.announced());
     says(format!("ERR the filter is still being loaded: {arrived} of {announced} bytes"))
 }

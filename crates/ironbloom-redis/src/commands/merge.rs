@@ -42,7 +42,7 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
                 }
                 Either::Other(mut filter) => {
                     rest.iter().for_each(|source| add(&mut Either::Other(&mut filter), source));
-                    destination.set(Native::Whole(filter));
+                    destination.set(Native::whole(filter));
                 }
             }
         }

@@ -11,7 +11,7 @@
 
 use std::convert::Infallible;
 
-use ironbloom::format::native::{image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
     ParamError, Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
@@ -399,22 +399,28 @@ impl Imaged for NativeBloom {
         }
     }
 
-    fn image_piece(&self, offset: u64, most: usize) -> Vec<u8> {
+    fn image_piece<'t>(
+        &self,
+        offset: u64,
+        most: usize,
+        tables: &dyn Fn() -> &'t [Table],
+    ) -> Vec<u8> {
+        let table = || &tables()[0];
         match self {
-            Self::Blocked(filter) => image_piece(filter, offset, most),
-            Self::Flat(filter) => image_piece(filter, offset, most),
-            Self::Growing(filter) => image_piece(filter, offset, most),
-            Self::Window(filter) => image_piece(filter, offset, most),
+            Self::Blocked(filter) => image_piece(filter, offset, most, table),
+            Self::Flat(filter) => image_piece(filter, offset, most, table),
+            Self::Growing(filter) => image_piece(filter, offset, most, table),
+            Self::Window(filter) => image_piece(filter, offset, most, table),
         }
     }
 
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) {
-        match self {
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
+        vec![match self {
             Self::Blocked(filter) => visit_image(filter, visit),
             Self::Flat(filter) => visit_image(filter, visit),
             Self::Growing(filter) => visit_image(filter, visit),
             Self::Window(filter) => visit_image(filter, visit),
-        }
+        }]
     }
 
     fn from_images(images: Images, _numbers: &[u64]) -> Result<Self, NativeError> {

@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use ironbloom::format::native::{image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
 use super::Imaged;
@@ -234,19 +234,24 @@ impl Imaged for NativeCuckoo {
         self.parts.iter().map(image_bytes).sum()
     }
 
-    fn image_piece(&self, mut offset: u64, most: usize) -> Vec<u8> {
-        for part in &self.parts {
+    fn image_piece<'t>(
+        &self,
+        mut offset: u64,
+        most: usize,
+        tables: &dyn Fn() -> &'t [Table],
+    ) -> Vec<u8> {
+        for (i, part) in self.parts.iter().enumerate() {
             let len = image_bytes(part);
             if offset < len {
-                return image_piece(part, offset, most);
+                return image_piece(part, offset, most, || &tables()[i]);
             }
             offset -= len;
         }
         Vec::new()
     }
 
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.parts.iter().for_each(|part| visit_image(part, &mut *visit));
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
+        self.parts.iter().map(|part| visit_image(part, &mut *visit)).collect()
     }
 
     fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError> {

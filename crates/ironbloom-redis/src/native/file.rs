@@ -91,5 +91,5 @@ pub fn load<T: Imaged>(
         return Ok(Arrival::from_parts(len, sum, numbers, images).map(Native::Arriving));
     }
     DecodeError::unless(images.len() == len && sum == 0, "number of bytes")?;
-    Ok(T::from_images(images, &numbers).map(Native::Whole))
+    Ok(T::from_images(images, &numbers).map(Native::whole))
 }

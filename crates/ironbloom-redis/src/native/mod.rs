@@ -6,7 +6,7 @@
 //! cuckoo    equal cuckoo filters that are added one by one, behind CF.*
 //! images    filters that arrive in pieces              pieces  bytes that came in pieces
 //! wire      SCANDUMP and LOADCHUNK                     file    the fields of a saved filter
-//! error     why bytes are no filter here
+//! whole     a filter with the checksums of its image   error   why bytes are no filter here
 //! ```
 //!
 //! Inside and outside such a filter is what a file of crate `ironbloom` holds: an `.ibf` image (or several, one behind the
@@ -18,10 +18,14 @@ pub mod error;
 pub mod file;
 pub mod images;
 pub mod pieces;
+pub mod whole;
 pub mod wire;
+
+use ironbloom::format::native::Table;
 
 use error::NativeError;
 use images::Images;
+use whole::Whole;
 use wire::Arrival;
 
 /// A filter that is an image, and numbers beside it.
@@ -33,10 +37,16 @@ pub trait Imaged: Sized {
     fn numbers(&self) -> Vec<u64>;
     /// Bytes of the image.
     fn image_bytes(&self) -> u64;
-    /// The image from `offset` on, `most` bytes at most. Empty behind the end.
-    fn image_piece(&self, offset: u64, most: usize) -> Vec<u8>;
-    /// Hands out the whole image, in order and in parts.
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8]));
+    /// The image from `offset` on, `most` bytes at most. Empty behind the end. `tables` is asked for what
+    /// [`visit_image`](Self::visit_image) returned, and only for a piece that reaches into one of them.
+    fn image_piece<'t>(
+        &self,
+        offset: u64,
+        most: usize,
+        tables: &dyn Fn() -> &'t [Table],
+    ) -> Vec<u8>;
+    /// Hands out the whole image, in order and in parts. Returns the tables of checksums in it. Reads the whole filter.
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table>;
     /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file. The
     /// arrays become those of the filter as they are.
     fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError>;
@@ -48,13 +58,20 @@ pub trait Imaged: Sized {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Native<T> {
     /// A filter.
-    Whole(T),
+    Whole(Whole<T>),
     /// Pieces of one.
     Arriving(Arrival),
 }
 
+impl<T> Native<T> {
+    /// A whole filter.
+    pub fn whole(filter: T) -> Self {
+        Self::Whole(Whole::from(filter))
+    }
+}
+
 impl<T: Imaged> Native<T> {
-    /// Bytes it takes.
+    /// Bytes it takes. Without the checksums that a dump leaves behind, an 8000th of it: equal filters have equal sizes.
     pub fn size_in_bytes(&self) -> u64 {
         let bytes = match self {
             Self::Whole(filter) => filter.array_bytes(),

@@ -18,11 +18,11 @@
 
 use super::error::NativeError;
 use super::images::{Images, Origin};
+use super::whole::Whole;
 use super::{Imaged, Native};
 use crate::redisbloom::error::CreateError;
 use crate::redisbloom::memory::{self, MemoryLimit};
 use std::borrow::Cow;
-use xxhash_rust::xxh3::Xxh3;
 
 /// Most bytes of a piece: to copy it takes well below a millisecond, in which no other command runs.
 pub const MAX_PIECE: usize = 1 << 20;
@@ -36,11 +36,9 @@ pub fn is_header(chunk: &[u8]) -> bool {
     chunk.starts_with(MAGIC)
 }
 
-/// The header of a filter. Reads all of it.
-pub fn header<T: Imaged>(filter: &T) -> Vec<u8> {
-    let mut hash = Xxh3::new();
-    filter.visit_image(&mut |part| hash.update(part));
-    encode(filter.image_bytes(), hash.digest(), &filter.numbers())
+/// The header of a filter. Reads all of it, unless its checksums are known.
+pub fn header<T: Imaged>(filter: &Whole<T>) -> Vec<u8> {
+    encode(filter.image_bytes(), filter.image_hash(), &filter.numbers())
 }
 
 fn encode(len: u64, sum: u64, numbers: &[u64]) -> Vec<u8> {
@@ -52,9 +50,9 @@ fn encode(len: u64, sum: u64, numbers: &[u64]) -> Vec<u8> {
 }
 
 /// The piece of a filter at this iterator, and the next iterator. Nothing at the end and outside.
-pub fn piece<T: Imaged>(filter: &T, iterator: i64) -> Option<(i64, Vec<u8>)> {
+pub fn piece<T: Imaged>(filter: &Whole<T>, iterator: i64) -> Option<(i64, Vec<u8>)> {
     let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
-    let piece = filter.image_piece(offset, MAX_PIECE);
+    let piece = filter.image_piece(offset, MAX_PIECE, &|| filter.tables());
     (!piece.is_empty()).then(|| (iterator + piece.len() as i64, piece))
 }
 

@@ -4,8 +4,8 @@
 //! header │ payload: sections one behind the other │ checksums of the chunks, and theirs
 //! ```
 //!
-//! Header and payload are copied from where they are; only a piece that reaches into the checksums has to read the whole
-//! filter.
+//! Header and payload are copied from where they are. Only the checksums need the whole filter to be read: [`visit_image`]
+//! returns them as a [`Table`], for the pieces that reach into them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,37 +20,46 @@ pub fn image_bytes(filter: &impl Persist) -> u64 {
     filter.encode().header.file_bytes()
 }
 
-/// The bytes of that file from `offset` on, at most `most`. Empty past the end.
-pub fn image_piece(filter: &impl Persist, offset: u64, most: usize) -> Vec<u8> {
+/// The checksums at the end of a file, and theirs. They are those of the filter as it was when they were made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table(Vec<u8>);
+
+/// The bytes of that file from `offset` on, at most `most`. Empty past the end. `table` is asked for what [`visit_image`]
+/// returned for this filter, and only if the piece reaches that far; nothing else reads more than the piece. The table of a
+/// filter that has changed since makes a file that is refused as damaged.
+pub fn image_piece<'t>(
+    filter: &impl Persist,
+    offset: u64,
+    most: usize,
+    table: impl FnOnce() -> &'t Table,
+) -> Vec<u8> {
     let image = filter.encode();
     let end = image.header.file_bytes().min(offset.saturating_add(most as u64));
     if offset >= end {
         return Vec::new();
     }
     let mut piece = Piece::of(offset..end);
-    let header = encode_header(&image.header);
-    piece.pass(&header);
+    piece.pass(&encode_header(&image.header));
     for section in &image.sections {
         piece.pass_words(section);
     }
     if end > HEADER_BYTES as u64 + image.header.payload_bytes {
-        let checksums = checksums(&image, &mut |_| {});
-        let seal = xxh3_64_with_seed(&checksums, get64(&header, CHECKSUM_AT));
-        piece.pass(&checksums);
-        piece.pass(&seal.to_le_bytes());
+        piece.pass(&table().0);
     }
     piece.into_bytes()
 }
 
-/// Passes on all bytes of that file, in order and in parts. The filter is read once and not copied.
-pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) {
+/// Passes on all bytes of that file, in order and in parts, and returns the last of them, the table. The filter is read once
+/// and not copied.
+pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) -> Table {
     let image = filter.encode();
     let header = encode_header(&image.header);
     visit(&header);
-    let checksums = checksums(&image, &mut visit);
-    let seal = xxh3_64_with_seed(&checksums, get64(&header, CHECKSUM_AT));
-    visit(&checksums);
-    visit(&seal.to_le_bytes());
+    let mut table = checksums(&image, &mut visit);
+    let seal = xxh3_64_with_seed(&table, get64(&header, CHECKSUM_AT));
+    table.extend_from_slice(&seal.to_le_bytes());
+    visit(&table);
+    Table(table)
 }
 
 /// The wanted range of a sequential stream of bytes.
@@ -141,9 +150,10 @@ mod tests {
     use crate::{Bloom, Scalable};
 
     fn pieces(filter: &impl Persist, most: usize) -> Vec<u8> {
+        let table = visit_image(filter, |_| {});
         let mut bytes = Vec::new();
         loop {
-            let piece = image_piece(filter, bytes.len() as u64, most);
+            let piece = image_piece(filter, bytes.len() as u64, most, || &table);
             if piece.is_empty() {
                 return bytes;
             }
@@ -167,6 +177,21 @@ mod tests {
         visit_image(&growing, |part| visited.extend_from_slice(part));
         assert!(visited == growing.to_bytes());
         assert_eq!(image_bytes(&growing), growing.to_bytes().len() as u64);
-        assert_eq!(image_piece(&flat, u64::MAX, usize::MAX), [0u8; 0]);
+        let unasked = || unreachable!("the piece does not reach the table");
+        assert_eq!(image_piece(&flat, u64::MAX, usize::MAX, unasked), [0u8; 0]);
+        let payload_end = HEADER_BYTES as u64 + flat.encode().header.payload_bytes;
+        let all_but_table = image_piece(&flat, 0, payload_end as usize, unasked);
+        assert!(flat.to_bytes().starts_with(&all_but_table));
+        assert_eq!(all_but_table.len() as u64, payload_end);
+    }
+
+    #[test]
+    fn the_table_of_another_state_makes_a_damaged_file() {
+        let mut filter = Bloom::with_rate(100_000, 0.001).unwrap();
+        let old = visit_image(&filter, |_| {});
+        filter.insert("alice");
+        let new = visit_image(&filter, |_| {});
+        assert!(Bloom::from_bytes(&image_piece(&filter, 0, 1 << 30, || &old)).is_err());
+        assert!(Bloom::from_bytes(&image_piece(&filter, 0, 1 << 30, || &new)).unwrap() == filter);
     }
 }
