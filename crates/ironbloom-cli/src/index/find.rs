@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use ironbloom_index::arrow::datatypes::{Schema, SchemaRef};
-use ironbloom_index::{Condition, Explanation, Indexed, IndexedError, Literal, Predicate};
+use ironbloom_index::{
+    Condition, Explanation, Indexed, IndexedError, Literal, Predicate, TableError,
+};
 
 use super::names::Names;
 use super::show::{self, Show};
@@ -158,7 +160,13 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
 fn advised(error: IndexedError) -> anyhow::Error {
     const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append`; \
                         --skip-changed finds rows in the other tables";
-    if error.is_of_one_table() { Advice::error(error.to_string(), HINT) } else { error.into() }
+    // One that has only grown has advice of its own.
+    let has_grown = matches!(error, IndexedError::Table(TableError::Grown { .. }));
+    if error.is_of_one_table() && !has_grown {
+        Advice::error(error.to_string(), HINT)
+    } else {
+        error.into()
+    }
 }
 
 fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
