@@ -15,7 +15,7 @@ use crate::guard::Guard;
 #[cfg(feature = "async")]
 use crate::{AsyncBackend, AsyncGuard};
 
-/// A [`Guard`] or [`AsyncGuard`](crate::AsyncGuard) that loads what its store does not have, and stores it.
+/// A [`Guard`] or `AsyncGuard` that loads what its store does not have, and stores it.
 ///
 /// ```
 /// use ironbloom_store::{Guard, Kind, Memory, Options, ReadThrough};

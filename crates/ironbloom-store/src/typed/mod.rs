@@ -15,7 +15,7 @@ use crate::read_through::{LoadError, ReadThrough};
 #[cfg(feature = "async")]
 use crate::{AsyncBackend, AsyncGuard};
 
-/// A [`Guard`], [`AsyncGuard`](crate::AsyncGuard) or [`ReadThrough`] whose keys are of type `K` and whose values are of
+/// A [`Guard`], `AsyncGuard` or [`ReadThrough`] whose keys are of type `K` and whose values are of
 /// type `V`. See [`Encode`] for how they are stored.
 ///
 /// Keys may be given in any borrowed form of `K`, as in a `HashMap`, provided that it is encoded to the same bytes:

@@ -21,7 +21,7 @@ type Result<T> = std::result::Result<T, PostgresError>;
 /// [maximum](Connections::most).
 ///
 /// TLS (feature `tls`) is used if the connection string says `sslmode=require`, `verify-ca` or `verify-full`, or if
-/// [`Connections::tls`] was called. All of these verify the server's certificate and its host name, which libpq does for
+/// `Connections::tls` was called. All of these verify the server's certificate and its host name, which libpq does for
 /// `verify-full` only. `sslrootcert`, `sslcert` and `sslkey` name files in PEM format; without `sslrootcert`, the
 /// authorities that the system trusts are trusted. With `sslmode=disable` or `prefer`, or without a mode, nothing is
 /// encrypted.

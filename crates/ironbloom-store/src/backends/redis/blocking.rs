@@ -16,7 +16,7 @@ use crate::generation::Generation;
 /// [maximum](Connections::most).
 ///
 /// TLS (feature `tls`) is used if the address begins with `rediss://`. The server's certificate and its host name are
-/// always verified, against the authorities that the system trusts or those of [`Connections::tls`].
+/// always verified, against the authorities that the system trusts or those of `Connections::tls`.
 #[derive(Debug)]
 pub struct Redis {
     client: Client,
