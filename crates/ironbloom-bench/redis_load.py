@@ -49,7 +49,7 @@ class Connection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def receive(self, replies):
-        """Waits until so many lines have come; a reply to MADD has one for each key, and one."""
+        """Waits until this many lines have come; a reply to MADD has one for each key, and one."""
         seen = 0
         while seen < replies:
             data = self.sock.recv(1 << 20)

@@ -48,7 +48,7 @@ enum Shape {
 struct Input {
     shape: Shape,
     capacity: u8,
-    /// A rate of so many 256ths.
+    /// A rate of this many 256ths.
     rate: u8,
     operations: Vec<Operation>,
 }

@@ -79,7 +79,7 @@ impl Forged<'_> {
         self.params.map(Number::word)
     }
 
-    /// What a file with these fields and so many of the parameters holds, and that file; `None` if it is refused.
+    /// What a file with these fields and this many of the parameters holds, and that file; `None` if it is refused.
     pub fn decode<T: Persist>(&self, kind: Kind, params: usize) -> Option<(T, Vec<u8>)> {
         let decode = |payload: &[u8]| {
             let file = self.file(kind, params, payload);
@@ -182,7 +182,7 @@ pub fn exercise(mut filter: AnyFilter, file: &[u8]) {
     let hashes = some_hashes();
 
     let before = filter.clone();
-    // A packed bucket that no filter writes answers "maybe" until it is written anew, and keeps no key.
+    // A packed bucket that no filter writes answers "maybe" until it is written again, and keeps no key.
     let keeps =
         !matches!(&filter, AnyFilter::Cuckoo(f) if f.params().layout() == CuckooLayout::Packed);
     let had = if keeps { found(&filter, &hashes) } else { Vec::new() };

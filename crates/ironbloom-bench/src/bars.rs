@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// Ours at some task, so many times as fast as another at the same task key by key.
+/// Ours at some task, this many times as fast as another at the same task key by key.
 struct Race(At, &'static str, Task, &'static str, f64);
 
 const RACES: [Race; 23] = [

@@ -50,7 +50,7 @@ pub(crate) enum Side {
     Yardstick,
 }
 
-/// Makes an empty filter for so many keys of this type.
+/// Makes an empty filter for this many keys of this type.
 pub(crate) type MakeEmpty = fn(u64, KeyType) -> Box<dyn Contender>;
 
 /// How a filter comes to its keys.

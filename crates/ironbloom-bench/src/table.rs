@@ -113,7 +113,7 @@ impl Row {
     }
 }
 
-/// Standard deviation of a rate measured with so many absent keys on a filter of `n` keys.
+/// Standard deviation of a rate measured with this many absent keys on a filter of `n` keys.
 ///
 /// ```text
 /// sigma^2 = p / absent  +  p^2 · 50 / n

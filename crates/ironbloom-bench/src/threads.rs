@@ -45,7 +45,7 @@ const SHARED: [Shared; 4] = [
     Shared { name: "no filter, hashing only", batches: false, make: |_| handles(NoFilter) },
 ];
 
-/// A yardstick: arithmetic without memory. If two threads are not twice as fast at that, the machine has not two cores
+/// A yardstick: arithmetic without memory. If two threads are not twice as fast at that, the machine lacks two cores
 /// to give: they share one, or others use them.
 struct NoFilter;
 

@@ -25,7 +25,7 @@ pub(crate) fn all() -> Vec<Spec> {
     ]
 }
 
-/// An array of lines, read with a prefetch so many keys ahead.
+/// An array of lines, read with a prefetch this many keys ahead.
 struct Lines<const AHEAD: usize> {
     map: MmapMut,
 }

@@ -34,7 +34,7 @@ impl Cell {
         Self { value: value.into(), text: number::rate(value) }
     }
 
-    /// A number with so many decimals.
+    /// A number with this many decimals.
     pub(crate) fn float(value: f64, decimals: usize) -> Self {
         Self { value: value.into(), text: format!("{value:.decimals$}") }
     }

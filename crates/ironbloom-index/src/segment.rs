@@ -51,7 +51,7 @@ impl Segment {
             }
             block -= blocks;
         }
-        unreachable!("no list names a block that the segment has not")
+        unreachable!("no list names a block that the segment lacks")
     }
 }
 

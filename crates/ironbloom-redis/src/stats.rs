@@ -14,7 +14,7 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// Counts so many more. Only the main thread calls it: of two at once, one would be lost.
+    /// Counts this many more. Only the main thread calls it: of two at once, one would be lost.
     #[inline]
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);

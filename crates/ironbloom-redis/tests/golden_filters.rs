@@ -1,4 +1,4 @@
-//! Promise: filters are RedisBloom's, to the byte. Every dump, file and reply in `tests/golden` is made anew, false
+//! Promise: filters are RedisBloom's, to the byte. Every dump, file and reply in `tests/golden` is made again, false
 //! positives included, and read back.
 
 mod common;

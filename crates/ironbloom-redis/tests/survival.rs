@@ -28,7 +28,7 @@ const OBEY: MemoryLimit = MemoryLimit::NONE;
 /// What commands can do to a key.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Items from here on, so many.
+    /// Items from here on, this many.
     Add(u32, u32),
     /// One item over and over.
     Repeat(u32, u32),

@@ -28,7 +28,7 @@ fn links(page: u64) -> impl Iterator<Item = u64> {
     (0..LINKS).map(move |i| mix64(page * LINKS + i) % PAGES)
 }
 
-/// Follows links until so many pages were visited. What is left to visit is in `frontier`.
+/// Follows links until this many pages were visited. What is left to visit is in `frontier`.
 fn crawl(
     guard: &Guard<Redb>,
     frontier: &mut VecDeque<u64>,

@@ -1,5 +1,5 @@
 //! Sessions in Redis that other services write to as well, and that expire. A guard in front of them hears of their keys
-//! by keyspace events, and builds its filter anew after the connection was lost.
+//! by keyspace events, and rebuilds its filter after the connection was lost.
 //!
 //! Starts a Redis server of its own, and says so if there is none.
 

@@ -1,6 +1,6 @@
 //! A table of names that others write to as well, with psql or from another service. A guard in front of it hears of
 //! their rows by `LISTEN` and `NOTIFY`: the follower creates triggers on the table, notes what they tell, and builds the
-//! filter anew after the connection was lost.
+//! filter again after the connection was lost.
 //!
 //! Starts a PostgreSQL server of its own, and says so if there is none.
 

@@ -25,7 +25,7 @@ pub struct Options {
     pub(crate) publish: Option<Publish>,
 }
 
-/// Where the filter is published, and when: after so many writes, at such intervals.
+/// Where the filter is published, and when: after a number of writes, at an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Publish {
     pub(crate) path: PathBuf,

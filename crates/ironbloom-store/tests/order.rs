@@ -304,7 +304,7 @@ fn the_rate_asked_for_is_the_rate_delivered() {
                 assert!(!guard.contains(key(KEYS + i)).unwrap());
             }
             let measured = guard.stats().measured_rate().unwrap();
-            // Six standard deviations of so many probes.
+            // Six standard deviations of this many probes.
             let bound = rate + 6.0 * (rate * (1.0 - rate) / PROBES as f64).sqrt();
             assert!(measured <= bound, "{kind} at {rate}: {measured}");
             assert!(

@@ -157,7 +157,7 @@ impl AsyncBackend for Slow {
     }
 }
 
-/// Polls a future so many times at most, and then drops it.
+/// Polls a future at most this many times, and then drops it.
 fn poll_times<F: Future>(future: F, times: u64) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -22,7 +22,7 @@ const MOST_STEPS: u64 = 1_000_000;
 /// Rebuilds, and checkpoints, that writers must have seen.
 const ROUNDS: u64 = 4;
 
-/// How often the filter was built anew and saved while others wrote.
+/// How often the filter was rebuilt and saved while others wrote.
 #[derive(Default)]
 struct Maintained {
     rebuilds: AtomicU64,

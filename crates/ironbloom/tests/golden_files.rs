@@ -40,7 +40,7 @@ fn filled_with_rows<F: MultiFilter>(mut filter: F) -> F {
     filter
 }
 
-/// Every golden file by name, made anew from its keys.
+/// Every golden file by name, made again from its keys.
 fn goldens() -> Vec<(&'static str, AnyFilter)> {
     let seeded = HashFn::Xxh3 { seed: 42 };
     let bloom = |params: BloomParams| filled(AnyFilter::Bloom(Bloom::new(params, seeded).unwrap()));

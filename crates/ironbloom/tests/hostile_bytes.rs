@@ -147,7 +147,7 @@ fn forge(bytes: &[u8], at: usize, value: u64) -> Vec<u8> {
     forged[at..at + 8].copy_from_slice(&value.to_le_bytes());
     let checksum = xxh3_64(&forged[..HEADER - 8]);
     forged[HEADER - 8..HEADER].copy_from_slice(&checksum.to_le_bytes());
-    // The table is sealed with the header's checksum, so it is sealed anew too.
+    // The table is sealed with the header's checksum, so it is sealed again, too.
     let payload = u64::from_le_bytes(forged[40..48].try_into().unwrap());
     let table = payload.checked_add(HEADER as u64).and_then(|at| usize::try_from(at).ok());
     let end = forged.len() - 8;

@@ -24,7 +24,7 @@ fn names(attributes: usize) -> Attributes {
     Attributes::new((0..attributes).map(|i| format!("a{i}")), HashFn::default()).unwrap()
 }
 
-/// Every structure, for so many rows of so many attributes.
+/// Every structure, for a number of rows and attributes.
 fn all(rows: u64, attributes: usize) -> Vec<(&'static str, Box<dyn MultiFilter>)> {
     let values = || parallel(rows, 2 * rows, names(attributes));
     let verified = |weights, check| VerifiedBloom::new(values(), weights, check).unwrap();
@@ -377,7 +377,7 @@ impl Data {
         assert!(self.rows.iter().all(|row| contains_row(filter, &Self::hashed(row))));
     }
 
-    /// The part of so many rows of known values, none of them there, that the filter says yes to.
+    /// The share of this many rows of known values, none of them there, that the filter says yes to.
     fn cross_rate(&self, filter: &dyn MultiFilter, queries: u64) -> f64 {
         let unknown = (1 << 40..).map(|i| Self::random(self.attributes, i));
         let unknown = unknown.filter(|row| !self.rows.contains(row)).take(queries as usize);

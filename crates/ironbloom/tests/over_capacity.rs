@@ -177,7 +177,7 @@ fn every_kind_takes_its_capacity_without_a_word() {
     }
 }
 
-/// A tenth over is noticed from so many keys on; fewer leave too much to chance.
+/// A tenth over is noticed from this many keys on; fewer leave too much to chance.
 #[test]
 fn a_filter_one_tenth_over_capacity_is_noticed_from_ten_thousand_keys_on() {
     for rate in RATES {

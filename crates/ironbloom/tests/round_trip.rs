@@ -21,11 +21,11 @@ const KEYS: u64 = 4096;
 /// One step in the life of a filter.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Keys from here on, so many.
+    /// Keys from here on, this many.
     Insert(u64, u64),
     /// One key over and over: stuck counters, full buckets.
     Repeat(u64, u64),
-    /// Keys from here on, so many, whether they were inserted or not.
+    /// Keys from here on, this many, whether they were inserted or not.
     Remove(u64, u64),
     /// All keys of the other filter as well.
     Unite,

@@ -64,7 +64,7 @@ impl Database<'_> {
     }
 }
 
-/// A table of so many rows; a `bloom` index and ten B-trees on it; queries on one, two and three columns.
+/// A table of this many rows; a `bloom` index and ten B-trees on it; queries on one, two and three columns.
 pub(super) fn run(connection: &str, rows: usize) -> Result<Findings> {
     let database = Database(connection);
     database.run(&format!("create schema {SCHEMA}"))?;

@@ -16,7 +16,7 @@ use crate::{Outcome, dash, file, number, output};
 /// Make an index from Parquet, CSV or TSV tables
 ///
 /// The tables stay where they are and are read again when rows are looked for. If one changes, the index says so and must
-/// be built anew. An index that is there already is replaced; any other file is not, unless it is empty.
+/// be rebuilt. An index that is there already is replaced; any other file is not, unless it is empty.
 ///
 /// A folder stands for all tables in it and in its folders, a pattern in quotes ('logs/*/2024-??.csv') for the files that
 /// match, and - for those that standard input lists, one a line. CSV and TSV files may be compressed (.csv.gz, .csv.zst):

@@ -14,8 +14,8 @@ use crate::{Outcome, number, output};
 
 /// Add tables to an index, or the new rows of tables that have grown
 ///
-/// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was written anew is dropped
-/// first. The index is written anew beside the old one and then takes its place: whoever reads the old one keeps it.
+/// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was rewritten is dropped
+/// first. The new index is written beside the old one and then replaces it: processes that read the old one keep it.
 ///
 /// CSV files are read as those of the index were, and those that have grown exactly so; flags change it for new ones.
 ///

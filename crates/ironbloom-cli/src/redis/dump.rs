@@ -185,7 +185,7 @@ fn first_chunk(server: &mut Server, scan: &mut Scan<'_>, name: &Name) -> Result<
     first.map(|(_, header)| header).ok_or_else(|| {
         Advice::error(
             format!("{}: the server gives nothing of this filter", name.key()),
-            "RedisBloom does not dump cuckoo filters that are empty; CF.RESERVE makes one anew",
+            "RedisBloom does not dump cuckoo filters that are empty; CF.RESERVE makes one",
         )
     })
 }

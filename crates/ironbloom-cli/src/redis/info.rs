@@ -31,7 +31,7 @@ pub(crate) struct InfoArgs {
     #[arg(long = "match", value_name = "PATTERN", default_value = "*")]
     pattern: String,
 
-    /// List so many filters at most
+    /// List at most this many filters
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     most: u32,
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A filter, by its own key; in so many shards, if it has some.
+/// A filter, by its own key; in this many shards, if it has some.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     key: Vec<u8>,

@@ -113,7 +113,7 @@ struct TargetArgs {
     #[arg(long, value_name = "KEY")]
     key: String,
 
-    /// The filter is spread over so many keys; load makes them, dump and check find out themselves
+    /// Number of keys that the filter is spread over; load makes them, dump and check find out themselves
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SHARDS)))]
     shards: Option<u32>,
 }

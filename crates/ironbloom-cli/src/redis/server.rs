@@ -69,7 +69,7 @@ impl Family {
 pub(super) enum Found {
     Nothing,
     Filter(Family),
-    /// The hash that stands for a filter in so many shards.
+    /// The hash that stands for a filter in this many shards.
     Shards(u32),
     /// A value of another type, with its name.
     Other(String),

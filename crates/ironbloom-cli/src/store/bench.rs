@@ -1,7 +1,7 @@
 //! `ironbloom store bench`: the same lookups with and without a guard, in one run.
 //!
 //! Rounds alternate between the bare store and the guarded one, each on the same keys, and each from a cold start: a file of
-//! redb is opened anew, with a small cache of its own, and its pages are dropped from the system's.
+//! redb is opened again, with a small cache of its own, and its pages are dropped from the system's.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

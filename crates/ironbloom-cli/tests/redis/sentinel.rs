@@ -20,7 +20,7 @@ struct Sentinel {
 }
 
 impl Sentinel {
-    /// One that watches a master on this port, and takes it for lost after so many milliseconds.
+    /// One that watches a master on this port, and takes it for lost after this many milliseconds.
     fn start(
         program: &Path,
         scratch: &Scratch,
@@ -147,7 +147,7 @@ impl Group {
 /// Keys of the filters that are loaded.
 const KEYS: u64 = 20_000;
 
-/// A scratch folder with filters of so many keys; all but the small one are larger than what is on its way at any moment.
+/// A scratch folder with filters of this many keys; all but the small one are larger than what is on its way at any moment.
 fn filters() -> Scratch {
     let scratch = Scratch::new();
     scratch.build("big.ibf", ["--kind", "blocked", "--capacity", "40M"], &lines(0..KEYS));

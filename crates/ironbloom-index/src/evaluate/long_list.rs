@@ -15,7 +15,7 @@ use crate::predicate::Predicate;
 use crate::query::fingerprints;
 use crate::value::Value;
 
-/// A list of so many values is long.
+/// A list of this many values is long.
 const LONG: usize = 64;
 
 /// The long lists of a predicate, in the order in which it has them.

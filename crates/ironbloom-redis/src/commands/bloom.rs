@@ -21,7 +21,7 @@ enum Layout {
     RedisBloom,
     /// One cache line a key and stage.
     Blocked,
-    /// The last so many keys.
+    /// The last n keys.
     Window(u64),
 }
 

@@ -23,7 +23,7 @@ use crate::stats;
 use super::filter::{CuckooMut, cuckoo_mut};
 use super::{Refusal, check_arity, settle, text};
 
-/// Filters of so many bytes are compacted at once: that takes a few milliseconds.
+/// Filters of this many bytes are compacted at once: that takes a few milliseconds.
 const SMALL_BYTES: u64 = 1 << 20;
 
 /// How long a turn takes, about, and the buckets between two looks at the clock.
@@ -142,7 +142,7 @@ fn add_job(call: &Call<'_>) {
     let (database, key) = (call.database(), call.arg(1));
     let Ok(mut jobs) = JOBS.lock() else { return };
     match jobs.iter_mut().find(|job| job.database == database && job.key == key) {
-        // It begins anew: what was done need not be done again, and takes no time.
+        // It starts again: what was done need not be done again, and takes no time.
         Some(job) => (job.part, job.bucket) = (usize::MAX, 0),
         None => jobs.push(Job { database, key: key.to_vec(), part: usize::MAX, bucket: 0 }),
     }

@@ -138,7 +138,7 @@ impl Bloom<'_> {
     }
 }
 
-/// The hashes of so many arguments, a batch at most.
+/// The hashes of this many arguments, a batch at most.
 fn hashes<H: Copy + Default>(
     call: &Call<'_>,
     first: usize,
@@ -256,7 +256,7 @@ impl CuckooMut<'_> {
         }
     }
 
-    /// The hashes of so many arguments, a batch at most.
+    /// The hashes of this many arguments, a batch at most.
     pub(super) fn hashes(&self, call: &Call<'_>, first: usize, count: usize) -> [u64; BATCH] {
         hashes(call, first, count, |item| self.hash(item))
     }

@@ -109,7 +109,7 @@ fn reply_value(call: &Call<'_>, value: Option<u64>) {
     }
 }
 
-/// All fields and three that RedisBloom has not. Counts the bits: takes as long as reading the filter.
+/// All fields and three that RedisBloom lacks. Counts the bits: takes as long as reading the filter.
 fn reply_full(call: &Call<'_>, filter: &Bloom<'_>, fields: &[Field]) {
     let (layout, fill, rate) = match filter {
         Either::One(chain) => ("redisbloom", chain.fill(), chain.estimate_rate()),

@@ -1,7 +1,7 @@
 //! The server's functions, found by name when the module is loaded.
 //!
 //! A server hands a module one function, which finds the others by name. Names and meanings are those of Redis'
-//! `redismodule.h`; Valkey keeps them. What Redis 6.2 has not is an `Option`: older servers do without.
+//! `redismodule.h`; Valkey keeps them. What Redis 6.2 lacks is an `Option`: older servers do without.
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 use std::mem;

@@ -35,7 +35,7 @@ impl<'call> Call<'call> {
         let args = if count == 0 {
             &[]
         } else {
-            // SAFETY: the server hands so many arguments, which live as long as the handler runs.
+            // SAFETY: the server hands over this many arguments, which live as long as the handler runs.
             unsafe { slice::from_raw_parts(args, count) }
         };
         Self { ctx, args, _server: PhantomData }
@@ -162,13 +162,13 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// Announces so many replies.
+    /// Announces this many replies.
     pub(crate) fn reply_array(&self, len: usize) {
         // SAFETY: the context of this call.
         unsafe { (api().reply_with_array)(self.ctx, len as c_long) };
     }
 
-    /// Announces so many pairs, which are an array for clients that know no maps.
+    /// Announces this many pairs, which are an array for clients that know no maps.
     pub(crate) fn reply_map(&self, len: usize) {
         match api().reply_with_map {
             // SAFETY: the context of this call.
@@ -193,7 +193,7 @@ impl<'call> Call<'call> {
         self.replicate_strings(name, &words);
     }
 
-    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and so many of its
+    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and this many of its
     /// arguments from `first` on.
     pub(crate) fn replicate_args(&self, name: &CStr, first: usize, count: usize) {
         self.replicate_strings(name, &self.args[first..first + count]);
@@ -267,7 +267,7 @@ pub(super) unsafe fn bytes_of<'a>(string: Str) -> &'a [u8] {
     let mut len = 0;
     // SAFETY: a string of the server, and a place for its length.
     let bytes = unsafe { (api().string_ptr_len)(string, &raw mut len) };
-    // SAFETY: the server says that so many bytes are there. It never says null for a string that is one.
+    // SAFETY: the server says that this many bytes are there. It never says null for a string that is one.
     unsafe { slice::from_raw_parts(bytes.cast(), len) }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Docs {
     pub(crate) complexity: &'static CStr,
     /// The version of RedisBloom that had it first, or ours for what is our own.
     pub(crate) since: &'static CStr,
-    /// Arguments with the name; negative: at least so many.
+    /// Arguments with the name; negative: at least this many.
     pub(crate) arity: c_int,
     /// The arguments behind the key.
     pub(crate) args: &'static [Arg],

@@ -86,7 +86,7 @@ impl FieldReader for Reader {
             return self.checked(Vec::new());
         }
         allocator::take_over(len);
-        // SAFETY: the server says that so many bytes are there, and that they are ours. They come from its allocator, which
+        // SAFETY: the server says that this many bytes are there, and ours. They come from its allocator, which
         // is that of our vectors, too: taken over as they are, a large filter is not twice in memory while it is loaded.
         self.checked(unsafe { Vec::from_raw_parts(buffer.cast(), len, len) })
     }

@@ -152,7 +152,7 @@ impl NativeBloom {
         }
     }
 
-    /// Whether a key that was there changes the filter when it is inserted again: it is remembered anew, and ages the
+    /// Whether a key that was there changes the filter when it is inserted again: it is remembered again, and ages the
     /// others.
     pub fn counts_repeats(&self) -> bool {
         matches!(self, Self::Window(_))

@@ -156,7 +156,7 @@ impl NativeCuckoo {
     }
 
     /// Whether a tenth of the keys were removed since the last time, and moving the others together may drop a part. The
-    /// count starts anew then.
+    /// count starts again then.
     pub fn is_due(&mut self) -> bool {
         let is_due = self.parts.len() > 1 && self.removed as f64 > self.len() as f64 * 0.10;
         if is_due {

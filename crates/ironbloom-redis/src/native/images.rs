@@ -45,7 +45,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// None yet, and so many bytes to come.
+    /// None yet, and this many bytes to come.
     pub fn new(announced: u64, origin: Origin) -> Self {
         let (images, raw) = (Vec::new(), Pieces::default());
         Self { announced, origin, images, raw, refused: None, hash: Box::new(Xxh3::new()) }

@@ -31,7 +31,7 @@ const MAGIC: &[u8; 8] = b"IBLOOM01";
 const HEADER: usize = 24;
 
 /// Whether a chunk is the header of a native filter. RedisBloom's would begin with the number of its keys, and no filter
-/// has so many.
+/// has this many.
 pub fn is_header(chunk: &[u8]) -> bool {
     chunk.starts_with(MAGIC)
 }
@@ -77,7 +77,7 @@ pub enum NotTaken {
     Length,
     /// No bytes.
     Empty,
-    /// The memory for it is not to be had.
+    /// The memory for it is not available.
     Memory,
 }
 

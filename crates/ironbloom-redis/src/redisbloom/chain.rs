@@ -29,7 +29,7 @@ pub(crate) const MAX_LINKS: u64 = 1100;
 /// What a filter does when it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// It adds a link of so many times the capacity of the last.
+    /// It adds a link of this many times the capacity of the last.
     Growing(u32),
     /// It refuses keys. The number is remembered, since dumps carry it, and has no effect.
     Fixed(u32),

@@ -12,7 +12,7 @@ pub enum CreateError {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The system has not that much memory to give.
+    /// The system lacks that much memory.
     Memory {
         /// Bytes asked for.
         bytes: u64,

@@ -47,7 +47,7 @@ pub struct LinkShape {
 }
 
 impl LinkShape {
-    /// The shape of a link for so many keys at this rate.
+    /// The shape of a link for this many keys at this rate.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, CreateError> {
         if capacity == 0 || !(rate > 0.0 && rate < 1.0) {
             return Err(CreateError::Shape);
@@ -107,7 +107,7 @@ impl Clone for Link {
 }
 
 impl Link {
-    /// An empty link, unless its chain, which has `present` bytes, may not have so many more.
+    /// An empty link, unless its chain, which has `present` bytes, may not have this many more.
     pub(crate) fn new(
         shape: LinkShape,
         present: u64,
@@ -232,7 +232,7 @@ impl Link {
         };
     }
 
-    /// Keys that set so many bits on average.
+    /// Keys that set this many bits on average.
     ///
     /// ```text
     /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]

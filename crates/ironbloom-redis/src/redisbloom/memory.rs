@@ -50,7 +50,7 @@ pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// The same number if so many bytes are to be had.
+/// The same number if this many bytes are available.
 pub(crate) fn ask(len: u64) -> Result<usize, CreateError> {
     let refused = CreateError::Memory { bytes: len };
     let len = usize::try_from(len).map_err(|_| refused)?;

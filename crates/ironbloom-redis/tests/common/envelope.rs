@@ -135,7 +135,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// LZF: a byte below 32 announces so many literal bytes and one; any other a copy of earlier bytes, its length in the
+/// LZF: a byte below 32 announces this many literal bytes and one; any other a copy of earlier bytes, its length in the
 /// upper three bits (7: and the next byte), its distance in the rest and the next byte.
 fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut input = Input(packed);
@@ -158,7 +158,7 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A DUMP that holds these bytes: its last eight are the checksum, which is made anew.
+/// A DUMP that holds these bytes: its last eight are the checksum, which is computed again.
 pub(crate) fn sealed(mut dump: Vec<u8>) -> Vec<u8> {
     let end = dump.len() - 8;
     let sum = crc64(&dump[..end]);

@@ -113,7 +113,7 @@ fn replicas_of_native_filters_are_equal() {
         let late = replica_of(&server, &program, &[]);
         assert_equal(&server, &late);
         assert!(!replica.log().contains("== CRITICAL =="), "{}", replica.log());
-        // Repeats: no change for all but windows, which remember anew.
+        // Repeats: no change for all but windows, which remember them again.
         let dirty = client.info("persistence", "rdb_changes_since_last_save");
         client.call(&format!("BF.ADD grow {}", key(1)));
         client.call(&format!("BF.MADD fixed {} {}", key(1), key(2)));

@@ -16,7 +16,7 @@ pub(crate) fn header_of(image: &[u8]) -> Vec<u8> {
     header
 }
 
-/// Header and pieces of so many bytes, with their iterators.
+/// Header and pieces of this many bytes, with their iterators.
 pub(crate) fn pairs_of(image: &[u8], step: usize) -> Vec<(i64, Vec<u8>)> {
     let mut pairs = vec![(1, header_of(image))];
     let mut end = 1;
@@ -145,7 +145,7 @@ fn what_is_not_whole_is_no_filter_yet() {
             "-ERR the filter is loaded already\r\n"
         );
         assert_eq!(client.load("BF", "f", &pairs[..1]), "-ERR item exists\r\n");
-        // A header begins anew as long as it is not whole.
+        // A header starts again as long as it is not whole.
         client.load("BF", "again", &pairs[..3]);
         assert_eq!(client.load("BF", "again", &pairs), "+OK\r\n");
         assert_eq!(client.text("BF.CARD again"), client.text("BF.CARD f"));

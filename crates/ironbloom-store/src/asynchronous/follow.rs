@@ -41,7 +41,7 @@ pub enum Change {
     Stored(Vec<u8>),
     /// This key was removed.
     Removed(Vec<u8>),
-    /// Something that cannot be said in keys: the filter must be built anew.
+    /// Something that cannot be said in keys: the filter must be rebuilt.
     Unknown,
 }
 

@@ -54,7 +54,7 @@ impl<C: Pooled> Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// A pool of so many connections at most, and one at least, of which the first is there.
+    /// A pool of at most this many connections, and one at least, of which the first is there.
     pub(super) fn new(most: usize, first: C) -> Self {
         let idle = Mutex::new(vec![(first, Instant::now())]);
         Self { places: Semaphore::new(most.max(1)), idle }

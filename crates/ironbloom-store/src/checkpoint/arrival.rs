@@ -22,7 +22,7 @@ impl Arrival {
     }
 
     /// Reads the filter and installs it; how the guard was opened. If the files are damaged, there is no filter, or a
-    /// window that starts anew.
+    /// window that starts empty.
     pub(crate) fn take_place(&self, front: &Front) -> Opened {
         match self.checkpoint.load() {
             Ok(loaded) => {

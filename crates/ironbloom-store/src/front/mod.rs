@@ -306,7 +306,7 @@ impl Front {
         self.replace_by(next, None);
     }
 
-    /// A filter that was awaited will not come. A window starts anew, and is blind to what was put before; without
+    /// A filter that was awaited will not come. A window starts empty, and is blind to what was put before; without
     /// memory for it, and for other kinds, every lookup goes to the store.
     pub(crate) fn give_up(&self, next: &Arc<Next>) {
         let window = match self.plan.kind.can_rebuild() {

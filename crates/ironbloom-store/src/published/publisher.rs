@@ -32,7 +32,7 @@ struct Shared {
     changes: AtomicU64,
     /// Held while a file is written.
     writing: Mutex<()>,
-    /// Whether the thread shall end.
+    /// Whether the thread should end.
     stopped: Mutex<bool>,
     wake: Condvar,
 }

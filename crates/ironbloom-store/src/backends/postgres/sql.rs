@@ -26,7 +26,7 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A number that changes when the table is truncated, restored or made anew, so that a generation belongs to one table
+/// A number that changes when the table is truncated, restored or created again, so that a generation belongs to one table
 /// and its history, and not to whatever has its name.
 const INCARNATION: &str = "int8send(coalesce(pg_relation_filenode(to_regclass($1)), 0)::bigint)";
 

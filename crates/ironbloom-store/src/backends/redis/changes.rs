@@ -6,7 +6,7 @@
 //! both must be heard.
 //!
 //! An event that is not known to remove a key is taken for one that stores it: at worst, a false positive. `FLUSHDB` and
-//! `FLUSHALL` have no event: what they remove stays in the filter until it is built anew. `SWAPDB` has none either, and
+//! `FLUSHALL` have no event: what they remove stays in the filter until it is rebuilt. `SWAPDB` has none either, and
 //! brings keys: call [`AsyncGuard::distrust`](crate::AsyncGuard::distrust) after it.
 
 use futures_util::StreamExt;

@@ -469,7 +469,7 @@ impl Persist for DLeft {
             .expect("the most buckets and the widest cells fit")
             .div_ceil(LINE_BITS);
         let mut words = parts.words_of((cell_lines + stash_lines) * LINE_BITS)?;
-        let cell_lines = cell_lines as usize; // so many lines are there
+        let cell_lines = cell_lines as usize; // this many lines are there
         let stash = Stash::decode(&words[cell_lines * LINE_WORDS..], &params)?;
         let words = match stash_lines {
             0 => words,
