@@ -54,7 +54,7 @@ fn remove(filter: &mut dyn MultiFilter, row: &[&str]) -> bool {
     filter.remove_hashed(&row).unwrap()
 }
 
-// ---------------------------------------------------------------------------------------------- the seed's example
+// ---------------------------------------------------------------------------------------------- furniture
 
 /// Tables (the furniture): large red ones and small green ones. Is there a large green one?
 #[test]
@@ -72,9 +72,9 @@ fn only_the_parallel_filter_says_yes_to_a_row_of_known_values() {
     }
 }
 
-/// The seed's own run: two attributes, ten rows, 96 counters a function.
+/// The run in the course report (docs/references.md): two attributes, ten rows, 96 counters a function.
 #[test]
-fn the_filters_of_the_seed_s_run_answer_as_it_did() {
+fn the_filters_of_the_course_report_answer_as_printed_there() {
     for weights in [Weights::Equal, Weights::Halving] {
         let mut filter =
             VerifiedBloom::new(parallel(10, 96, names(2)), weights, Check::Table).unwrap();

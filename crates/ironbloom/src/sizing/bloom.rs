@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_mistakes_are_mistakes() {
+    fn the_articles_mistakes_are_mistakes() {
         let n = 1_000_000;
         close(bloom_rate(13 * n, 8, n), 0.0020, 0.02);
         let truncated = |p: f64| {
