@@ -18,8 +18,6 @@
 mod blocks;
 mod builder;
 mod calendar;
-#[cfg(any(feature = "compare", test))]
-pub mod compare;
 mod encode;
 mod error;
 mod evaluate;
