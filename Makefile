@@ -186,9 +186,9 @@ bench-dedup: ## Measure dedup beside sort -u and awk
 bench-index: ## The index on tables: in memory, growing, skewed, and on a Parquet file beside DuckDB
 	@$(venv)
 	cargo build --release --package ironbloom-cli --bin ironbloom
-	cargo build --release --package ironbloom-index --features compare --examples
-	for setting in "" "10M 1024 4" growth skew; do $(TARGET)/release/examples/seed $$setting; echo; done
-	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/examples/ask
+	cargo build --release --package ironbloom-bench --bin bench-index
+	for setting in tables "tables --block-rows 1024 --selectivity 4" growth skew; do $(TARGET)/release/bench-index $$setting; echo; done
+	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/bench-index
 
 bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000 BESIDE=module.so)
 bench-redis-pauses: ## How long the largest commands hold a server, on filters of BYTES (536870912)

@@ -4,7 +4,7 @@
 Writes a table of ten random integer columns with pyarrow's defaults, indexes it, and asks both the same questions in turns, with
 everything open and warm. Called by `make bench-index`; prints a Markdown table.
 
-    index.py IRONBLOOM ASK [ROWS]
+    index.py IRONBLOOM BENCH_INDEX [ROWS]
 """
 
 import os
@@ -58,13 +58,13 @@ def ask_duckdb(connection, path, conditions):
 def ask_ironbloom(program, index, conditions):
     """Rows found, and the median of the milliseconds of a question."""
     text = "\n".join(conditions) + "\n"
-    run = subprocess.run([program, index, "20"], input=text, capture_output=True, text=True, check=True)
+    run = subprocess.run([program, "ask", index, "20"], input=text, capture_output=True, text=True, check=True)
     found, microseconds = run.stdout.split()
     return int(found), float(microseconds) / 1e3
 
 
 def main():
-    ironbloom, ask = sys.argv[1:3]
+    ironbloom, bench = sys.argv[1:3]
     rows = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000_000
     with tempfile.TemporaryDirectory() as folder:
         table, index = os.path.join(folder, "t.parquet"), os.path.join(folder, "t.ibx")
@@ -85,7 +85,7 @@ def main():
                 for _ in range(ROUNDS):
                     found, times = ask_duckdb(connection, table, conditions)
                     theirs += times
-                    also_found, median = ask_ironbloom(ask, index, conditions)
+                    also_found, median = ask_ironbloom(bench, index, conditions)
                     ours.append(median)
                     assert found == also_found, (found, also_found)
                 duck, iron = statistics.median(theirs), statistics.median(ours)

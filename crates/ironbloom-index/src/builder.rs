@@ -2,14 +2,15 @@
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 
-use crate::encode::append_fingerprints;
+use ironbloom_blocks::{
+    Cells, MAX_ROWS, Params, Postings, RowRange, RowRanges, SequenceWriter, ValueKind,
+};
+
 use crate::error::Error;
+use crate::fingerprints::append_fingerprints;
 use crate::index::Index;
-use crate::params::Params;
-use crate::postings::cells::Cells;
-use crate::postings::{Writer, build};
-use crate::schema::{Column, Kind, check_columns};
-use crate::segment::{Chunk, MOST_ROWS, Run, Segment};
+use crate::schema::{Column, check_columns, kind_of};
+use crate::segment::{Segment, SegmentColumn};
 use crate::source::{Blob, Source, SourceMeta};
 
 /// Number of cells held before a segment is sealed: four bytes each, 512 MiB in total. Ten columns reach it with 13
@@ -40,11 +41,11 @@ const SEGMENT_CELLS: u64 = 1 << 27;
 pub struct IndexBuilder {
     index: Index,
     segment_rows: u64,
-    open: Option<Open>,
+    open: Option<OpenSource>,
 }
 
 /// A source that is being read.
-struct Open {
+struct OpenSource {
     name: String,
     /// Rows before the segment being filled.
     first_row: u64,
@@ -59,8 +60,10 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(columns: usize, params: Params) -> Self {
-        let cells = || Cells::new(params.block_rows().trailing_zeros());
-        Self { rows: 0, columns: std::iter::repeat_with(cells).take(columns).collect() }
+        Self {
+            rows: 0,
+            columns: std::iter::repeat_with(|| Cells::new(params)).take(columns).collect(),
+        }
     }
 
     /// Appends rows, of arrays that [`arrays_of`] checked.
@@ -72,11 +75,13 @@ impl Buffer {
         self.rows += rows as u64;
     }
 
-    /// The chunks of these rows. Consumes the cells column by column, so that memory is freed on the way.
-    pub(crate) fn seal(self, params: Params) -> Vec<Chunk> {
+    /// The columns of these rows. Consumes the cells column by column, so that memory is freed on the way.
+    pub(crate) fn seal(self, params: Params) -> Vec<SegmentColumn> {
         let blocks = self.rows.div_ceil(params.block_rows().into()) as u32;
-        let mut writer = Writer::default();
-        let seal = |cells: Cells| Chunk::Sealed(build(&cells.seal(), blocks, params, &mut writer));
+        let mut writer = SequenceWriter::default();
+        let seal = |cells: Cells| {
+            SegmentColumn::Sealed(Postings::build(&cells.seal(), blocks, params, &mut writer))
+        };
         self.columns.into_iter().map(seal).collect()
     }
 }
@@ -90,9 +95,9 @@ pub(crate) fn arrays_of(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<A
             known: schema.fields().iter().map(|field| field.name().clone()).collect(),
         })?;
         let found = array.data_type();
-        match Kind::of(found) {
+        match kind_of(found) {
             // A part of a table may contain only nulls, without a type; and so may all that came before.
-            Some(kind) if kind == column.kind || [kind, column.kind].contains(&Kind::Null) => {
+            Some(kind) if kind == column.kind || [kind, column.kind].contains(&ValueKind::Null) => {
                 Ok(array.clone())
             }
             Some(_) => Err(Error::Kind {
@@ -124,7 +129,7 @@ impl IndexBuilder {
     /// rows take less memory, and lookups take longer until [`Index::compact`].
     pub fn with_segment_rows(mut self, rows: u64) -> Self {
         let block = u64::from(self.index.params().block_rows());
-        self.segment_rows = (rows.min(MOST_ROWS) / block).max(1) * block;
+        self.segment_rows = (rows.min(MAX_ROWS) / block).max(1) * block;
         self
     }
 
@@ -142,7 +147,7 @@ impl IndexBuilder {
             return Err(Error::TwoSources { source: name });
         }
         let buffer = Buffer::new(self.index.columns().len(), self.index.params());
-        self.open = Some(Open { name, first_row, buffer });
+        self.open = Some(OpenSource { name, first_row, buffer });
         Ok(())
     }
 
@@ -153,7 +158,7 @@ impl IndexBuilder {
             self.start("memory")?;
         }
         let arrays = arrays_of(batch, self.index.columns())?;
-        self.index.adopt_kinds(arrays.iter().map(|array| Kind::of(array.data_type())));
+        self.index.adopt_kinds(arrays.iter().map(|array| kind_of(array.data_type())));
         let mut done = 0;
         while done < batch.num_rows() {
             let open = self.open.as_mut().expect("started above");
@@ -194,10 +199,10 @@ impl IndexBuilder {
         let (columns, params) = (self.index.columns().len(), self.index.params());
         let buffer = std::mem::replace(&mut open.buffer, Buffer::new(columns, params));
         if buffer.rows > 0 {
-            let run = Run { first_row: open.first_row, rows: buffer.rows };
+            let rows = RowRanges(vec![RowRange { first_row: open.first_row, rows: buffer.rows }]);
             open.first_row += buffer.rows;
             let source = self.index.sources().len();
-            let segment = Segment { source, runs: vec![run], chunks: buffer.seal(params) };
+            let segment = Segment { source, rows, columns: buffer.seal(params) };
             self.index.segments.push(segment);
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::schema::Kind;
+use ironbloom_blocks::{ParamError, ValueKind};
 
 /// An error from an index.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub enum Error {
         /// The column.
         column: String,
         /// What the index holds.
-        expected: Kind,
+        expected: ValueKind,
         /// What was given.
         found: String,
     },
@@ -119,14 +119,13 @@ pub enum Error {
         right: String,
     },
     /// A parameter lies outside its range.
-    Param {
-        /// Its name.
-        what: &'static str,
-        /// The requested value.
-        value: u64,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    Param(ParamError),
+}
+
+impl From<ParamError> for Error {
+    fn from(error: ParamError) -> Self {
+        Self::Param(error)
+    }
 }
 
 /// A part of an index file.
@@ -215,9 +214,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::Mismatch { what, left, right } => write!(f, "{what} differs: {left} and {right}"),
-            Self::Param { what, value, allowed } => {
-                write!(f, "{what} must be {allowed}, got {value}")
-            }
+            Self::Param(error) => error.fmt(f),
         }
     }
 }

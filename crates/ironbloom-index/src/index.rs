@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 
-use crate::blocks::Blocks;
+use ironbloom_blocks::encode::NULL;
+use ironbloom_blocks::{
+    BlockSet, ColumnLists, MAX_ROWS, Params, Placed, Postings, RowRange, RowRanges, Slices,
+    ValueKind,
+};
+
 use crate::builder::{Buffer, arrays_of};
-use crate::encode::{NULL, append_fingerprints};
 use crate::error::{Error, Part};
+use crate::fingerprints::append_fingerprints;
 use crate::lock::IndexLock;
-use crate::params::Params;
-use crate::postings::{self, Postings};
 use crate::predicate::Predicate;
-use crate::query::Plan;
-use crate::schema::{Column, Kind, adopt_kinds};
-use crate::segment::{Chunk, MOST_ROWS, Reader, Run, Segment};
-use crate::slices::Slices;
+use crate::query::lookup;
+use crate::schema::{Column, adopt_kinds, kind_of};
+use crate::section::Fault;
+use crate::segment::{Segment, SegmentColumn};
 use crate::source::{Blob, Source, SourceMeta};
-use crate::stored::Fault;
 
 /// An index on columns of one or several tables, in memory or in a file whose columns are read on demand.
 ///
@@ -47,7 +49,7 @@ pub(crate) struct Origin {
 
 /// Rows added batch by batch that can already be looked up.
 struct Growing {
-    /// Its chunks are slices.
+    /// Its columns are slices.
     segment: Segment,
     /// What they will be sealed from.
     buffer: Buffer,
@@ -114,7 +116,7 @@ pub struct ColumnInfo {
     /// Its name.
     pub name: String,
     /// The kind of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Size in bytes.
     pub bytes: u64,
     /// Bits per row, null or not.
@@ -138,7 +140,7 @@ impl Index {
     }
 
     /// See [`adopt_kinds`].
-    pub(crate) fn adopt_kinds(&mut self, kinds: impl Iterator<Item = Option<Kind>>) {
+    pub(crate) fn adopt_kinds(&mut self, kinds: impl Iterator<Item = Option<ValueKind>>) {
         adopt_kinds(&mut self.columns, kinds);
     }
 
@@ -162,10 +164,10 @@ impl Index {
     }
 
     fn blob_error(&self, source: usize, fault: Fault) -> Error {
-        let Blob::Stored { stored, .. } = &self.sources[source].blob else {
+        let Blob::Stored { section, .. } = &self.sources[source].blob else {
             unreachable!("what is in memory has no faults")
         };
-        stored.error(fault, self.sources[source].blob_part())
+        section.error(fault, self.sources[source].blob_part())
     }
 
     /// The blocks that may contain a matching row; no other block does.
@@ -173,20 +175,21 @@ impl Index {
     /// Fails if a column is not in the index, if a value does not match its column's kind, or if a part of the file
     /// read for this is damaged.
     pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, Error> {
-        let plan = Plan::new(predicate, &self.columns)?;
+        let lookup = lookup(predicate, &self.columns)?;
         let block_rows = self.params.block_rows();
         let mut found = Candidates { blocks: Vec::new(), considered: 0 };
         for (number, segment) in self.all_segments() {
-            let blocks = segment.blocks(block_rows);
+            let blocks = segment.rows.blocks(block_rows);
             found.considered += u64::from(blocks);
-            let reader = |column| self.reader(number, segment, column);
+            let lists_of = |column| self.lists(number, segment, column);
             let mut add = |block| {
-                let (first_row, rows) = segment.block(block, block_rows);
-                found.blocks.push(Block { source: segment.source, first_row, rows });
+                let RowRange { first_row, rows } = segment.rows.block(block, block_rows);
+                let (source, rows) = (segment.source, rows as u32);
+                found.blocks.push(Block { source, first_row, rows });
             };
-            match plan.blocks(blocks, &reader)? {
-                Blocks::All => (0..blocks.into()).for_each(&mut add),
-                Blocks::Some(some) => some.into_iter().map(u64::from).for_each(&mut add),
+            match lookup.blocks(blocks, &lists_of)? {
+                BlockSet::All => (0..blocks.into()).for_each(&mut add),
+                BlockSet::Some(some) => some.into_iter().map(u64::from).for_each(&mut add),
             }
         }
         if self.growing.is_some() {
@@ -201,22 +204,22 @@ impl Index {
     }
 
     #[inline]
-    fn reader<'a>(
+    fn lists<'a>(
         &self,
         number: usize,
         segment: &'a Segment,
         column: usize,
-    ) -> Result<Reader<'a>, Error> {
-        let reader = segment.chunks[column].reader();
-        reader.map_err(|fault| self.column_error(number, segment, column, fault))
+    ) -> Result<ColumnLists<'a>, Error> {
+        let lists = segment.columns[column].lists();
+        lists.map_err(|fault| self.column_error(number, segment, column, fault))
     }
 
     #[cold]
     fn column_error(&self, number: usize, segment: &Segment, column: usize, fault: Fault) -> Error {
-        let Chunk::Stored(found) = &segment.chunks[column] else {
+        let SegmentColumn::Stored(found) = &segment.columns[column] else {
             unreachable!("what is in memory has no faults")
         };
-        found.stored.error(fault, self.column_part(number, segment, column))
+        found.section.error(fault, self.column_part(number, segment, column))
     }
 
     /// The name of a column in a segment, for errors.
@@ -262,7 +265,7 @@ impl Index {
             return Err(Error::Mismatch { what: "blocks or selectivity", left, right });
         }
         let fit = |(a, b): (&Column, &Column)| {
-            a.name == b.name && (a.kind == b.kind || [a.kind, b.kind].contains(&Kind::Null))
+            a.name == b.name && (a.kind == b.kind || [a.kind, b.kind].contains(&ValueKind::Null))
         };
         let as_many = self.columns.len() == other.columns.len();
         if !as_many || !self.columns.iter().zip(&other.columns).all(fit) {
@@ -295,11 +298,13 @@ impl Index {
     /// The first row of a source in this index; the one after its last if there are none.
     fn first_row(&self, source: usize) -> u64 {
         let own = self.all_segments().filter(|(_, segment)| segment.source == source);
-        own.map(|(_, segment)| segment.runs[0].first_row).min().unwrap_or(self.sources[source].rows)
+        own.map(|(_, segment)| segment.rows.0[0].first_row)
+            .min()
+            .unwrap_or(self.sources[source].rows)
     }
 
     fn order_segments(&mut self) {
-        self.segments.sort_by_key(|segment| (segment.source, segment.runs[0].first_row));
+        self.segments.sort_by_key(|segment| (segment.source, segment.rows.0[0].first_row));
     }
 
     /// Adds the next rows of a source, which can be looked up immediately. Many rows are added faster with
@@ -310,7 +315,7 @@ impl Index {
     /// If there is no such source.
     pub fn push(&mut self, source: usize, batch: &RecordBatch) -> Result<(), Error> {
         let arrays = arrays_of(batch, &self.columns)?;
-        self.adopt_kinds(arrays.iter().map(|array| Kind::of(array.data_type())));
+        self.adopt_kinds(arrays.iter().map(|array| kind_of(array.data_type())));
         let first_row = self.sources[source].rows;
         if self.growing.as_ref().is_some_and(|growing| growing.segment.source != source) {
             self.seal();
@@ -319,8 +324,10 @@ impl Index {
         let growing =
             self.growing.get_or_insert_with(|| Growing::new(source, first_row, columns, params));
         let block_bits = params.block_rows().trailing_zeros();
-        for (chunk, array) in growing.segment.chunks.iter_mut().zip(&arrays) {
-            let Chunk::Growing(slices) = chunk else { unreachable!("growing chunks are slices") };
+        for (column, array) in growing.segment.columns.iter_mut().zip(&arrays) {
+            let SegmentColumn::Growing(slices) = column else {
+                unreachable!("growing columns are slices")
+            };
             let mut prints = Vec::with_capacity(batch.num_rows());
             append_fingerprints(array, &mut prints);
             for (row, print) in (growing.buffer.rows..).zip(prints) {
@@ -331,7 +338,7 @@ impl Index {
             }
         }
         growing.buffer.push(&arrays, batch.num_rows());
-        growing.segment.runs[0].rows = growing.buffer.rows;
+        growing.segment.rows.0[0].rows = growing.buffer.rows;
         self.sources[source].rows += batch.num_rows() as u64;
         if growing.buffer.rows >= GROWING_ROWS {
             self.seal();
@@ -355,8 +362,8 @@ impl Index {
         if let Some(growing) = self.growing.take()
             && growing.buffer.rows > 0
         {
-            let chunks = growing.buffer.seal(self.params);
-            self.segments.push(Segment { chunks, ..growing.segment });
+            let columns = growing.buffer.seal(self.params);
+            self.segments.push(Segment { columns, ..growing.segment });
             self.order_segments();
         }
     }
@@ -387,16 +394,16 @@ impl Index {
         let mut groups: Vec<Range<usize>> = Vec::new();
         let mut rows = 0;
         for (i, segment) in self.segments.iter().enumerate() {
-            rows += segment.rows();
+            rows += segment.rows.rows();
             match groups.last_mut() {
                 Some(group)
-                    if self.segments[group.start].source == segment.source && rows <= MOST_ROWS =>
+                    if self.segments[group.start].source == segment.source && rows <= MAX_ROWS =>
                 {
                     group.end = i + 1;
                 }
                 _ => {
                     groups.push(i..i + 1);
-                    rows = segment.rows();
+                    rows = segment.rows.rows();
                 }
             }
         }
@@ -406,20 +413,20 @@ impl Index {
     fn merge(&self, group: Range<usize>) -> Result<Segment, Error> {
         let block_rows = self.params.block_rows();
         let parts = &self.segments[group.clone()];
-        let blocks = parts.iter().map(|part| part.blocks(block_rows)).sum();
-        let mut chunks = Vec::new();
+        let blocks = parts.iter().map(|part| part.rows.blocks(block_rows)).sum();
+        let mut columns = Vec::new();
         for column in 0..self.columns.len() {
             let mut first_block = 0;
             let mut sealed = Vec::new();
             for (number, segment) in group.clone().zip(parts) {
                 let postings = self.postings(number, segment, column)?;
-                sealed.push(postings::Part { postings, first_block });
-                first_block += segment.blocks(block_rows);
+                sealed.push(Placed { postings, first_block });
+                first_block += segment.rows.blocks(block_rows);
             }
-            chunks.push(Chunk::Sealed(postings::merge(&sealed, blocks, self.params)));
+            columns.push(SegmentColumn::Sealed(Postings::merge(&sealed, blocks, self.params)));
         }
-        let runs = join_runs(parts.iter().flat_map(|part| &part.runs), block_rows);
-        Ok(Segment { source: parts[0].source, runs, chunks })
+        let rows = RowRanges::join(parts.iter().map(|part| &part.rows), block_rows);
+        Ok(Segment { source: parts[0].source, rows, columns })
     }
 
     fn postings<'a>(
@@ -428,9 +435,9 @@ impl Index {
         segment: &'a Segment,
         column: usize,
     ) -> Result<&'a Postings, Error> {
-        match self.reader(number, segment, column)? {
-            Reader::Postings(postings) => Ok(postings),
-            Reader::Slices(_) => unreachable!("segments in the list are sealed"),
+        match self.lists(number, segment, column)? {
+            ColumnLists::Postings(postings) => Ok(postings),
+            ColumnLists::Slices(_) => unreachable!("segments in the list are sealed"),
         }
     }
 
@@ -449,10 +456,10 @@ impl Index {
     /// Reads everything and verifies all checksums. Returns one error for each damaged part; none if all is well.
     pub fn verify(&self) -> Vec<Error> {
         let mut errors = Vec::new();
-        // What was read before is read again: it may have been damaged since. One chunk is in memory at a time.
+        // What was read before is read again: it may have been damaged since. One column is in memory at a time.
         for (number, segment) in self.all_segments() {
-            for (column, chunk) in segment.chunks.iter().enumerate() {
-                if let Chunk::Stored(found) = chunk
+            for (column, held) in segment.columns.iter().enumerate() {
+                if let SegmentColumn::Stored(found) = held
                     && let Err(fault) = found.read()
                 {
                     errors.push(self.column_error(number, segment, column, fault));
@@ -460,8 +467,8 @@ impl Index {
             }
         }
         for (number, source) in self.sources.iter().enumerate() {
-            if let Blob::Stored { stored, .. } = &source.blob
-                && let Err(fault) = stored.bytes()
+            if let Blob::Stored { section, .. } = &source.blob
+                && let Err(fault) = section.bytes()
             {
                 errors.push(self.blob_error(number, fault));
             }
@@ -479,14 +486,17 @@ impl Index {
             .enumerate()
             .map(|(i, column)| {
                 let bytes =
-                    self.all_segments().map(|(_, part)| part.chunks[i].size_in_bytes()).sum();
+                    self.all_segments().map(|(_, part)| part.columns[i].size_in_bytes()).sum();
                 let bits_per_cell = if rows == 0 { 0.0 } else { 8.0 * bytes as f64 / rows as f64 };
                 ColumnInfo { name: column.name.clone(), kind: column.kind, bytes, bits_per_cell }
             })
             .collect();
         Info {
             rows,
-            blocks: self.all_segments().map(|(_, part)| u64::from(part.blocks(block_rows))).sum(),
+            blocks: self
+                .all_segments()
+                .map(|(_, part)| u64::from(part.rows.blocks(block_rows)))
+                .sum(),
             segments: self.all_segments().count(),
             bytes: columns.iter().map(|column| column.bytes).sum(),
             blob_bytes: self.sources.iter().map(|source| source.blob.len()).sum(),
@@ -552,29 +562,12 @@ impl Index {
 
 impl Growing {
     fn new(source: usize, first_row: u64, columns: usize, params: Params) -> Self {
-        let slices = || Chunk::Growing(Slices::new(params.block_rows()));
+        let slices = || SegmentColumn::Growing(Slices::new(params.block_rows()));
         let segment = Segment {
             source,
-            runs: vec![Run { first_row, rows: 0 }],
-            chunks: std::iter::repeat_with(slices).take(columns).collect(),
+            rows: RowRanges(vec![RowRange { first_row, rows: 0 }]),
+            columns: std::iter::repeat_with(slices).take(columns).collect(),
         };
         Self { segment, buffer: Buffer::new(columns, params) }
     }
-}
-
-/// Joins runs where the one before ends with a full block.
-fn join_runs<'a>(runs: impl Iterator<Item = &'a Run>, block_rows: u32) -> Vec<Run> {
-    let mut joined: Vec<Run> = Vec::new();
-    for run in runs {
-        match joined.last_mut() {
-            Some(last)
-                if last.first_row + last.rows == run.first_row
-                    && last.rows.is_multiple_of(block_rows.into()) =>
-            {
-                last.rows += run.rows;
-            }
-            _ => joined.push(*run),
-        }
-    }
-    joined
 }

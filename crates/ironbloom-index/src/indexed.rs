@@ -24,13 +24,13 @@ use crate::error::Error;
 use crate::find::{Find, Match, Report};
 use crate::index::Index;
 use crate::lock::IndexLock;
-use crate::open_tables::OpenTables;
-use crate::params::Params;
+use crate::open_tables::{OpenTables, with_types};
 use crate::predicate::Predicate;
-use crate::schema::{Column, columns_named, columns_of, with_types};
+use crate::schema::{Column, columns_named, columns_of};
 use crate::source::{Source, SourceMeta};
 use crate::table::{Compared, CsvOptions, Identity, Table, TableError, csv_options_in};
 use crate::{Block, Candidates, IndexBuilder};
+use ironbloom_blocks::Params;
 
 /// Rows that are read at once while an index is built.
 const BATCH_ROWS: usize = 1 << 16;

@@ -15,40 +15,34 @@
 // Mapping a file needs it, and no file is mapped here: `file_bytes` says why.
 #![forbid(unsafe_code)]
 
-mod blocks;
 mod builder;
 mod calendar;
-#[cfg(any(feature = "compare", test))]
-pub mod compare;
-mod encode;
 mod error;
 mod evaluate;
 mod file;
 mod file_bytes;
 mod find;
+mod fingerprints;
 mod float;
 mod index;
 mod indexed;
+#[cfg(test)]
+mod layers;
 mod lock;
 mod open_tables;
-mod params;
 mod parse;
-mod postings;
 mod predicate;
 mod query;
 mod schema;
+mod section;
 mod segment;
-mod slices;
+mod similar;
 mod source;
-mod stored;
 mod table;
-mod value;
-mod words;
 mod zone;
 
 pub use arrow;
 pub use builder::IndexBuilder;
-pub use encode::hash_value;
 pub use error::{Error, Part};
 pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
@@ -57,14 +51,14 @@ pub use indexed::{
     Explanation, Indexed, IndexedError, Search, TableCheck, append_tables, index_more_tables,
     index_more_tables_with, index_tables, index_tables_with, remembered_options, source_name,
 };
+pub use ironbloom_blocks::encode::hash_value;
+pub use ironbloom_blocks::{ParamError, Params, Value, ValueKind};
 pub use lock::IndexLock;
-pub use params::Params;
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
 pub use predicate::Predicate;
-pub use schema::{Column, Kind, columns_named, columns_of};
+pub use schema::{Column, columns_named, columns_of, kind_of};
 pub use source::{Source, SourceMeta};
 pub use table::{
     Compared, CsvOptions, Identity, Reads, Scan, Table, TableError, csv_options_in, csv_type,
 };
-pub use value::Value;
 pub use zone::show_moment;

@@ -5,12 +5,15 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
 use crate::index::Index;
 use crate::indexed::IndexedError;
+use crate::schema::{Column, type_of};
 use crate::table::{Identity, Table};
 
 /// Tables that stay open. Systems allow a process 256 open files or more.
-const MOST_OPEN: usize = 128;
+const MAX_OPEN: usize = 128;
 
 pub(crate) struct OpenTables {
     /// Names of tables are relative to this.
@@ -33,7 +36,7 @@ impl OpenTables {
         let table = Arc::new(self.open(index, number)?);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(other, _)| *other != number);
-        if open.len() == MOST_OPEN {
+        if open.len() == MAX_OPEN {
             open.remove(0);
         }
         open.push((number, Arc::clone(&table)));
@@ -56,4 +59,31 @@ impl OpenTables {
         open.push(used);
         Some(table)
     }
+}
+
+/// The schema of a table, with the types of the index or of the other tables for columns in which it has only nulls.
+/// These are opened only if there is such a column.
+pub(crate) fn with_types(
+    schema: &SchemaRef,
+    columns: &[Column],
+    others: impl Iterator<Item = Arc<Table>> + Clone,
+) -> SchemaRef {
+    let is_null = |field: &Field| *field.data_type() == DataType::Null;
+    if !schema.fields().iter().any(|field| is_null(field)) {
+        return Arc::clone(schema);
+    }
+    let typed = |field: &Arc<Field>| {
+        if !is_null(field) {
+            return Arc::clone(field);
+        }
+        let mut others = others.clone().filter_map(|table| {
+            let other = table.schema().field_with_name(field.name()).ok()?;
+            (!is_null(other)).then(|| other.data_type().clone())
+        });
+        let other = others.next();
+        let indexed = columns.iter().find(|column| column.name == *field.name());
+        let data_type = other.or(indexed.map(|column| type_of(column.kind)));
+        Arc::new(Field::new(field.name(), data_type.unwrap_or(DataType::Null), true))
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(typed).collect::<Vec<_>>()))
 }

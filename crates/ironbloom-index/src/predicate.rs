@@ -1,6 +1,6 @@
 //! What to look for.
 
-use crate::value::Value;
+use ironbloom_blocks::Value;
 
 /// A condition on a row.
 ///

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::error::Part;
-use crate::stored::{Fault, Stored};
+use crate::section::{Fault, Section};
 
 /// What is known about a table once all its rows have been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Source {
 pub(crate) enum Blob {
     Owned(Vec<u8>),
     Stored {
-        stored: Stored,
+        section: Section,
         /// From the first use on.
         loaded: OnceLock<Vec<u8>>,
     },
@@ -69,11 +69,11 @@ impl Blob {
     pub(crate) fn bytes(&self) -> Result<&[u8], Fault> {
         match self {
             Self::Owned(bytes) => Ok(bytes),
-            Self::Stored { stored, loaded } => {
+            Self::Stored { section, loaded } => {
                 if let Some(bytes) = loaded.get() {
                     return Ok(bytes);
                 }
-                let bytes = stored.bytes()?;
+                let bytes = section.bytes()?;
                 Ok(loaded.get_or_init(|| bytes))
             }
         }
@@ -82,7 +82,7 @@ impl Blob {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Owned(bytes) => bytes.len() as u64,
-            Self::Stored { stored, .. } => stored.len(),
+            Self::Stored { section, .. } => section.len(),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ironbloom_index::{
-    Error, Index, IndexBuilder, IndexLock, Params, Predicate, SourceMeta, Value,
+    Error, Index, IndexBuilder, IndexLock, ParamError, Params, Predicate, SourceMeta, Value,
 };
 use model::{Row, Scratch, batch, columns};
 
@@ -98,8 +98,8 @@ fn what_is_refused_changes_nothing() {
         index.candidates(&Predicate::IsNull("x".into())),
         Err(Error::NoColumn { .. })
     ));
-    assert!(matches!(Params::new(500, 10), Err(Error::Param { .. })));
-    assert!(matches!(Params::new(512, 0), Err(Error::Param { .. })));
+    assert!(matches!(Params::new(500, 10), Err(ParamError { .. })));
+    assert!(matches!(Params::new(512, 0), Err(ParamError { .. })));
     assert!(matches!(IndexBuilder::new(vec![], Params::default()), Err(Error::NoColumns)));
 }
 

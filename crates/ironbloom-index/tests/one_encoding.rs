@@ -7,7 +7,7 @@ use arrow::array::*;
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::i256;
 use ironbloom_index::{
-    Error, IndexBuilder, Kind, Params, Predicate, Value, columns_of, hash_value,
+    Error, IndexBuilder, Params, Predicate, Value, ValueKind, columns_of, hash_value,
 };
 
 /// Is the value found in a column that holds just this array? One row a block and an exact answer: few wrong yeses.
@@ -174,7 +174,7 @@ fn booleans_and_nulls_have_their_places() {
 #[test]
 fn a_value_of_another_kind_is_an_error_that_names_the_column() {
     let error = found(Arc::new(Int32Array::from(vec![7])), &Value::Text("7".into())).unwrap_err();
-    assert!(matches!(&error, Error::Kind { expected: Kind::Int, .. }), "{error:?}");
+    assert!(matches!(&error, Error::Kind { expected: ValueKind::Int, .. }), "{error:?}");
     assert_eq!(error.to_string(), "column c holds integers, not text");
     let times = Time32SecondArray::from(vec![7]);
     let batch = RecordBatch::try_from_iter([("t", Arc::new(times) as ArrayRef)]).unwrap();

@@ -3,6 +3,9 @@
 //! For programs that do their own memory accounting, such as a server that counts what its allocator handed out, and that
 //! have filters of their own.
 
+use std::ops::{Deref, DerefMut};
+
+use crate::error::ParamError;
 use crate::kernel;
 
 /// From now on all memory of filters comes from the program's allocator. Otherwise arrays of 2 MiB and more come
@@ -41,9 +44,57 @@ pub fn union_counting(bytes: &mut [u8], other: &[u8]) -> u64 {
     kernel::or_counting(bytes, other)
 }
 
+/// An array of 64-bit words where those of filters are: in the allocator's memory, or, if it is large, directly from the
+/// system on pages of 2 MiB, because it is accessed at random.
+#[derive(Clone, Debug)]
+pub struct WordArray {
+    words: kernel::Words,
+    len: usize,
+}
+
+impl WordArray {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Memory`] if allocation fails.
+    pub fn zeroed(len: usize) -> Result<Self, ParamError> {
+        Ok(Self { words: kernel::Words::zeroed((len as u64).saturating_mul(64))?, len })
+    }
+}
+
+impl Deref for WordArray {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+}
+
+impl DerefMut for WordArray {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.words.to_mut()[..self.len]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_has_the_length_that_was_asked_for() {
+        for len in [0, 1, 7, 8, 9, (2 << 20) / 8 + 1] {
+            let mut array = WordArray::zeroed(len).unwrap();
+            assert!(array.len() == len && array.iter().all(|&word| word == 0));
+            array.fill(7);
+            let copy = array.clone();
+            array.fill(8);
+            assert!(copy.iter().all(|&word| word == 7) && copy.len() == len);
+        }
+        assert!(matches!(WordArray::zeroed(usize::MAX), Err(ParamError::Memory { .. })));
+    }
 
     #[test]
     fn advice_changes_nothing() {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ironbloom_index::compare::{Columns, Query, Signatures, SortedColumns, predicate, queries};
 use ironbloom_index::{Index, Indexed, Params, index_tables};
+use ironbloom_rivals::{Columns, Query, Signatures, SortedColumns, predicate, queries};
 
 use super::Findings;
 use crate::number;

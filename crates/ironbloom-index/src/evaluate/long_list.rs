@@ -10,10 +10,10 @@ use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
 use super::compare::{Misfit, Test, compare};
-use crate::encode::append_fingerprints;
+use crate::fingerprints::append_fingerprints;
 use crate::predicate::Predicate;
 use crate::query::fingerprints;
-use crate::value::Value;
+use ironbloom_blocks::Value;
 
 /// A list of this many values is long.
 const LONG: usize = 64;

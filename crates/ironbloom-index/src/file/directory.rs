@@ -1,8 +1,8 @@
 //! The directory as bytes: written field by field, read with every length checked first.
 
-/// Where a chunk is, and its checksum.
+/// Where a section is, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Extent {
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) checksum: u64,
@@ -39,10 +39,10 @@ impl Fields {
         self.0.extend_from_slice(name.as_bytes());
     }
 
-    pub(super) fn put_place(&mut self, place: Place) {
-        self.put_u64(place.start);
-        self.put_u64(place.bytes);
-        self.put_u64(place.checksum);
+    pub(super) fn put_extent(&mut self, extent: Extent) {
+        self.put_u64(extent.start);
+        self.put_u64(extent.bytes);
+        self.put_u64(extent.checksum);
     }
 }
 
@@ -79,7 +79,7 @@ impl<'a> Rest<'a> {
         String::from_utf8(self.take(len)?.to_vec()).ok()
     }
 
-    pub(super) fn place(&mut self) -> Option<Place> {
-        Some(Place { start: self.u64()?, bytes: self.u64()?, checksum: self.u64()? })
+    pub(super) fn extent(&mut self) -> Option<Extent> {
+        Some(Extent { start: self.u64()?, bytes: self.u64()?, checksum: self.u64()? })
     }
 }

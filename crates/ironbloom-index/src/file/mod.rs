@@ -9,18 +9,18 @@
 //!   32  8   XXH3-64 of the directory
 //!   40 16   zero
 //!   56  8   XXH3-64 of bytes 0..56
-//!   64  …   chunks, each from a multiple of 64 on: columns of segments (`postings`), blobs of sources
+//!   64  …   sections, each from a multiple of 64 on: columns of segments (postings), blobs of sources
 //!    …  …   directory
 //! ```
 //!
-//! The directory, without any padding (a name is its length in 4 bytes and its UTF-8; a place is where a chunk starts, its
-//! bytes and its XXH3-64, 8 bytes each):
+//! The directory, without any padding (a name is its length in 4 bytes and its UTF-8; an extent is where a section
+//! starts, its bytes and its XXH3-64, 8 bytes each):
 //!
 //! ```text
-//! rows a block 4 · selectivity 4
-//! columns 4      each: name · kind 1                                                          (numbers of `Kind`)
-//! sources 4      each: name · bytes 8 · fingerprint 8 · rows 8 · place of the blob
-//! segments 4     each: source 4 · runs 4 · (first row 8 · rows 8) a run · a place for every column
+//! rows per block 4 · selectivity 4
+//! columns 4      each: name · kind 1                                                          (numbers of `ValueKind`)
+//! sources 4      each: name · bytes 8 · fingerprint 8 · rows 8 · extent of the blob
+//! segments 4     each: source 4 · ranges of rows 4 · (first row 8 · rows 8) per range · an extent for every column
 //! ```
 //!
 //! All numbers are little-endian. To change an index, a new file is written and renamed over the old one, so that a
@@ -43,7 +43,7 @@ const CHECKSUM_AT: usize = DIRECTORY_AT + 8;
 const SPARE_AT: usize = CHECKSUM_AT + 8;
 const SEAL_AT: usize = SPARE_AT + 16;
 const HEADER_BYTES: usize = SEAL_AT + 8;
-/// What every chunk starts at a multiple of.
+/// Every section starts at a multiple of this.
 const LINE_BYTES: usize = 64;
 
 const _: () = assert!(HEADER_BYTES == LINE_BYTES);

@@ -5,19 +5,19 @@ use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ironbloom_blocks::{MAX_ROWS, Params, RowRange, RowRanges, ValueKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::directory::{Place, Rest};
+use super::directory::{Extent, Rest};
 use super::*;
 use crate::error::{Error, Part};
 use crate::file_bytes::FileBytes;
 use crate::index::{Index, Origin};
 use crate::lock::behind_links;
-use crate::params::Params;
-use crate::schema::{Column, Kind, check_columns};
-use crate::segment::{Chunk, MOST_ROWS, Run, Segment, StoredPostings};
+use crate::schema::{Column, check_columns};
+use crate::section::Section;
+use crate::segment::{Segment, SegmentColumn, StoredPostings};
 use crate::source::{Blob, Source};
-use crate::stored::Stored;
 
 pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     let failed = |error| Error::Io { path: path.to_owned(), error };
@@ -98,13 +98,13 @@ fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
 /// A directory being read. `None` always means that it is invalid.
 struct Reading<'a> {
     file: &'a FileBytes,
-    /// Where chunks must end.
+    /// Where sections must end.
     end: u64,
     rest: Rest<'a>,
 }
 
-/// Bytes of a place in the directory.
-const PLACE_BYTES: usize = 24;
+/// Bytes of an extent in the directory.
+const EXTENT_BYTES: usize = 24;
 
 impl Reading<'_> {
     fn index(&mut self) -> Option<Index> {
@@ -112,7 +112,7 @@ impl Reading<'_> {
         let columns: Vec<Column> = (0..self.rest.count(5)?)
             .map(|_| {
                 let name = self.rest.name()?;
-                Some(Column { name, kind: Kind::from_number(self.rest.u8()?)? })
+                Some(Column { name, kind: ValueKind::from_number(self.rest.u8()?)? })
             })
             .collect::<Option<_>>()?;
         check_columns(&columns).ok()?;
@@ -123,7 +123,7 @@ impl Reading<'_> {
         if names.windows(2).any(|pair| pair[0] == pair[1]) {
             return None;
         }
-        let least = 8 + PLACE_BYTES * columns.len();
+        let least = 8 + EXTENT_BYTES * columns.len();
         let segments: Vec<Segment> = (0..self.rest.count(least)?)
             .map(|_| self.segment(&sources, columns.len(), params))
             .collect::<Option<_>>()?;
@@ -138,38 +138,39 @@ impl Reading<'_> {
     fn source(&mut self) -> Option<Source> {
         let name = self.rest.name()?;
         let (bytes, fingerprint, rows) = (self.rest.u64()?, self.rest.u64()?, self.rest.u64()?);
-        let place = self.rest.place()?;
-        let blob = Blob::Stored { stored: self.stored(place)?, loaded: OnceLock::new() };
+        let extent = self.rest.extent()?;
+        let blob = Blob::Stored { section: self.section(extent)?, loaded: OnceLock::new() };
         Some(Source { name, bytes, fingerprint, rows, blob })
     }
 
     fn segment(&mut self, sources: &[Source], columns: usize, params: Params) -> Option<Segment> {
         let source = self.rest.u32()? as usize;
         sources.get(source)?;
-        let runs: Vec<Run> = (0..self.rest.count(16)?)
-            .map(|_| Some(Run { first_row: self.rest.u64()?, rows: self.rest.u64()? }))
+        let ranges: Vec<RowRange> = (0..self.rest.count(16)?)
+            .map(|_| Some(RowRange { first_row: self.rest.u64()?, rows: self.rest.u64()? }))
             .collect::<Option<_>>()?;
-        let rows = runs.iter().try_fold(0u64, |sum, run| sum.checked_add(run.rows))?;
-        if rows > MOST_ROWS {
+        let rows = ranges.iter().try_fold(0u64, |sum, range| sum.checked_add(range.rows))?;
+        if rows > MAX_ROWS {
             return None;
         }
-        let mut segment = Segment { source, runs, chunks: Vec::with_capacity(columns) };
-        let blocks = segment.blocks(params.block_rows());
+        let mut segment =
+            Segment { source, rows: RowRanges(ranges), columns: Vec::with_capacity(columns) };
+        let blocks = segment.rows.blocks(params.block_rows());
         for _ in 0..columns {
-            let place = self.rest.place()?;
-            let stored = self.stored(place)?;
-            let loaded = OnceLock::new();
-            segment.chunks.push(Chunk::Stored(StoredPostings { stored, blocks, loaded }));
+            let extent = self.rest.extent()?;
+            let section = self.section(extent)?;
+            let postings = StoredPostings { section, blocks, loaded: OnceLock::new() };
+            segment.columns.push(SegmentColumn::Stored(postings));
         }
         Some(segment)
     }
 
-    fn stored(&self, place: Place) -> Option<Stored> {
-        let end = place.start.checked_add(place.bytes)?;
-        let inside = place.start >= HEADER_BYTES as u64 && end <= self.end;
-        let aligned = place.start.is_multiple_of(LINE_BYTES as u64);
-        let stored = || Stored::new(self.file.clone(), place.start..end, place.checksum);
-        (inside && aligned).then(stored)
+    fn section(&self, extent: Extent) -> Option<Section> {
+        let end = extent.start.checked_add(extent.bytes)?;
+        let inside = extent.start >= HEADER_BYTES as u64 && end <= self.end;
+        let aligned = extent.start.is_multiple_of(LINE_BYTES as u64);
+        let section = || Section::new(self.file.clone(), extent.start..end, extent.checksum);
+        (inside && aligned).then(section)
     }
 }
 
@@ -180,11 +181,11 @@ fn cover(sources: &[Source], segments: &[Segment]) -> bool {
     let covered = sources.iter().enumerate().all(|(place, source)| {
         let mut next = 0;
         while let Some(segment) = parts.next_if(|segment| segment.source == place) {
-            for run in &segment.runs {
-                if run.first_row != next || run.rows == 0 {
+            for range in &segment.rows.0 {
+                if range.first_row != next || range.rows == 0 {
                     return false;
                 }
-                next += run.rows;
+                next += range.rows;
             }
         }
         next == source.rows

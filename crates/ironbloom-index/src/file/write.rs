@@ -5,16 +5,16 @@ use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use ironbloom::format::native::replace_file;
+use ironbloom_blocks::Postings;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::directory::{Fields, Place};
+use super::directory::{Extent, Fields};
 use super::*;
 use crate::error::{Error, Part};
 use crate::index::Index;
-use crate::postings::Postings;
-use crate::segment::Chunk;
+use crate::section::Section;
+use crate::segment::SegmentColumn;
 use crate::source::{Blob, Source};
-use crate::stored::Stored;
 
 /// Writes an index whose segments are sealed, and returns the header that it got.
 pub(crate) fn save(index: &Index, path: &Path) -> Result<Vec<u8>, Error> {
@@ -37,13 +37,13 @@ fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Resu
     replace_file(path, write)
 }
 
-/// Writes chunks one after the other, each from a multiple of 64 bytes on.
-struct Chunks<W> {
+/// Writes sections one after the other, each from a multiple of 64 bytes on.
+struct Sections<W> {
     out: W,
     at: u64,
 }
 
-impl<W: Write> Chunks<W> {
+impl<W: Write> Sections<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.at += bytes.len() as u64;
         self.out.write_all(bytes)
@@ -55,48 +55,52 @@ impl<W: Write> Chunks<W> {
         Ok(self.at)
     }
 
-    fn chunk(&mut self, bytes: &[u8], checksum: u64) -> io::Result<Place> {
+    fn section(&mut self, bytes: &[u8], checksum: u64) -> io::Result<Extent> {
         let start = self.align()?;
         self.write(bytes)?;
-        Ok(Place { start, bytes: bytes.len() as u64, checksum })
+        Ok(Extent { start, bytes: bytes.len() as u64, checksum })
     }
 
     /// What is already stored is copied as it is, with its checksum: any damage stays visible. An error says which part
     /// of which file could not be read.
-    fn copy(&mut self, stored: &Stored, part: impl FnOnce() -> Part) -> io::Result<Place> {
+    fn copy(&mut self, section: &Section, part: impl FnOnce() -> Part) -> io::Result<Extent> {
         let start = self.align()?;
-        let mut pieces = stored.pieces();
+        let mut pieces = section.pieces();
         while let Some(piece) = pieces.next() {
             match piece {
                 Ok(piece) => self.write(piece)?,
-                Err(error) => return Err(io::Error::other(stored.error(error.into(), part()))),
+                Err(error) => return Err(io::Error::other(section.error(error.into(), part()))),
             }
         }
-        Ok(Place { start, bytes: stored.len(), checksum: stored.checksum() })
+        Ok(Extent { start, bytes: section.len(), checksum: section.checksum() })
     }
 
-    fn column(&mut self, chunk: &Chunk, part: impl FnOnce() -> Part) -> io::Result<Place> {
-        match chunk {
-            Chunk::Stored(column) => match column.loaded.get() {
+    fn column(
+        &mut self,
+        column: &SegmentColumn,
+        part: impl FnOnce() -> Part,
+    ) -> io::Result<Extent> {
+        match column {
+            SegmentColumn::Stored(column) => match column.loaded.get() {
                 Some(postings) => self.postings(postings),
-                None => self.copy(&column.stored, part),
+                None => self.copy(&column.section, part),
             },
-            Chunk::Sealed(postings) => self.postings(postings),
-            Chunk::Growing(_) => unreachable!("sealed before"),
+            SegmentColumn::Sealed(postings) => self.postings(postings),
+            SegmentColumn::Growing(_) => unreachable!("sealed before"),
         }
     }
 
-    fn postings(&mut self, postings: &Postings) -> io::Result<Place> {
+    fn postings(&mut self, postings: &Postings) -> io::Result<Extent> {
         let bytes = little_endian(postings.words());
-        self.chunk(&bytes, xxh3_64(&bytes))
+        self.section(&bytes, xxh3_64(&bytes))
     }
 
-    fn blob(&mut self, source: &Source) -> io::Result<Place> {
+    fn blob(&mut self, source: &Source) -> io::Result<Extent> {
         match &source.blob {
-            Blob::Owned(bytes) => self.chunk(bytes, xxh3_64(bytes)),
-            Blob::Stored { stored, loaded } => match loaded.get() {
-                Some(bytes) => self.chunk(bytes, stored.checksum()),
-                None => self.copy(stored, || source.blob_part()),
+            Blob::Owned(bytes) => self.section(bytes, xxh3_64(bytes)),
+            Blob::Stored { section, loaded } => match loaded.get() {
+                Some(bytes) => self.section(bytes, section.checksum()),
+                None => self.copy(section, || source.blob_part()),
             },
         }
     }
@@ -111,8 +115,8 @@ fn little_endian(words: &[u64]) -> std::borrow::Cow<'_, [u8]> {
 }
 
 fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
-    let mut chunks = Chunks { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
-    chunks.write(&[0; HEADER_BYTES])?;
+    let mut sections = Sections { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
+    sections.write(&[0; HEADER_BYTES])?;
     let mut fields = Fields::default();
     fields.put_u32(index.params().block_rows());
     fields.put_u32(index.params().selectivity());
@@ -127,18 +131,18 @@ fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
         fields.put_u64(source.bytes);
         fields.put_u64(source.fingerprint);
         fields.put_u64(source.rows);
-        fields.put_place(chunks.blob(source)?);
+        fields.put_extent(sections.blob(source)?);
     }
     fields.put_len(index.segments.len());
     for number in 0..index.segments.len() {
-        write_segment(index, number, &mut chunks, &mut fields)?;
+        write_segment(index, number, &mut sections, &mut fields)?;
     }
-    let start = chunks.align()?;
-    chunks.write(&fields.0)?;
-    chunks.out.flush()?;
+    let start = sections.align()?;
+    sections.write(&fields.0)?;
+    sections.out.flush()?;
     let mut file = file;
     file.seek(SeekFrom::Start(0))?;
-    let header = header(chunks.at, start, xxh3_64(&fields.0));
+    let header = header(sections.at, start, xxh3_64(&fields.0));
     file.write_all(&header)?;
     Ok(header.to_vec())
 }
@@ -146,19 +150,19 @@ fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
 fn write_segment(
     index: &Index,
     number: usize,
-    chunks: &mut Chunks<impl Write>,
+    sections: &mut Sections<impl Write>,
     fields: &mut Fields,
 ) -> io::Result<()> {
     let segment = &index.segments[number];
     fields.put_len(segment.source);
-    fields.put_len(segment.runs.len());
-    for run in &segment.runs {
-        fields.put_u64(run.first_row);
-        fields.put_u64(run.rows);
+    fields.put_len(segment.rows.0.len());
+    for range in &segment.rows.0 {
+        fields.put_u64(range.first_row);
+        fields.put_u64(range.rows);
     }
-    for (column, chunk) in segment.chunks.iter().enumerate() {
+    for (column, held) in segment.columns.iter().enumerate() {
         let part = || index.column_part(number, segment, column);
-        fields.put_place(chunks.column(chunk, part)?);
+        fields.put_extent(sections.column(held, part)?);
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ use arrow::datatypes::{DataType, Schema};
 
 use self::words::{Word, Words};
 use crate::Predicate;
-use crate::table::write_near;
+use crate::similar::write_similar;
 
 /// A condition whose literals are not typed yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,7 +124,7 @@ pub enum ConditionError {
         /// The requested name.
         column: String,
         /// Columns with a similar name.
-        near: Vec<String>,
+        similar: Vec<String>,
     },
     /// The literal is not a value of the column's type.
     Type {
@@ -163,9 +163,9 @@ impl fmt::Display for ConditionError {
                 rest => write!(f, "in `{text}`: expected {expected} at `{rest}`"),
             },
             Self::Unsupported { text, what } => write!(f, "in `{text}`: {what} not supported"),
-            Self::UnknownColumn { column, near } => {
+            Self::UnknownColumn { column, similar } => {
                 write!(f, "no column {column}")?;
-                write_near(f, near)
+                write_similar(f, similar)
             }
             Self::Type { column, data_type, literal } => {
                 write!(f, "column {column} is {data_type}, which {literal} is not")
@@ -215,34 +215,6 @@ impl Condition {
 /// As [`Condition::parse`] and [`Condition::typed`].
 pub fn parse(text: &str, schema: &Schema) -> Result<Predicate, ConditionError> {
     Condition::parse(text)?.typed(schema)
-}
-
-/// Names like this one, the most similar first.
-pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Vec<String> {
-    const MOST: usize = 3;
-    let lower = name.to_lowercase();
-    let mut near: Vec<_> = known
-        .map(|known| (distance(&lower, &known.to_lowercase()), known))
-        .filter(|(distance, known)| *distance <= 2 && *distance < known.chars().count())
-        .collect();
-    near.sort();
-    near.into_iter().take(MOST).map(|(_, known)| known.clone()).collect()
-}
-
-/// How many characters must be inserted, removed or replaced to turn one into the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 const FUNCTIONS: &str = "functions are";
@@ -504,14 +476,5 @@ mod tests {
         for nested in ["(".repeat(100_000), "not ".repeat(100_000)] {
             assert!(matches!(Condition::parse(&nested), Err(ConditionError::Syntax { .. })));
         }
-    }
-
-    #[test]
-    fn similar_names_are_found() {
-        let known = ["i3", "I30", "name", "Größe", "x"].map(String::from);
-        assert_eq!(near("i4", known.iter()), ["i3", "I30"]);
-        assert_eq!(near("grösse", known.iter()), ["Größe"]);
-        assert_eq!(near("NAME", known.iter()), ["name"]);
-        assert!(near("zzzzzz", known.iter()).is_empty());
     }
 }

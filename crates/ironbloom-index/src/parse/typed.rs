@@ -6,7 +6,8 @@ use arrow::datatypes::{DataType, Schema};
 
 use super::moment::Wrong;
 use super::number::{self, Parsed};
-use super::{Comparison, Condition, ConditionError, Literal, moment, near};
+use super::{Comparison, Condition, ConditionError, Literal, moment};
+use crate::similar::similar;
 use crate::zone::LocalTime;
 use crate::{Predicate, Value};
 
@@ -66,8 +67,8 @@ struct Column<'a> {
 impl<'a> Column<'a> {
     fn find(name: &'a str, schema: &'a Schema) -> Typed<Self> {
         let Ok(field) = schema.field_with_name(name) else {
-            let near = near(name, schema.fields().iter().map(|field| field.name()));
-            return Err(ConditionError::UnknownColumn { column: name.into(), near });
+            let similar = similar(name, schema.fields().iter().map(|field| field.name()));
+            return Err(ConditionError::UnknownColumn { column: name.into(), similar });
         };
         let data_type = match field.data_type() {
             DataType::Dictionary(_, values) => values.as_ref(),

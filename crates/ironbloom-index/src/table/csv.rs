@@ -102,9 +102,10 @@ impl CsvTable {
         let names = self.infer(Some(0))?;
         for (column, _) in &self.options.types {
             if names.field_with_name(column).is_err() {
-                let near = crate::parse::near(column, names.fields().iter().map(|f| f.name()));
+                let similar =
+                    crate::similar::similar(column, names.fields().iter().map(|f| f.name()));
                 let (path, column) = (self.path().to_owned(), column.clone());
-                return Err(TableError::UnknownColumn { path, column, near });
+                return Err(TableError::UnknownColumn { path, column, similar });
             }
         }
         let all_given = names.fields().iter().all(|field| given(field.name()).is_some());

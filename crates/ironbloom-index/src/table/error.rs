@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::evaluate::EvaluateError;
+use crate::similar::write_similar;
+
 /// A table that cannot be read, or not as requested.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -80,7 +83,7 @@ pub enum TableError {
         /// The requested name.
         column: String,
         /// Columns with a similar name.
-        near: Vec<String>,
+        similar: Vec<String>,
     },
     /// Several columns have this name.
     AmbiguousColumn {
@@ -94,7 +97,7 @@ pub enum TableError {
         /// The file.
         path: PathBuf,
         /// Why.
-        error: crate::evaluate::EvaluateError,
+        error: EvaluateError,
     },
 }
 
@@ -168,9 +171,9 @@ impl fmt::Display for TableError {
             Self::Notes { path, what } => {
                 write!(f, "the index is damaged in its notes on {}: {what}", path.display())
             }
-            Self::UnknownColumn { path, column, near } => {
+            Self::UnknownColumn { path, column, similar } => {
                 write!(f, "{}: no column {column}", path.display())?;
-                write_near(f, near)
+                write_similar(f, similar)
             }
             Self::AmbiguousColumn { path, column } => {
                 write!(f, "{}: several columns are called {column}", path.display())
@@ -182,8 +185,3 @@ impl fmt::Display for TableError {
 
 /// No source: the system's error is already in the message, and printing the chain would repeat it.
 impl std::error::Error for TableError {}
-
-/// "; did you mean a or b?", or nothing.
-pub(crate) fn write_near(f: &mut fmt::Formatter<'_>, near: &[String]) -> fmt::Result {
-    if near.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", near.join(" or ")) }
-}

@@ -52,7 +52,6 @@ use arrow::datatypes::SchemaRef;
 pub use csv_notes::csv_options_in;
 pub use csv_options::{CsvOptions, csv_type};
 pub use error::TableError;
-pub(crate) use error::write_near;
 
 use self::csv::{CsvKind, CsvTable};
 use self::packed::Packing;
@@ -246,8 +245,9 @@ impl Table {
             (Some(column), None) => Ok(column),
             (Some(_), Some(_)) => Err(TableError::AmbiguousColumn { path, column }),
             (None, _) => {
-                let near = crate::parse::near(name, fields.iter().map(|field| field.name()));
-                Err(TableError::UnknownColumn { path, column, near })
+                let similar =
+                    crate::similar::similar(name, fields.iter().map(|field| field.name()));
+                Err(TableError::UnknownColumn { path, column, similar })
             }
         }
     }

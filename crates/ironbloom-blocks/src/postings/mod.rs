@@ -9,7 +9,7 @@
 //! ```
 //!
 //! No keys are stored for the buckets and no directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by
-//! one select (structures §14.4). Where all values are frequent, there are no buckets (H = 0), all lists are private
+//! one select (Elias 1974, Fano 1971). Where all values are frequent, there are no buckets (H = 0), all lists are private
 //! and the answer is exact. Nulls have their own list, so that they do not affect other values.
 //!
 //! The words of a chunk, in memory and in the file:
@@ -24,19 +24,19 @@
 //! ```
 
 mod build;
-pub(crate) mod cells;
 mod elias_fano;
 mod merge;
-mod shelf;
 
-pub(crate) use build::build;
-pub(crate) use elias_fano::Writer;
-pub(crate) use merge::{Part, merge};
+pub use elias_fano::SequenceWriter;
+pub use merge::Placed;
 
 use std::ops::Range;
 
+use ironbloom::memory::WordArray;
+
 use self::elias_fano::{Cursor, EliasFano, Shape};
-use crate::words::Words;
+use crate::cells::SealedCells;
+use crate::params::Params;
 
 const LAYOUT: u64 = 1;
 const HEADER_WORDS: usize = 16;
@@ -196,35 +196,35 @@ fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
 
 /// The postings of one column in one segment.
 #[derive(Debug)]
-pub(crate) struct Postings {
+pub struct Postings {
     head: Head,
     /// What follows from the head, computed once: it takes divisions.
     shape: Shape,
     sequence: Range<usize>,
-    words: Words,
+    words: WordArray,
 }
 
 /// The blocks of one value, not read yet.
-pub(crate) enum List<'a> {
+pub enum List<'a> {
     /// None at all.
     Empty,
     /// One bit per block.
     Bitmap(&'a [u64]),
     /// A range of the sequence.
-    Run(Run<'a>),
+    Sequence(SequenceList<'a>),
     /// These blocks, ascending, each once.
     Blocks(Vec<u32>),
 }
 
 /// A list in the sequence: blocks ascending, each once.
-pub(crate) struct Run<'a> {
+pub struct SequenceList<'a> {
     cursor: Cursor<'a>,
     first: u64,
     /// Approximate number of blocks.
     pub(crate) estimate: u64,
 }
 
-impl Run<'_> {
+impl SequenceList<'_> {
     /// Skips the blocks below this one.
     #[inline]
     pub(crate) fn seek(&mut self, block: u32) {
@@ -245,7 +245,7 @@ impl Run<'_> {
     }
 }
 
-impl Iterator for Run<'_> {
+impl Iterator for SequenceList<'_> {
     type Item = u32;
 
     #[inline]
@@ -255,12 +255,27 @@ impl Iterator for Run<'_> {
 }
 
 impl Postings {
-    fn new(head: Head, words: Words) -> Self {
+    /// Seals a column of `blocks` blocks. The writer's memory is used, and can be used again.
+    pub fn build(
+        cells: &SealedCells,
+        blocks: u32,
+        params: Params,
+        writer: &mut SequenceWriter,
+    ) -> Self {
+        build::build(cells, blocks, params, writer)
+    }
+
+    /// The postings of consecutive segments as those of one with `blocks` blocks.
+    pub fn merge(segments: &[Placed<'_>], blocks: u32, params: Params) -> Self {
+        merge::merge(segments, blocks, params)
+    }
+
+    fn new(head: Head, words: WordArray) -> Self {
         Self { head, shape: head.shape(), sequence: head.sequence(), words }
     }
 
     /// The chunk in these words of a file, whose checksum was right. `None` if it is not a valid chunk.
-    pub(crate) fn from_words(words: Words, blocks: u32) -> Option<Self> {
+    pub fn from_words(words: WordArray, blocks: u32) -> Option<Self> {
         let head = Head::read(&words)?;
         if head.blocks != blocks || head.words() != words.len() {
             return None;
@@ -281,17 +296,18 @@ impl Postings {
             && self.sequence().is_sound()
     }
 
-    pub(crate) fn words(&self) -> &[u64] {
+    /// Everything, as it is stored.
+    pub fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// Cells that are not null, and cells that are.
-    pub(crate) fn cells(&self) -> (u64, u64) {
+    pub fn cells(&self) -> (u64, u64) {
         (self.head.cells, self.head.null_cells)
     }
 
     /// Is every value told from every other (of another fingerprint)?
-    pub(crate) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.head.bucket_bits.is_none()
     }
 
@@ -302,15 +318,19 @@ impl Postings {
 
     /// List number `list` of the sequence.
     #[inline]
-    fn run(&self, list: u64, estimate: u64) -> List<'_> {
+    fn sequence_list(&self, list: u64, estimate: u64) -> List<'_> {
         let blocks = u64::from(self.head.blocks);
         let first = list * blocks;
-        List::Run(Run { cursor: self.sequence().range(first..first + blocks), first, estimate })
+        List::Sequence(SequenceList {
+            cursor: self.sequence().range(first..first + blocks),
+            first,
+            estimate,
+        })
     }
 
     /// The blocks that may hold a value of this fingerprint; no other block does.
     #[inline]
-    pub(crate) fn list(&self, print: u32) -> List<'_> {
+    pub fn list(&self, print: u32) -> List<'_> {
         self.private_list(print).unwrap_or_else(|| self.bucket(print))
     }
 
@@ -324,13 +344,15 @@ impl Postings {
         let rank = find_key(&self.words[head.private_words()], head.private, print)?;
         // Its exact length would take two selects; it is longer than a bucket's, and sparser than a bitmap.
         let estimate = u64::from(head.blocks) / 16;
-        Some(self.run(head.buckets() + rank as u64, estimate))
+        Some(self.sequence_list(head.buckets() + rank as u64, estimate))
     }
 
     #[inline]
     fn bucket(&self, print: u32) -> List<'_> {
         match self.head.bucket_bits {
-            Some(bits) => self.run(u64::from(print) >> (32 - bits), self.head.entries >> bits),
+            Some(bits) => {
+                self.sequence_list(u64::from(print) >> (32 - bits), self.head.entries >> bits)
+            }
             None => List::Empty,
         }
     }
@@ -354,13 +376,13 @@ impl Postings {
     }
 
     /// The blocks that hold nulls.
-    pub(crate) fn nulls(&self) -> List<'_> {
+    pub fn nulls(&self) -> List<'_> {
         match self.head.nulls {
             Nulls::None => List::Empty,
             Nulls::Bitmap => List::Bitmap(&self.words[self.head.bitmap(self.head.dense)]),
             Nulls::List => {
                 let list = self.head.buckets() + self.head.private as u64;
-                self.run(list, u64::from(self.head.blocks) / 16)
+                self.sequence_list(list, u64::from(self.head.blocks) / 16)
             }
         }
     }
@@ -381,28 +403,24 @@ impl Postings {
 
 #[cfg(test)]
 mod tests {
-    use super::cells::Cells;
     use super::*;
-    use crate::params::Params;
+    use crate::cells::Cells;
     use proptest::prelude::*;
 
     const BLOCK_ROWS: u32 = 16;
 
     fn postings(prints: &[u32], selectivity: u32) -> Postings {
-        let mut cells = Cells::new(BLOCK_ROWS.trailing_zeros());
-        cells.push_with(|out| {
-            out.extend_from_slice(prints);
-            true
-        });
-        let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
         let params = Params::new(BLOCK_ROWS, selectivity).unwrap();
-        build(&cells.seal(), blocks, params, &mut Writer::default())
+        let mut cells = Cells::new(params);
+        cells.push_with(|out| out.extend_from_slice(prints));
+        let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
+        Postings::build(&cells.seal(), blocks, params, &mut SequenceWriter::default())
     }
 
     fn blocks(list: List<'_>) -> Vec<u32> {
-        match crate::blocks::Blocks::from_list(list) {
-            crate::blocks::Blocks::Some(blocks) => blocks,
-            crate::blocks::Blocks::All => unreachable!("a list names its blocks"),
+        match crate::block_set::BlockSet::from_list(list) {
+            crate::block_set::BlockSet::Some(blocks) => blocks,
+            crate::block_set::BlockSet::All => unreachable!("a list names its blocks"),
         }
     }
 
@@ -444,11 +462,11 @@ mod tests {
                 let both: Vec<u32> = list.iter().copied().filter(|block| some.contains(block)).collect();
                 for estimate in [1, u64::MAX] {
                     let mut run = postings.list(print);
-                    if let List::Run(run) = &mut run {
+                    if let List::Sequence(run) = &mut run {
                         run.estimate = estimate;
                     }
-                    let some = crate::blocks::Blocks::Some(some.iter().copied().collect());
-                    prop_assert_eq!(some.and_list(run), crate::blocks::Blocks::Some(both.clone()));
+                    let some = crate::block_set::BlockSet::Some(some.iter().copied().collect());
+                    prop_assert_eq!(some.and_list(run), crate::block_set::BlockSet::Some(both.clone()));
                 }
             }
         }
@@ -460,12 +478,12 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>(), any::<bool>()), 1..4),
         ) {
             let whole = postings(&prints, 4);
-            let mut words = whole.words().to_vec();
+            let mut words = whole.words.clone();
             for (at, change, in_head) in changes {
                 let len = if in_head { HEADER_WORDS } else { words.len() };
                 words[at.index(len)] ^= if change & 1 == 0 { 1 << (change >> 58) } else { change };
             }
-            if let Some(forged) = Postings::from_words(Words::Heap(words), whole.head.blocks) {
+            if let Some(forged) = Postings::from_words(words, whole.head.blocks) {
                 let asked = prints.iter().copied().chain([0, 1, u32::MAX, 1 << 31]);
                 for print in asked.take(200) {
                     let named = blocks(forged.list(print));

@@ -1,46 +1,83 @@
-//! The experiment of `ironbloom demo tables`, in memory: ten random columns, equality on one, two and three of them.
+//! Measures the index. `make bench-index` runs most of it.
 //!
 //! ```text
-//! alias seed='cargo run --release -p ironbloom-index --features compare --example seed --'
-//! seed                   10 M rows, 512 rows a block, 10 bits
-//! seed 10M 1024 4        the small setting
-//! seed build             only the builds of index and sorted arrays, five times in turns
-//! seed growth            1 M, 10 M, 100 M rows, two columns
-//! seed skew              columns that are not uniform
+//! bench-index tables [ROWS]        the experiment of `ironbloom demo tables`, in memory (main.rs)
+//! bench-index build                the builds of index and sorted columns, five times in turns
+//! bench-index growth               1 M, 10 M, 100 M rows, two columns
+//! bench-index skew                 columns that are not uniform (skew.rs)
+//! bench-index ask INDEX ROUNDS     conditions from standard input, with everything open (ask.rs)
+//! bench-index blocks [TABLE]       what it costs to verify a block of a Parquet file (blocks.rs)
 //! ```
 //!
-//! Beside the index stand, in the same process and on the same columns: a signature file as PostgreSQL's `bloom` has it
-//! (80 bits a row, 2 a column), scanned whole, and one sorted array of (value, row) for each column, the stand-in of a
-//! B-tree. All three verify on the columns, and all must find the same rows.
+//! In memory, the index is compared with a signature file like PostgreSQL's `bloom` (80 bits per row, 2 per column),
+//! scanned whole, and with one sorted array of (value, row) per column, which stands in for a B-tree. All three are
+//! verified on the same columns, and all must find the same rows.
 
+mod ask;
+mod blocks;
 mod skew;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ironbloom_index::compare::{Columns, Query, Signatures, SortedColumns, predicate, queries};
+use clap::{Parser, Subcommand};
 use ironbloom_index::{Index, Params};
+use ironbloom_rivals::{Columns, Query, Signatures, SortedColumns, predicate, queries};
+
+/// Measure the index on tables
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Ten random columns in memory: equality on one, two and three of them
+    Tables {
+        /// Rows of the table
+        #[arg(default_value_t = 10_000_000)]
+        rows: usize,
+        /// Rows per block
+        #[arg(long, default_value_t = 512)]
+        block_rows: u32,
+        /// Selectivity in bits
+        #[arg(long, default_value_t = 10)]
+        selectivity: u32,
+    },
+    /// Only the builds of index and sorted columns, five times in turns
+    Build,
+    /// 1 M, 10 M and 100 M rows, two columns
+    Growth,
+    /// Columns that are not uniform
+    Skew,
+    /// Ask the conditions on standard input, one per line, with index and tables open
+    Ask {
+        /// The index
+        index: PathBuf,
+        /// How often each condition is asked
+        rounds: u32,
+    },
+    /// What it costs to verify a block of a Parquet file
+    Blocks {
+        /// A table whose first two columns are integers [default: a small one, made on the spot]
+        table: Option<PathBuf>,
+    },
+}
 
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.first().map(String::as_str) {
-        Some("build") => builds(),
-        Some("growth") => growth(),
-        Some("skew") => skew::run(),
-        rows => {
-            let rows = rows.map_or(Ok(10_000_000), parse_rows)?;
-            let number =
-                |i: usize, default: u32| args.get(i).map_or(Ok(default), |arg| arg.parse());
-            seed(rows, Params::new(number(1, 512)?, number(2, 10)?)?)
+    match Arguments::parse().experiment {
+        Experiment::Tables { rows, block_rows, selectivity } => {
+            tables(rows, Params::new(block_rows, selectivity)?)
         }
-    }
-}
-
-fn parse_rows(text: &str) -> Result<usize, std::num::ParseIntError> {
-    match text.strip_suffix('M') {
-        Some(millions) => Ok(millions.parse::<usize>()? * 1_000_000),
-        None => text.parse(),
+        Experiment::Build => builds(),
+        Experiment::Growth => growth(),
+        Experiment::Skew => skew::run(),
+        Experiment::Ask { index, rounds } => ask::run(&index, rounds),
+        Experiment::Blocks { table } => blocks::run(table),
     }
 }
 
@@ -52,7 +89,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 
 const VALUES: u64 = 1_000_000;
 
-fn seed(rows: usize, params: Params) -> Result<(), Failure> {
+fn tables(rows: usize, params: Params) -> Result<(), Failure> {
     let table = Columns::random(rows, 10, VALUES);
     println!("{rows} rows, 10 columns of 1,000,000 values, one thread; {params:?}\n");
     let (index, index_time) = timed(|| table.index(params));

@@ -15,27 +15,29 @@ pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
 
 /// Some blocks of a segment, or any of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Blocks {
+pub enum BlockSet {
     /// Nothing is known: each block may match.
     All,
     /// These blocks, ascending, each once.
     Some(Vec<u32>),
 }
 
-impl Blocks {
-    pub(crate) const NONE: Self = Self::Some(Vec::new());
+impl BlockSet {
+    /// No block.
+    pub const NONE: Self = Self::Some(Vec::new());
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
         matches!(self, Self::Some(blocks) if blocks.is_empty())
     }
 
     /// The blocks of a list.
-    pub(crate) fn from_list(list: List<'_>) -> Self {
+    pub fn from_list(list: List<'_>) -> Self {
         match list {
             List::Empty => Self::NONE,
-            List::Run(run) => {
-                let mut blocks = Vec::with_capacity(run.room());
-                run.each_some(|some| blocks.extend_from_slice(some));
+            List::Sequence(list) => {
+                let mut blocks = Vec::with_capacity(list.room());
+                list.each_some(|some| blocks.extend_from_slice(some));
                 Self::Some(blocks)
             }
             List::Blocks(blocks) => Self::Some(blocks),
@@ -48,7 +50,7 @@ impl Blocks {
     }
 
     /// The intersection with the list. The list is read only as far as these blocks require.
-    pub(crate) fn and_list(self, list: List<'_>) -> Self {
+    pub fn and_list(self, list: List<'_>) -> Self {
         let Self::Some(mut blocks) = self else { return Self::from_list(list) };
         match list {
             List::Empty => return Self::NONE,
@@ -56,21 +58,21 @@ impl Blocks {
             List::Bitmap(words) => {
                 blocks.retain(|&block| words[(block / 64) as usize] >> (block % 64) & 1 == 1);
             }
-            List::Run(run) if run.estimate / SEEK < blocks.len() as u64 => {
+            List::Sequence(list) if list.estimate / SEEK < blocks.len() as u64 => {
                 let sieve = Sieve::new(&blocks);
-                let mut other = Vec::with_capacity(run.room());
-                run.each_some(|some| sieve.sift(some, &mut other));
+                let mut other = Vec::with_capacity(list.room());
+                list.each_some(|some| sieve.sift(some, &mut other));
                 if other.len() as u64 * SEEK < blocks.len() as u64 {
                     return Self::Some(other).and(Self::Some(blocks));
                 }
                 keep_common(&mut blocks, &other);
             }
-            List::Run(mut run) => {
+            List::Sequence(mut list) => {
                 let mut next = None;
                 blocks.retain(|&block| {
                     if next.is_none_or(|next| next < block) {
-                        run.seek(block);
-                        next = Some(run.next().unwrap_or(u32::MAX));
+                        list.seek(block);
+                        next = Some(list.next().unwrap_or(u32::MAX));
                     }
                     next == Some(block)
                 });
@@ -80,7 +82,7 @@ impl Blocks {
     }
 
     /// What is in both.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub fn and(self, other: Self) -> Self {
         let (Self::Some(left), Self::Some(right)) = (&self, &other) else {
             return if self == Self::All { other } else { self };
         };
@@ -95,7 +97,7 @@ impl Blocks {
     }
 
     /// What is in one of these.
-    pub(crate) fn any_of(sets: impl IntoIterator<Item = Self>) -> Self {
+    pub fn any_of(sets: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Vec::new();
         let mut several = false;
         for set in sets {
@@ -115,7 +117,7 @@ impl Blocks {
     }
 
     /// The same for any number of sets of the blocks below `blocks`: takes no more memory than these.
-    pub(crate) fn any_of_many(sets: impl ExactSizeIterator<Item = Self>, blocks: u32) -> Self {
+    pub fn any_of_many(sets: impl ExactSizeIterator<Item = Self>, blocks: u32) -> Self {
         const FEW: usize = 64;
         if sets.len() <= FEW {
             return Self::any_of(sets);
@@ -194,7 +196,7 @@ fn gallop(blocks: &[u32], block: u32) -> usize {
 pub(crate) fn estimate(list: &List<'_>, blocks: u32) -> u64 {
     match list {
         List::Empty => 0,
-        List::Run(run) => run.estimate,
+        List::Sequence(list) => list.estimate,
         List::Bitmap(_) => u64::from(blocks) / 2,
         List::Blocks(list) => list.len() as u64,
     }
@@ -210,8 +212,8 @@ mod tests {
         prop::collection::btree_set(0u32..300, 0..60)
     }
 
-    fn blocks(set: &BTreeSet<u32>) -> Blocks {
-        Blocks::Some(set.iter().copied().collect())
+    fn blocks(set: &BTreeSet<u32>) -> BlockSet {
+        BlockSet::Some(set.iter().copied().collect())
     }
 
     proptest! {
@@ -219,17 +221,17 @@ mod tests {
         fn blocks_combine_as_sets_do(a in set(), b in set(), c in set()) {
             let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
             prop_assert_eq!(blocks(&a).and(blocks(&b)), blocks(&both));
-            prop_assert_eq!(blocks(&a).and(Blocks::All), blocks(&a));
-            prop_assert_eq!(Blocks::All.and(blocks(&a)), blocks(&a));
-            let (Blocks::Some(mut left), Blocks::Some(right)) = (blocks(&a), blocks(&b)) else { unreachable!() };
+            prop_assert_eq!(blocks(&a).and(BlockSet::All), blocks(&a));
+            prop_assert_eq!(BlockSet::All.and(blocks(&a)), blocks(&a));
+            let (BlockSet::Some(mut left), BlockSet::Some(right)) = (blocks(&a), blocks(&b)) else { unreachable!() };
             let mut sifted = Vec::new();
             right.chunks(64).for_each(|some| Sieve::new(&left).sift(some, &mut sifted));
             prop_assert!(both.iter().all(|block| sifted.contains(block)));
             keep_common(&mut left, &right);
-            prop_assert_eq!(Blocks::Some(left), blocks(&both));
+            prop_assert_eq!(BlockSet::Some(left), blocks(&both));
             let any: BTreeSet<u32> = a.iter().chain(&b).chain(&c).copied().collect();
-            prop_assert_eq!(Blocks::any_of([&a, &b, &c].map(blocks)), blocks(&any));
-            prop_assert_eq!(Blocks::any_of([blocks(&a), Blocks::All]), Blocks::All);
+            prop_assert_eq!(BlockSet::any_of([&a, &b, &c].map(blocks)), blocks(&any));
+            prop_assert_eq!(BlockSet::any_of([blocks(&a), BlockSet::All]), BlockSet::All);
         }
 
         #[test]
@@ -240,7 +242,7 @@ mod tests {
             }
             let both: BTreeSet<u32> = a.intersection(&b).copied().collect();
             prop_assert_eq!(blocks(&a).and_list(List::Bitmap(&words)), blocks(&both));
-            prop_assert_eq!(Blocks::from_list(List::Bitmap(&words)), blocks(&b));
+            prop_assert_eq!(BlockSet::from_list(List::Bitmap(&words)), blocks(&b));
         }
     }
 }

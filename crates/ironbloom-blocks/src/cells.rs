@@ -1,43 +1,44 @@
 //! The cells of a column during construction, stored so that sorting them is one linear pass.
 //!
 //! ```text
-//! rows come in order                       fingerprint  ppppppppp fffffffffff…        9 bits p: the part
+//! rows come in order                       fingerprint  ppppppppp fffffffffff…        9 bits p: the partition
 //!   │ a group of rows (whole blocks)                    23 bits f: the rest
 //!   ▼
-//! group 0:  part 0 | part 1 | … | part 511         a cell: f and the block within the group, in 32 bits
-//! group 1:  part 0 | part 1 | … | part 511
+//! group 0:  p = 0 | p = 1 | … | p = 511            a cell: f and the block within the group, in 32 bits
+//! group 1:  p = 0 | p = 1 | … | p = 511
 //! …
 //! ```
 //!
-//! The bucket of a cell is the high bits of its fingerprint, so part p of all groups together holds 1/512 of the buckets,
-//! with their rows in order. A part fits the second-level cache, where a counting sort by the other bits of the bucket puts
+//! The bucket of a cell is the high bits of its fingerprint, so partition p of all groups together holds 1/512 of the
+//! buckets, with their rows in order. A partition fits the second-level cache, where a counting sort by the other bits of the bucket puts
 //! its cells in place. Both steps are stable, so within a bucket the blocks come out ascending.
 //!
 //! A cell takes 32 bits and nothing of its fingerprint is lost, which heavy values need.
 
 use std::ops::Range;
 
-use super::shelf::Shelf;
+use crate::cell_memory::CellMemory;
 use crate::encode::NULL;
+use crate::params::Params;
 
-/// Bits of the fingerprint that choose the part.
-const PART_BITS: u32 = 9;
-const PARTS: usize = 1 << PART_BITS;
+/// Bits of the fingerprint that choose the partition.
+const PARTITION_BITS: u32 = 9;
+const PARTITIONS: usize = 1 << PARTITION_BITS;
 /// What is left of the 32 bits of a cell for the block within its group.
-const BLOCK_BITS: u32 = PART_BITS;
+const BLOCK_BITS: u32 = PARTITION_BITS;
 /// Rows of a group, if its blocks can be numbered: its cells and their copy, 256 KiB each, fit the second-level cache.
 const GROUP_ROWS: usize = 1 << 16;
 
 /// The cells of one column.
-pub(crate) struct Cells {
+pub struct Cells {
     block_bits: u32,
     /// Blocks in a group.
     group_blocks: usize,
     /// Fingerprints of rows that do not fill a group yet.
     pending: Vec<u32>,
-    /// Groups, each ordered by part.
-    cells: Shelf,
-    /// Where part p of group g starts in it: place g·513 + p. The position after the last part is its end.
+    /// Groups, each ordered by partition.
+    cells: CellMemory,
+    /// Where partition p of group g starts in it, at index g·513 + p. The entry after the last partition is its end.
     starts: Vec<u32>,
     /// Blocks with nulls, ascending.
     null_blocks: Vec<u32>,
@@ -45,22 +46,23 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// For blocks of 2^`block_bits` rows.
-    pub(crate) fn new(block_bits: u32) -> Self {
+    /// For blocks of this many rows.
+    pub fn new(params: Params) -> Self {
+        let block_bits = params.block_rows().trailing_zeros();
         let group_blocks = (GROUP_ROWS >> block_bits).clamp(1, 1 << BLOCK_BITS);
         Self {
             block_bits,
             group_blocks,
             pending: Vec::new(),
-            cells: Shelf::default(),
+            cells: CellMemory::default(),
             starts: Vec::new(),
             null_blocks: Vec::new(),
             nulls: 0,
         }
     }
 
-    /// Appends the fingerprints of rows, which `write` appends to the vector it gets.
-    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u32>) -> bool) -> bool {
+    /// Adds the next rows: `write` appends their fingerprints to the vector it gets ([`NULL`] for nulls).
+    pub fn push_with<T>(&mut self, write: impl FnOnce(&mut Vec<u32>) -> T) -> T {
         let written = write(&mut self.pending);
         let group_rows = self.group_blocks << self.block_bits;
         let whole = self.pending.len() / group_rows * group_rows;
@@ -75,12 +77,12 @@ impl Cells {
 
     fn add_group(&mut self, rows: &[u32]) {
         let first_block = self.groups() * self.group_blocks;
-        let mut next = [0u32; PARTS];
+        let mut next = [0u32; PARTITIONS];
         for &print in rows {
-            next[(print >> (32 - PART_BITS)) as usize] += 1;
+            next[(print >> (32 - PARTITION_BITS)) as usize] += 1;
         }
         let nulls = self.note_nulls(rows, first_block as u32);
-        // Null has the fingerprint 0, and so is counted with part 0.
+        // Null has the fingerprint 0, and so is counted with partition 0.
         next[0] -= nulls as u32;
         let mut at = 0;
         for count in &mut next {
@@ -112,16 +114,16 @@ impl Cells {
     }
 
     fn groups(&self) -> usize {
-        self.starts.len() / (PARTS + 1)
+        self.starts.len() / (PARTITIONS + 1)
     }
 
     /// Stores the rows of the last, incomplete group: no more can come.
-    pub(crate) fn seal(mut self) -> Sealed {
+    pub fn seal(mut self) -> SealedCells {
         let rest = std::mem::take(&mut self.pending);
         if !rest.is_empty() {
             self.add_group(&rest);
         }
-        Sealed(self)
+        SealedCells(self)
     }
 }
 
@@ -129,18 +131,18 @@ impl Cells {
 fn scatter(
     prints: impl Iterator<Item = u32>,
     block: u32,
-    next: &mut [u32; PARTS],
+    next: &mut [u32; PARTITIONS],
     cells: &mut [u32],
 ) {
     for print in prints {
-        let place = &mut next[(print >> (32 - PART_BITS)) as usize];
-        cells[*place as usize] = print << PART_BITS | block;
+        let place = &mut next[(print >> (32 - PARTITION_BITS)) as usize];
+        cells[*place as usize] = print << PARTITION_BITS | block;
         *place += 1;
     }
 }
 
 /// The cells of all rows of a segment.
-pub(crate) struct Sealed(Cells);
+pub struct SealedCells(Cells);
 
 /// A cell on its way: the cell itself in the high half, its block in the low half.
 #[derive(Clone, Copy)]
@@ -163,14 +165,14 @@ impl Entry {
     }
 }
 
-/// What the entries of a part have in common.
+/// What the entries of a partition have in common.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct Partition {
     number: u32,
     fine_bits: u32,
 }
 
-impl Part {
+impl Partition {
     #[inline]
     pub(crate) fn bucket(self, entry: Entry) -> u64 {
         u64::from(self.number) << self.fine_bits
@@ -179,19 +181,19 @@ impl Part {
 
     /// The whole fingerprint of an entry.
     pub(crate) fn print(self, entry: Entry) -> u32 {
-        self.number << (32 - PART_BITS) | entry.cell() >> PART_BITS
+        self.number << (32 - PARTITION_BITS) | entry.cell() >> PARTITION_BITS
     }
 }
 
 /// Entries in the order of their buckets, and within a bucket of their blocks.
-pub(crate) enum Run<'a> {
+pub(crate) enum Buckets<'a> {
     /// Of any number of buckets, each whole.
-    Light(&'a [Entry]),
+    Many(&'a [Entry]),
     /// Of one bucket that has very many.
-    Full(&'a [Entry]),
+    Crowded(&'a [Entry]),
 }
 
-impl Sealed {
+impl SealedCells {
     /// Cells that are not null.
     pub(crate) fn len(&self) -> u64 {
         self.0.cells.len()
@@ -208,40 +210,40 @@ impl Sealed {
     }
 
     /// Yields every cell in order; buckets with more than `heavy` cells one by one.
-    pub(crate) fn each_run(
+    pub(crate) fn each_bucket(
         &self,
         bucket_bits: u32,
         heavy: u64,
-        mut out: impl FnMut(Part, Run<'_>),
+        mut out: impl FnMut(Partition, Buckets<'_>),
     ) {
-        let fine_bits = bucket_bits - PART_BITS;
+        let fine_bits = bucket_bits - PARTITION_BITS;
         let mut sorter = Sorter { fine_bits, ..Sorter::default() };
-        for number in 0..PARTS {
-            let part = Part { number: number as u32, fine_bits };
-            sorter.sort(self.part(number));
+        for number in 0..PARTITIONS {
+            let partition = Partition { number: number as u32, fine_bits };
+            sorter.sort(self.partition(number));
             let mut done = 0;
-            for full in sorter.full_buckets(heavy) {
-                out(part, Run::Light(&sorter.sorted[done..full.start]));
-                done = full.end;
-                out(part, Run::Full(&sorter.sorted[full]));
+            for crowded in sorter.crowded_buckets(heavy) {
+                out(partition, Buckets::Many(&sorter.sorted[done..crowded.start]));
+                done = crowded.end;
+                out(partition, Buckets::Crowded(&sorter.sorted[crowded]));
             }
-            out(part, Run::Light(&sorter.sorted[done..]));
+            out(partition, Buckets::Many(&sorter.sorted[done..]));
         }
     }
 
-    /// The slices of a part, each with the first block of its group.
-    fn part(&self, part: usize) -> impl Iterator<Item = (u32, &[u32])> + Clone {
+    /// The slices of a partition, each with the first block of its group.
+    fn partition(&self, partition: usize) -> impl Iterator<Item = (u32, &[u32])> + Clone {
         let Cells { cells, starts, group_blocks, .. } = &self.0;
-        starts.chunks_exact(PARTS + 1).zip(cells.groups()).enumerate().map(
+        starts.chunks_exact(PARTITIONS + 1).zip(cells.groups()).enumerate().map(
             move |(group, (starts, cells))| {
-                let (start, end) = (starts[part] as usize, starts[part + 1] as usize);
+                let (start, end) = (starts[partition] as usize, starts[partition + 1] as usize);
                 ((group * group_blocks) as u32, &cells[start..end])
             },
         )
     }
 }
 
-/// The bits of the bucket below those of the part.
+/// The bits of the bucket below those of the partition.
 #[inline]
 fn fine_bucket(cell: u32, fine_bits: u32) -> u32 {
     (u64::from(cell) >> (32 - fine_bits)) as u32
@@ -253,7 +255,7 @@ fn block_of(cell: u32, first_block: u32) -> u32 {
     first_block + (cell & ((1 << BLOCK_BITS) - 1))
 }
 
-/// Buffer for sorting a part, reused for the next.
+/// Buffer for sorting a partition, reused for the next.
 #[derive(Default)]
 struct Sorter {
     fine_bits: u32,
@@ -264,7 +266,7 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// Sorts the cells of a part by bucket.
+    /// Sorts the cells of a partition by bucket.
     fn sort<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])> + Clone) {
         let cells = slices.clone().map(|(_, cells)| cells.len()).sum();
         self.next.clear();
@@ -303,12 +305,12 @@ impl Sorter {
     }
 
     /// Where buckets with more than `heavy` cells are.
-    fn full_buckets(&self, heavy: u64) -> Vec<Range<usize>> {
-        let is_full = |bucket: &Range<usize>| bucket.len() as u64 > heavy;
+    fn crowded_buckets(&self, heavy: u64) -> Vec<Range<usize>> {
+        let is_crowded = |bucket: &Range<usize>| bucket.len() as u64 > heavy;
         let until = |start: &mut usize, end: usize| Some(std::mem::replace(start, end)..end);
         if !self.next.is_empty() {
             let ends = self.next.iter().map(|&end| end as usize);
-            return ends.scan(0, until).filter(is_full).collect();
+            return ends.scan(0, until).filter(is_crowded).collect();
         }
         let bucket_of = |entry: &Entry| fine_bucket(entry.cell(), self.fine_bits);
         let buckets = self.sorted.chunk_by(|a, b| bucket_of(a) == bucket_of(b));
@@ -316,6 +318,6 @@ impl Sorter {
             *end += bucket.len();
             Some(*end)
         });
-        ends.scan(0, until).filter(is_full).collect()
+        ends.scan(0, until).filter(is_crowded).collect()
     }
 }

@@ -1,25 +1,22 @@
 //! What it costs to verify a block on a Parquet file: the part of a lookup that the index cannot save.
 //!
-//!     cargo run --release --example verify_blocks                  a small table made on the spot
-//!     cargo run --release --example verify_blocks -- t.parquet     yours; its first two columns must be integers
-//!
 //! Each query looks for the values of a row chosen at random, in the block that holds it, as an index would say.
 
-use std::error::Error;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{Int64Array, RecordBatch};
+use ironbloom_index::arrow::array::{Int64Array, RecordBatch};
 use ironbloom_index::{Find, Predicate, Reads, Table, evaluate, parse};
 use parquet::arrow::ArrowWriter;
+
+use crate::Failure;
 
 const BLOCK_ROWS: u64 = 512;
 const QUERIES: u64 = 200;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let given = std::env::args().nth(1).map(PathBuf::from);
+pub(crate) fn run(given: Option<PathBuf>) -> Result<(), Failure> {
     let path = match &given {
         Some(path) => path.clone(),
         None => small_table()?,
@@ -52,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn measure(name: &str, table: &Table, reach: u64, select: &[&str]) -> Result<(), Box<dyn Error>> {
+fn measure(name: &str, table: &Table, reach: u64, select: &[&str]) -> Result<(), Failure> {
     let mut queries = Vec::new();
     let mut state = 1u128;
     for _ in 0..QUERIES {
@@ -93,26 +90,29 @@ fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
-/// A condition on the first two columns that this row satisfies. Reads it by a table of its own, so that the pages are not
-/// already decompressed when they are measured.
-fn values_of(table: &Table, row: u64) -> Result<Predicate, Box<dyn Error>> {
+/// A condition on the first two columns that this row satisfies. Opens the table separately, so that the pages are not already
+/// decompressed when they are measured.
+fn values_of(table: &Table, row: u64) -> Result<Predicate, Failure> {
     let apart = Table::open(table.path())?;
     let this = row..row + 1;
     let batch =
         apart.read_rows(std::slice::from_ref(&this), &[0, 1], &mut Reads::default())?.remove(0);
     let condition: Vec<String> = (0..2)
         .map(|column| {
-            let text = arrow::util::display::array_value_to_string(batch.column(column), 0)?;
+            let text = ironbloom_index::arrow::util::display::array_value_to_string(
+                batch.column(column),
+                0,
+            )?;
             Ok(format!("\"{}\" = {text}", table.schema().field(column).name()))
         })
-        .collect::<Result<_, arrow::error::ArrowError>>()?;
+        .collect::<Result<_, ironbloom_index::arrow::error::ArrowError>>()?;
     let predicate = parse(&condition.join(" and "), table.schema())?;
     assert!(evaluate(&predicate, &batch)?.value(0));
     Ok(predicate)
 }
 
 /// 200 000 rows of ten columns, in a temporary file.
-fn small_table() -> Result<PathBuf, Box<dyn Error>> {
+fn small_table() -> Result<PathBuf, Failure> {
     let path = std::env::temp_dir().join(format!("verify-blocks-{}.parquet", std::process::id()));
     let names: Vec<String> = (0..10).map(|column| format!("i{column}")).collect();
     let columns = names.iter().enumerate().map(|(column, name)| {

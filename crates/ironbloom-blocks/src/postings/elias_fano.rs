@@ -83,7 +83,7 @@ impl Shape {
 /// How many low bits a number has depends on how many numbers there are. A guess is nearly always right; if it was not,
 /// everything is encoded again.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub struct SequenceWriter {
     low_bits: u32,
     high: Vec<u64>,
     low: Vec<u64>,
@@ -93,7 +93,7 @@ pub(crate) struct Writer {
     filled: u32,
 }
 
-impl Writer {
+impl SequenceWriter {
     /// Clears all numbers but keeps the memory; the next shape will be about this one.
     pub(crate) fn restart(&mut self, guess: Shape) {
         self.high.clear();
@@ -216,7 +216,7 @@ pub(crate) struct EliasFano<'a> {
 }
 
 impl<'a> EliasFano<'a> {
-    /// The words are those of a [`Writer`] of the same shape, or of a file, and then [`is_sound`](Self::is_sound) said so.
+    /// The words are those of a [`SequenceWriter`] of the same shape, or of a file, and then [`is_sound`](Self::is_sound) said so.
     #[inline]
     pub(crate) fn new(shape: Shape, words: &'a [u64]) -> Self {
         let (samples, rest) = words.split_at(shape.sample_words());
@@ -445,7 +445,7 @@ mod tests {
     fn encode_guessing(numbers: &[u64], universe: u64, guess: u64) -> (Shape, Vec<u64>) {
         let shape = Shape::new(numbers.len() as u64, universe);
         let mut words = vec![0; shape.words()];
-        let mut writer = Writer::default();
+        let mut writer = SequenceWriter::default();
         // What was there before must not show.
         writer.restart(Shape::new(3, 1 << 20));
         writer.extend([5, 1 << 19, 1 << 19].into_iter());

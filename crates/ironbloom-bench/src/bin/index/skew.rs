@@ -1,6 +1,6 @@
 //! Columns that are not uniform: what do they take, and how long is a lookup?
 
-use ironbloom_index::compare::{Columns, Random};
+use ironbloom_rivals::{Columns, Random};
 
 use crate::{Failure, run_index};
 

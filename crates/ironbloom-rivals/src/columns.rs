@@ -14,7 +14,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use crate::{Block, Error, Index, IndexBuilder, Params, columns_of};
+use ironbloom_index::{Block, Error, Index, IndexBuilder, Params, columns_of};
 
 /// Numbers that look random and are the same in every run (SplitMix64).
 pub struct Random(u64);
@@ -44,7 +44,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// So many columns of numbers below `values`, each as likely as another.
+    /// `columns` columns of uniformly distributed numbers below `values`.
     pub fn random(rows: usize, columns: usize, values: u64) -> Self {
         let column = |i| {
             let mut random = Random::new(i as u64);

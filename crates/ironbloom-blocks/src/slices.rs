@@ -10,7 +10,7 @@
 //! insert(value, block): in k lines, set the bit of the block          lookup(value): k lines, ANDed
 //! ```
 //!
-//! (BIGSI and COBS, applied to tables instead of genomes; structures §14.3.) Rows are added in place, one after the
+//! (BIGSI and COBS, applied to tables instead of genomes.) Rows are added in place, one after the
 //! other, and are found immediately. Sealed postings are smaller and faster, so slices hold only the rows that are not
 //! sealed yet.
 
@@ -25,7 +25,7 @@ const PROBES: u32 = 7;
 
 /// The slices of one column.
 #[derive(Clone, Debug)]
-pub(crate) struct Slices {
+pub struct Slices {
     /// Bits of the filter of a block.
     bits: u64,
     /// The lines of each group.
@@ -44,13 +44,14 @@ fn probes(print: u32, bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl Slices {
-    pub(crate) fn new(block_rows: u32) -> Self {
+    /// For blocks of this many rows.
+    pub fn new(block_rows: u32) -> Self {
         let bits = BITS_PER_ROW * u64::from(block_rows);
         Self { bits, groups: Vec::new(), nulls: Vec::new() }
     }
 
     /// Adds a value that is in this block.
-    pub(crate) fn insert(&mut self, print: u32, block: u32) {
+    pub fn insert(&mut self, print: u32, block: u32) {
         let group = (block / GROUP_BLOCKS) as usize;
         while self.groups.len() <= group {
             self.groups.push(vec![[0; LINE_WORDS]; self.bits as usize]);
@@ -62,31 +63,32 @@ impl Slices {
     }
 
     /// Adds a null that is in this block, which is not before the last one with a null.
-    pub(crate) fn insert_null(&mut self, block: u32) {
+    pub fn insert_null(&mut self, block: u32) {
         if self.nulls.last() != Some(&block) {
             self.nulls.push(block);
         }
     }
 
     /// The blocks that may hold a value of this fingerprint; no other block does.
-    pub(crate) fn blocks(&self, print: u32) -> Vec<u32> {
+    pub fn blocks(&self, print: u32) -> Vec<u32> {
         let mut blocks = Vec::new();
         for (group, lines) in (0..).zip(&self.groups) {
             let mut all = [u64::MAX; LINE_WORDS];
             for line in probes(print, self.bits) {
                 all.iter_mut().zip(lines[line]).for_each(|(all, word)| *all &= word);
             }
-            crate::blocks::each_bit(&all, |bit| blocks.push(group * GROUP_BLOCKS + bit));
+            crate::block_set::each_bit(&all, |bit| blocks.push(group * GROUP_BLOCKS + bit));
         }
         blocks
     }
 
     /// The blocks that hold nulls.
-    pub(crate) fn null_blocks(&self) -> &[u32] {
+    pub fn null_blocks(&self) -> &[u32] {
         &self.nulls
     }
 
-    pub(crate) fn size_in_bytes(&self) -> usize {
+    /// Size in bytes.
+    pub fn size_in_bytes(&self) -> usize {
         self.groups.len() * self.bits as usize * LINE_WORDS * size_of::<u64>()
     }
 }
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     /// 512 distinct values per block at 10 bits and 7 probes: (1 - e^(-0.7))^7 = 0.00819 of the blocks are named
-    /// wrongly \[structures §14.3\]. 1000 absent values ask 1,024,000 blocks; the blocks' fill varies, so the bound is
+    /// wrongly. 1000 absent values ask 1,024,000 blocks; the blocks' fill varies, so the bound is
     /// wide: 10 %.
     #[test]
     fn absent_values_are_found_in_eight_blocks_of_a_thousand() {

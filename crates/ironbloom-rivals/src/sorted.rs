@@ -1,6 +1,6 @@
 //! For each column all (value, row), sorted: what a B-tree is when nothing ever changes.
 
-use super::{Columns, Query};
+use crate::{Columns, Query};
 
 /// See the module documentation.
 pub struct SortedColumns(Vec<Vec<u64>>);

@@ -1,7 +1,10 @@
-//! What an index is compared with (feature `compare`): a signature file like PostgreSQL's `bloom`, and sorted columns
-//! in place of B-trees, all on the same columns in memory.
+//! What an index is compared with: a signature file like PostgreSQL's `bloom`, and sorted columns in place of B-trees,
+//! all on the same columns in memory.
 //!
-//! Here because the demo, the benchmarks and the tests all need it. Not meant for production use.
+//! A crate because the program's demo and the benchmarks both need it, and the demo must not build the peers that the
+//! benchmarks measure. Not meant for production use.
+
+#![forbid(unsafe_code)]
 
 mod columns;
 mod signatures;
@@ -11,7 +14,7 @@ pub use columns::{Columns, Random};
 pub use signatures::Signatures;
 pub use sorted::SortedColumns;
 
-use crate::{Predicate, Value};
+use ironbloom_index::{Predicate, Value};
 
 /// Which columns must have which values.
 pub type Query = Vec<(usize, u32)>;

@@ -5,7 +5,7 @@
 
 use ironbloom::hash::mix64;
 
-use super::{Columns, Query};
+use crate::{Columns, Query};
 
 const SIGNATURE_BITS: u32 = 80;
 const BITS_A_COLUMN: u32 = 2;
@@ -72,9 +72,9 @@ impl Signatures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::queries;
+    use crate::queries;
 
-    /// Of 10^5 rows with ten columns a random query on t columns finds falsely, by the law of structures §13, 4,970, 252 and
+    /// Of 10^5 rows with ten columns a random query on t columns finds falsely, by PostgreSQL's parameters, 4,970, 252 and
     /// 13; 200 queries are within a tenth of that (the third within a fifth).
     #[test]
     fn false_rows_are_as_many_as_postgresql_has() {

@@ -1,23 +1,23 @@
-//! Bytes of an index file that are read on demand, and verified each time.
+//! A section of an index file: bytes that are read on demand, and verified each time.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
-use xxhash_rust::xxh3::xxh3_64;
+use ironbloom::memory::WordArray;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Error, Part};
-use crate::file_bytes::{FileBytes, Pieces};
-use crate::words::Words;
+use crate::file_bytes::{FileBytes, PIECE_BYTES, Pieces};
 
-/// A chunk of an index file: its location and checksum.
+/// The location and the checksum of a section.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct Section {
     file: FileBytes,
     range: Range<u64>,
     checksum: u64,
 }
 
-/// Why a chunk cannot be used.
+/// Why a section cannot be used.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Not the bytes that were written, or none at all.
@@ -36,7 +36,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-impl Stored {
+impl Section {
     pub(crate) fn new(file: FileBytes, range: Range<u64>, checksum: u64) -> Self {
         Self { file, range, checksum }
     }
@@ -49,22 +49,42 @@ impl Stored {
         self.checksum
     }
 
-    /// The chunk as words, if it is what was written.
-    pub(crate) fn words(&self) -> Result<Words, Fault> {
+    /// The section as words, if it is what was written.
+    pub(crate) fn words(&self) -> Result<WordArray, Fault> {
         if !self.len().is_multiple_of(size_of::<u64>() as u64) {
             return Err(Fault::Damaged);
         }
-        let (words, checksum) = Words::read(&self.file, self.range.clone())?;
+        let (words, checksum) = self.read_words()?;
         if checksum == self.checksum { Ok(words) } else { Err(Fault::Damaged) }
     }
 
-    /// The chunk as bytes, if it is what was written.
+    /// The words, and their XXH3-64. The hash is that of the bytes that are returned, whatever happens to the file.
+    fn read_words(&self) -> io::Result<(WordArray, u64)> {
+        let out_of_memory = || io::Error::from(ErrorKind::OutOfMemory);
+        let len = usize::try_from(self.len() / size_of::<u64>() as u64);
+        let len = len.map_err(|_| out_of_memory())?;
+        let mut words = WordArray::zeroed(len).map_err(|_| out_of_memory())?;
+        let mut hasher = Xxh3::new();
+        let mut at = self.range.start;
+        // Hashed while it is still in the cache.
+        for piece in bytemuck::cast_slice_mut(&mut words[..]).chunks_mut(PIECE_BYTES) {
+            self.file.read_into(piece, at)?;
+            hasher.update(piece);
+            at += piece.len() as u64;
+        }
+        if cfg!(target_endian = "big") {
+            words.iter_mut().for_each(|word| *word = u64::from_le(*word));
+        }
+        Ok((words, hasher.digest()))
+    }
+
+    /// The section as bytes, if it is what was written.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, Fault> {
         let bytes = self.file.read(self.range.clone())?;
         if xxh3_64(&bytes) == self.checksum { Ok(bytes) } else { Err(Fault::Damaged) }
     }
 
-    /// The chunk as it is, damaged or not.
+    /// The section as it is, damaged or not.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
         self.file.pieces(self.range.clone())
     }

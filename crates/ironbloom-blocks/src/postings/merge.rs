@@ -6,16 +6,18 @@
 //! blocks than it has); if together they are few, its blocks go into the bucket instead.
 
 use super::build::Lists;
-use super::elias_fano::Writer;
+use super::elias_fano::SequenceWriter;
 use super::{List, Postings};
-use crate::blocks::each_bit;
+use crate::block_set::each_bit;
 use crate::params::Params;
 
-/// A part of the whole: the postings, and the number their first block gets.
+/// Postings to be merged, and where they go.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'a> {
-    pub(crate) postings: &'a Postings,
-    pub(crate) first_block: u32,
+pub struct Placed<'a> {
+    /// The postings of a segment.
+    pub postings: &'a Postings,
+    /// The number that their first block gets.
+    pub first_block: u32,
 }
 
 impl List<'_> {
@@ -23,15 +25,15 @@ impl List<'_> {
     fn append_to(self, first_block: u32, out: &mut Vec<u32>) {
         match self {
             List::Empty => {}
-            List::Run(run) => out.extend(run.map(|block| first_block + block)),
+            List::Sequence(list) => out.extend(list.map(|block| first_block + block)),
             List::Bitmap(words) => each_bit(words, |block| out.push(first_block + block)),
             List::Blocks(blocks) => out.extend(blocks.into_iter().map(|block| first_block + block)),
         }
     }
 }
 
-/// The postings of all parts, of `blocks` blocks together.
-pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings {
+/// See [`Postings::merge`].
+pub(super) fn merge(parts: &[Placed<'_>], blocks: u32, params: Params) -> Postings {
     let (cells, null_cells) = parts
         .iter()
         .map(|part| part.postings.cells())
@@ -41,7 +43,7 @@ pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings
     let exact = parts.iter().all(|part| part.postings.is_exact());
     let heavy = if exact { 0 } else { params.heavy(cells) };
     let entries: u64 = parts.iter().map(|part| part.postings.head.entries).sum();
-    let mut writer = Writer::default();
+    let mut writer = SequenceWriter::default();
     let mut lists = Lists::new(blocks, params.bucket_bits(), entries, &mut writer);
     let mut demoted = Vec::new();
     for key in all_private_keys(parts) {
@@ -61,7 +63,7 @@ pub(crate) fn merge(parts: &[Part<'_>], blocks: u32, params: Params) -> Postings
     lists.write_all(&nulls, cells, null_cells)
 }
 
-fn all_private_keys(parts: &[Part<'_>]) -> Vec<u32> {
+fn all_private_keys(parts: &[Placed<'_>]) -> Vec<u32> {
     let mut keys: Vec<u32> = parts.iter().flat_map(|part| part.postings.private_keys()).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -69,7 +71,7 @@ fn all_private_keys(parts: &[Part<'_>]) -> Vec<u32> {
 }
 
 /// All blocks that may hold this fingerprint.
-fn whole_list(parts: &[Part<'_>], print: u32) -> Vec<u32> {
+fn whole_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     let mut list = Vec::new();
     for part in parts {
         part.postings.list(print).append_to(part.first_block, &mut list);
@@ -78,7 +80,7 @@ fn whole_list(parts: &[Part<'_>], print: u32) -> Vec<u32> {
 }
 
 /// Only the blocks of its private lists: the others are in its bucket already.
-fn own_list(parts: &[Part<'_>], print: u32) -> Vec<u32> {
+fn own_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     let mut list = Vec::new();
     for part in parts {
         if let Some(own) = part.postings.private_list(print) {
@@ -96,7 +98,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(part: &Part<'a>) -> Self {
+    fn new(part: &Placed<'a>) -> Self {
         let head = &part.postings.head;
         let blocks = u64::from(head.blocks);
         let entries = part.postings.sequence().range(0..head.buckets() * blocks).peekable();
@@ -117,7 +119,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Adds every bucket: what the parts have there, and what lost its private list.
-fn add_buckets(parts: &[Part<'_>], mut demoted: Vec<(u64, u32)>, lists: &mut Lists<'_>) {
+fn add_buckets(parts: &[Placed<'_>], mut demoted: Vec<(u64, u32)>, lists: &mut Lists<'_>) {
     demoted.sort_unstable();
     let mut demoted = demoted.into_iter().peekable();
     let mut walks: Vec<Walk<'_>> = parts.iter().map(Walk::new).collect();

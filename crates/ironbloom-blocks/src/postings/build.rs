@@ -1,41 +1,46 @@
 //! Builds a chunk from sorted cells.
 
-use super::cells::{Entry, Part, Run, Sealed};
-use super::elias_fano::{Shape, Writer};
+use super::elias_fano::{SequenceWriter, Shape};
 use super::{Head, Nulls, Postings, put_key};
+use crate::cells::{Buckets, Entry, Partition, SealedCells};
 use crate::params::Params;
-use crate::words::Words;
+use crate::zeros;
 
 /// Seals a column of `blocks` blocks. The writer's memory is used, and can be reused.
-pub(crate) fn build(cells: &Sealed, blocks: u32, params: Params, writer: &mut Writer) -> Postings {
+pub(super) fn build(
+    cells: &SealedCells,
+    blocks: u32,
+    params: Params,
+    writer: &mut SequenceWriter,
+) -> Postings {
     let heavy = params.heavy(cells.len());
     let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
-    cells.each_run(params.bucket_bits(), heavy, |part, run| match run {
-        Run::Light(entries) => {
+    cells.each_bucket(params.bucket_bits(), heavy, |partition, buckets| match buckets {
+        Buckets::Many(entries) => {
             let blocks = u64::from(blocks);
             let number =
-                move |&entry: &Entry| part.bucket(entry) * blocks + u64::from(entry.block());
+                move |&entry: &Entry| partition.bucket(entry) * blocks + u64::from(entry.block());
             lists.writer.extend(distinct(entries.iter().map(number)));
         }
-        Run::Full(entries) => split_bucket(part, entries, heavy, &mut lists),
+        Buckets::Crowded(entries) => split_bucket(partition, entries, heavy, &mut lists),
     });
     lists.write_all(cells.null_blocks(), cells.len(), cells.nulls())
 }
 
 /// A bucket with many cells: values that have more than `heavy` of them get private lists.
-fn split_bucket(part: Part, entries: &[Entry], heavy: u64, lists: &mut Lists<'_>) {
-    let keys = heavy_keys(part, entries, heavy);
-    let others = entries.iter().filter(|&&entry| !keys.contains(&part.print(entry)));
-    lists.add(part.bucket(entries[0]), others.map(|entry| entry.block()));
+fn split_bucket(partition: Partition, entries: &[Entry], heavy: u64, lists: &mut Lists<'_>) {
+    let keys = heavy_keys(partition, entries, heavy);
+    let others = entries.iter().filter(|&&entry| !keys.contains(&partition.print(entry)));
+    lists.add(partition.bucket(entries[0]), others.map(|entry| entry.block()));
     for &key in &keys {
-        let own = entries.iter().filter(|&&entry| part.print(entry) == key);
+        let own = entries.iter().filter(|&&entry| partition.print(entry) == key);
         lists.add_private(key, own.map(|entry| entry.block()));
     }
 }
 
 /// The fingerprints of more than `heavy` cells, ascending.
-fn heavy_keys(part: Part, entries: &[Entry], heavy: u64) -> Vec<u32> {
-    let mut prints: Vec<u32> = entries.iter().map(|&entry| part.print(entry)).collect();
+fn heavy_keys(partition: Partition, entries: &[Entry], heavy: u64) -> Vec<u32> {
+    let mut prints: Vec<u32> = entries.iter().map(|&entry| partition.print(entry)).collect();
     prints.sort_unstable();
     let runs = prints.chunk_by(|a, b| a == b);
     runs.filter(|run| run.len() as u64 > heavy).map(|run| run[0]).collect()
@@ -53,7 +58,7 @@ pub(super) struct Lists<'a> {
     blocks: u32,
     bucket_bits: u32,
     /// Entries of the buckets; at last, of all lists.
-    writer: &'a mut Writer,
+    writer: &'a mut SequenceWriter,
     /// Keys of private lists, ascending, and where each list ends.
     keys: Vec<(u32, usize)>,
     private: Vec<u32>,
@@ -61,7 +66,12 @@ pub(super) struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// For at most `entries` blocks in all lists.
-    pub(super) fn new(blocks: u32, bucket_bits: u32, entries: u64, writer: &'a mut Writer) -> Self {
+    pub(super) fn new(
+        blocks: u32,
+        bucket_bits: u32,
+        entries: u64,
+        writer: &'a mut SequenceWriter,
+    ) -> Self {
         writer.restart(Shape::new(entries, u64::from(blocks) << bucket_bits));
         Self { blocks, bucket_bits, writer, keys: Vec::new(), private: Vec::new() }
     }
@@ -90,19 +100,19 @@ impl<'a> Lists<'a> {
         cells: u64,
         null_cells: u64,
     ) -> Postings {
-        let plan = Plan::new(self, null_blocks);
+        let density = Density::new(self, null_blocks);
         let mut head = Head {
             blocks: self.blocks,
             bucket_bits: (self.writer.len() > 0).then_some(self.bucket_bits),
             entries: self.writer.len(),
             private: 0,
             dense: 0,
-            nulls: plan.nulls(null_blocks),
+            nulls: density.nulls(null_blocks),
             cells,
             null_cells,
         };
         for (_, list) in self.private_lists() {
-            if plan.is_dense(list) {
+            if density.is_dense(list) {
                 head.dense += 1;
             } else {
                 head.private += 1;
@@ -112,16 +122,16 @@ impl<'a> Lists<'a> {
         if head.nulls == Nulls::List {
             head.entries += null_blocks.len() as u64;
         }
-        let mut words = Words::zeroed(head.words());
-        self.write(head, &plan, null_blocks, words.to_mut());
+        let mut words = zeros(head.words());
+        self.write(head, &density, null_blocks, &mut words);
         Postings::new(head, words)
     }
 
-    fn write(&mut self, head: Head, plan: &Plan, null_blocks: &[u32], words: &mut [u64]) {
+    fn write(&mut self, head: Head, density: &Density, null_blocks: &[u32], words: &mut [u64]) {
         head.write(words);
         let (mut sparse, mut dense) = (0, 0);
         for (key, list) in self.private_lists() {
-            if plan.is_dense(list) {
+            if density.is_dense(list) {
                 put_key(&mut words[head.dense_words()], dense, key);
                 set_bits(&mut words[head.bitmap(dense)], list);
                 dense += 1;
@@ -136,7 +146,7 @@ impl<'a> Lists<'a> {
         let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
         let lists =
             self.keys.iter().zip(starts).map(|(&(_, end), start)| &self.private[start..end]);
-        let lists = lists.filter(|list| !plan.is_dense(list));
+        let lists = lists.filter(|list| !density.is_dense(list));
         let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
         for (list, number) in lists.chain(nulls).zip(head.buckets()..) {
             let first = number * u64::from(head.blocks);
@@ -153,13 +163,13 @@ fn set_bits(bitmap: &mut [u64], blocks: &[u32]) {
 }
 
 /// Which lists are better stored as bitmaps.
-struct Plan {
+struct Density {
     blocks: u64,
     /// Bits per entry in the sequence, if everything were stored there.
     entry_bits: u64,
 }
 
-impl Plan {
+impl Density {
     fn new(lists: &Lists<'_>, null_blocks: &[u32]) -> Self {
         let buckets = if lists.writer.len() == 0 { 0 } else { 1u64 << lists.bucket_bits };
         let entries = lists.writer.len() + (lists.private.len() + null_blocks.len()) as u64;

@@ -1,26 +1,19 @@
-//! Asks an index the conditions on standard input, one a line, again and again: how long does a question take when index
-//! and table are open?
+//! Asks an index the same conditions again and again: how long does a question take when index and tables are open?
 //!
-//! ```text
-//! cargo run --release -p ironbloom-index --example ask -- t.ibx 20 < conditions.txt
-//! ```
-//!
-//! Prints the rows found in all and the median of the microseconds a question takes, over all rounds. `make bench-index`
-//! compares it with DuckDB.
+//! Prints the number of rows found and the median time of a question in microseconds, over all rounds. `index.py` compares
+//! it with DuckDB.
 
 use std::hint::black_box;
 use std::io::BufRead as _;
+use std::path::Path;
 use std::time::Instant;
 
 use ironbloom_index::{Indexed, parse};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let (Some(file), Some(rounds)) = (args.next(), args.next()) else {
-        println!("usage: ask INDEX ROUNDS < CONDITIONS");
-        return Ok(());
-    };
-    let indexed = Indexed::open(file)?;
+use crate::Failure;
+
+pub(crate) fn run(index: &Path, rounds: u32) -> Result<(), Failure> {
+    let indexed = Indexed::open(index)?;
     let schema = &indexed.schema()?;
     let mut predicates = Vec::new();
     for line in std::io::stdin().lock().lines() {
@@ -28,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut times = Vec::new();
     let mut rows = 0;
-    for round in 0..rounds.parse::<u32>()? {
+    for round in 0..rounds {
         for predicate in &predicates {
             let start = Instant::now();
             for found in indexed.find(black_box(predicate), &[])? {
