@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use ironbloom::hash::mix64;
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, Generation, Guard, Kind, Opened, Options, Rebuild, Visit,
+    AsyncBackend, AsyncGuard, Backend, Generation, Guard, GuardKind, Opened, Options, Rebuild,
+    Visit,
 };
 
 /// Holds the numbers below a bound, and delivers them as fast as they can be counted.
@@ -192,7 +193,7 @@ fn fill(guard: &Guard<Numbers>, keys: u64) -> f64 {
     keys as f64 / start.elapsed().as_secs_f64() / 1e6
 }
 
-fn measure(kind: Kind, keys: u64) {
+fn measure(kind: GuardKind, keys: u64) {
     let file = std::env::temp_dir().join(format!("ironbloom-guard-{}.ibg", std::process::id()));
     let options =
         Options::new(kind, keys, 0.005).checkpoint(&file).only_writer().rebuild(Rebuild::Manual);
@@ -262,9 +263,10 @@ fn measure(kind: Kind, keys: u64) {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let asked: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
-    let kinds: Vec<Kind> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    let kinds: Vec<GuardKind> =
+        arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let sizes = if asked.is_empty() { vec![10_000_000, 100_000_000] } else { asked };
-    let kinds = if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds };
+    let kinds = if kinds.is_empty() { GuardKind::ALL.to_vec() } else { kinds };
     println!(
         "{:<9} {:>11} {:>9} {:>10} {:>10} {:>7} {:>7} {:>9} {:>14} {:>11} {:>8} {:>14} {:>12}",
         "kind",

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use ironbloom::hash::mix64;
-use ironbloom_store::{Guard, Kind, Options, Redb, checkpoint_beside};
+use ironbloom_store::{Guard, GuardKind, Options, Redb, checkpoint_beside};
 
 const PAGES: u64 = 20_000;
 const LINKS: u64 = 8;
@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&directory)?;
     let file = directory.join("seen.redb");
     // Nobody knows how many pages there are, so the filter grows.
-    let options = Options::new(Kind::Scalable, 1000, 0.01).checkpoint(checkpoint_beside(&file));
+    let options =
+        Options::new(GuardKind::Scalable, 1000, 0.01).checkpoint(checkpoint_beside(&file));
 
     let mut frontier = VecDeque::from([0]);
     let guard = Guard::open(Redb::create(&file)?, options.clone())?;

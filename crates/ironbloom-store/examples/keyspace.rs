@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ironbloom_store::{AsyncGuard, AsyncRedis, Follower, Kind, Options};
+use ironbloom_store::{AsyncGuard, AsyncRedis, Follower, GuardKind, Options};
 use redis::aio::MultiplexedConnection;
 use servers::{RedisServer, eventually};
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn show(server: &RedisServer, store: AsyncRedis) -> Result<(), Box<dyn Error>> {
     let guard =
-        Arc::new(AsyncGuard::open(store, Options::new(Kind::Blocked, 100_000, 0.001)).await?);
+        Arc::new(AsyncGuard::open(store, Options::new(GuardKind::Blocked, 100_000, 0.001)).await?);
 
     // First subscribe, then scan: from here on no key is missed. The task does both.
     let follower = Follower::subscribe(guard.clone()).await?;

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ironbloom_store::{AsyncGuard, AsyncPostgres, Follower, Kind, Options};
+use ironbloom_store::{AsyncGuard, AsyncPostgres, Follower, GuardKind, Options};
 use servers::PostgresServer;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn show(server: &mut PostgresServer) -> Result<(), Box<dyn Error>> {
     let store = AsyncPostgres::connect(&server.url(), "names").await?;
     let guard =
-        Arc::new(AsyncGuard::open(store, Options::new(Kind::Blocked, 100_000, 0.001)).await?);
+        Arc::new(AsyncGuard::open(store, Options::new(GuardKind::Blocked, 100_000, 0.001)).await?);
 
     // First subscribe, then scan: from here on no row is missed. The task does both.
     let follower = Follower::subscribe(guard.clone()).await?;

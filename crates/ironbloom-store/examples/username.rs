@@ -12,7 +12,7 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use ironbloom_store::{Backend, Generation, Guard, Kind, Memory, Options};
+use ironbloom_store::{Backend, Generation, Guard, GuardKind, Memory, Options};
 
 /// A store that answers after half a millisecond, as one on the other side of a network does.
 struct FarAway(Memory);
@@ -56,7 +56,7 @@ const FIRST: [&str; 8] = ["alice", "bob", "carol", "dave", "erin", "frank", "gra
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Names come and go through this guard alone, so a removed name may leave the filter at once.
-    let options = Options::new(Kind::Cuckoo, 100_000, 0.001).only_writer();
+    let options = Options::new(GuardKind::Cuckoo, 100_000, 0.001).only_writer();
     let taken = Guard::open(FarAway(Memory::new()), options)?;
     for i in 0..50_000u32 {
         taken.put(format!("{}{i}", FIRST[i as usize % 8]), i.to_le_bytes())?;

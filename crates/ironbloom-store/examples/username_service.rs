@@ -25,7 +25,9 @@ use axum::Router;
 use axum::extract;
 use axum::http::StatusCode;
 use axum::routing::get;
-use ironbloom_store::{Backend, Guard, Kind, Options, Redb, RedbError, Typed, checkpoint_beside};
+use ironbloom_store::{
+    Backend, Guard, GuardKind, Options, Redb, RedbError, Typed, checkpoint_beside,
+};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -50,7 +52,8 @@ type Failure = (StatusCode, &'static str);
 fn open(directory: &Path) -> Result<Service, Box<dyn Error>> {
     let file = directory.join("names.redb");
     // Names come and go, and nobody else writes to the file.
-    let options = Options::new(Kind::Cuckoo, 100_000, 0.001).checkpoint(checkpoint_beside(&file));
+    let options =
+        Options::new(GuardKind::Cuckoo, 100_000, 0.001).checkpoint(checkpoint_beside(&file));
     let names = Typed::new(Guard::open(Redb::create(&file)?, options)?);
     let recorder = PrometheusBuilder::new().build_recorder();
     let prometheus = recorder.handle();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ironbloom::{FileError, ParamError};
 
-use crate::kind::Kind;
+use crate::kind::GuardKind;
 use crate::typed::CodecError;
 
 /// An error from a guard. `E` is the error type of its store.
@@ -20,7 +20,7 @@ pub enum Error<E> {
     /// The filter could not be published.
     Publish(FileError),
     /// The filter cannot be published: the options name no file for it, or its kind has no form that others can read.
-    CannotPublish(Kind),
+    CannotPublish(GuardKind),
     /// A checkpoint was requested, but the options do not name a file for it.
     NoCheckpointFile,
     /// A window cannot be rebuilt, because the store does not know which keys are recent.
@@ -42,7 +42,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Params(error) => error.fmt(f),
             Self::Checkpoint(error) => write!(f, "checkpoint: {error}"),
             Self::Publish(error) => write!(f, "publishing: {error}"),
-            Self::CannotPublish(Kind::Blocked) => {
+            Self::CannotPublish(kind) if kind.maker().can_publish => {
                 write!(f, "the guard was opened without a file to publish its filter to")
             }
             Self::CannotPublish(kind) => {

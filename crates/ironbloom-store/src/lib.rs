@@ -12,12 +12,12 @@
 //! (through an `AsyncGuard`), or your own store.
 //!
 //! ```
-//! use ironbloom_store::{Guard, Kind, Options, Redb, checkpoint_beside};
+//! use ironbloom_store::{Guard, GuardKind, Options, Redb, checkpoint_beside};
 //! # let directory = std::env::temp_dir().join(format!("ironbloom-store-doc-{}", std::process::id()));
 //! # std::fs::create_dir_all(&directory)?;
 //! # let file = directory.join("users.redb");
 //!
-//! let options = Options::new(Kind::Blocked, 1_000_000, 0.005)         // kind, capacity, rate
+//! let options = Options::new(GuardKind::Blocked, 1_000_000, 0.005)         // kind, capacity, rate
 //!     .checkpoint(checkpoint_beside(&file));
 //! let users = Guard::open(Redb::create(&file)?, options)?;
 //! users.put("alice", "1")?;
@@ -33,7 +33,7 @@
 //!
 //! - **A stored key is never answered "absent"**: not while writers, rebuilds and checkpoints run, not after a crash at
 //!   any point, and not if the store returns errors, panics, stalls, or later completes a write it had reported as
-//!   failed. The one exception is opt-in: [`Kind::Windowed`].
+//!   failed. The one exception is opt-in: [`GuardKind::Windowed`].
 //! - **Lookups take no lock.** Writers take one of 64 locks, by key; a slow write blocks only those that share its
 //!   lock.
 //! - **The filter is derived data.** It can be lost, damaged or out of date: then it is built from a scan of the store,
@@ -48,11 +48,11 @@
 //!
 //! | You | Use | bits/key at 1 % |
 //! |---|---|---|
-//! | put and look up, rarely remove | [`Kind::Blocked`] | 10.1 |
-//! | remove, too | [`Kind::Cuckoo`] | 11 |
-//! | remove, too, at a rate far below 1 % | [`Kind::DLeft`] | 20 |
-//! | do not know the number of keys | [`Kind::Scalable`] | 13 to 16 |
-//! | only care about recent keys, and may forget others | [`Kind::Windowed`] | 17 |
+//! | put and look up, rarely remove | [`GuardKind::Blocked`] | 10.1 |
+//! | remove, too | [`GuardKind::Cuckoo`] | 11 |
+//! | remove, too, at a rate far below 1 % | [`GuardKind::DLeft`] | 20 |
+//! | do not know the number of keys | [`GuardKind::Scalable`] | 13 to 16 |
+//! | only care about recent keys, and may forget others | [`GuardKind::Windowed`] | 17 |
 //!
 //! # More
 //!
@@ -100,7 +100,7 @@ pub use checkpoint::{Unusable, checkpoint_beside};
 pub use error::Error;
 pub use generation::Generation;
 pub use guard::{Guard, Opened};
-pub use kind::{Kind, UnknownKind};
+pub use kind::{GuardKind, UnknownKind};
 pub use options::{Options, Rebuild};
 pub use published::Published;
 pub use read_through::{LoadError, ReadThrough};

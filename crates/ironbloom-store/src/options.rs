@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use ironbloom::HashFn;
 
-use crate::kind::Kind;
+use crate::kind::GuardKind;
 
 /// Which filter, how large, and where its checkpoint is.
 ///
 /// ```
-/// use ironbloom_store::{Kind, Options};
-/// let options = Options::new(Kind::Blocked, 10_000_000, 0.005).checkpoint("users.ibg");
+/// use ironbloom_store::{GuardKind, Options};
+/// let options = Options::new(GuardKind::Blocked, 10_000_000, 0.005).checkpoint("users.ibg");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub(crate) plan: Plan,
+    pub(crate) spec: FilterSpec,
     pub(crate) checkpoint: Option<PathBuf>,
     pub(crate) only_writer: bool,
     pub(crate) rebuild: Rebuild,
@@ -35,8 +35,8 @@ pub(crate) struct Publish {
 
 /// The parameters of a filter; the capacity is a minimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Plan {
-    pub(crate) kind: Kind,
+pub(crate) struct FilterSpec {
+    pub(crate) kind: GuardKind,
     pub(crate) capacity: u64,
     pub(crate) rate: f64,
     pub(crate) hash_fn: HashFn,
@@ -56,9 +56,9 @@ impl Options {
     /// A filter of this kind, for at least `capacity` keys at `rate`; for a window, the capacity is the number of most
     /// recent puts that it remembers. If the store holds more keys, the filter is planned for those. No checkpoint; the
     /// guard rebuilds as needed.
-    pub fn new(kind: Kind, capacity: u64, rate: f64) -> Self {
+    pub fn new(kind: GuardKind, capacity: u64, rate: f64) -> Self {
         Self {
-            plan: Plan { kind, capacity, rate, hash_fn: HashFn::default() },
+            spec: FilterSpec { kind, capacity, rate, hash_fn: HashFn::default() },
             checkpoint: None,
             only_writer: false,
             rebuild: Rebuild::Background,
@@ -114,7 +114,7 @@ impl Options {
 
     /// Publishes the filter as this `.ibf` file, for other processes to read ([`Published`](crate::Published)): with
     /// every checkpoint, with [`Guard::publish`](crate::Guard::publish), and as the next two options say. Only for
-    /// [`Kind::Blocked`]. Guards of two processes must not publish to one file.
+    /// [`GuardKind::Blocked`]. Guards of two processes must not publish to one file.
     pub fn publish(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let Publish { after, every, .. } = self.publishing();
@@ -147,7 +147,7 @@ impl Options {
     /// If it is [`HashFn::External`]: a guard sees keys.
     pub fn hash_fn(mut self, hash_fn: HashFn) -> Self {
         assert!(hash_fn.try_hash(b"").is_some(), "a guard hashes keys itself");
-        self.plan.hash_fn = hash_fn;
+        self.spec.hash_fn = hash_fn;
         self
     }
 }

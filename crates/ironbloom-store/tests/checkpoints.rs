@@ -7,17 +7,19 @@ use std::path::PathBuf;
 
 use common::{Scratch, assert_covers, key};
 use ironbloom::HashFn;
-use ironbloom_store::{Backend, Error, Guard, Kind, Memory, Opened, Options, Rebuild, Unusable};
+use ironbloom_store::{
+    Backend, Error, Guard, GuardKind, Memory, Opened, Options, Rebuild, Unusable,
+};
 
 /// Enough for a blocked filter above the size up to which it is read at once.
 const LARGE: u64 = 5_000_000;
 
-fn options(scratch: &Scratch, kind: Kind) -> Options {
+fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     Options::new(kind, 3000, 0.01).checkpoint(scratch.file("g.ibg")).only_writer()
 }
 
 /// A store of some keys with a checkpoint that covers it.
-fn stored(scratch: &Scratch, kind: Kind) -> Memory {
+fn stored(scratch: &Scratch, kind: GuardKind) -> Memory {
     let store = Memory::new();
     let guard = Guard::open(store.clone(), options(scratch, kind)).unwrap();
     for i in 0..2000 {
@@ -33,7 +35,7 @@ fn files(scratch: &Scratch) -> Vec<PathBuf> {
 
 #[test]
 fn a_checkpoint_is_two_files_and_the_old_ones_go() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let scratch = Scratch::new(&format!("files-{kind}"));
         let store = stored(&scratch, kind);
         let first = scratch.names();
@@ -62,7 +64,7 @@ fn a_checkpoint_is_two_files_and_the_old_ones_go() {
 fn a_blocked_checkpoint_is_a_filter_that_the_library_reads() {
     use ironbloom::Persist;
     let scratch = Scratch::new("library");
-    stored(&scratch, Kind::Blocked);
+    stored(&scratch, GuardKind::Blocked);
     let path = files(&scratch).into_iter().find(|path| path.extension().unwrap() == "ibf").unwrap();
     let filter = ironbloom::BlockedBloom::load(path).unwrap();
     assert!((0..2000).all(|i| filter.contains(key(i))));
@@ -70,7 +72,7 @@ fn a_blocked_checkpoint_is_a_filter_that_the_library_reads() {
 
 #[test]
 fn whatever_byte_of_a_checkpoint_is_wrong_every_key_is_answered() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let scratch = Scratch::new(&format!("damage-{kind}"));
         let store = stored(&scratch, kind);
         for path in files(&scratch) {
@@ -113,11 +115,11 @@ fn whatever_byte_of_a_checkpoint_is_wrong_every_key_is_answered() {
 #[test]
 fn a_missing_filter_or_sidecar_is_only_a_rebuild() {
     let scratch = Scratch::new("missing");
-    let store = stored(&scratch, Kind::Cuckoo);
+    let store = stored(&scratch, GuardKind::Cuckoo);
     for path in files(&scratch) {
         let whole = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let guard = Guard::open(store.clone(), options(&scratch, Kind::Cuckoo)).unwrap();
+        let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Cuckoo)).unwrap();
         assert!(matches!(
             guard.opened(),
             Opened::Anew(Unusable::Missing) | Opened::Anew(Unusable::Damaged(_))
@@ -132,8 +134,8 @@ fn a_missing_filter_or_sidecar_is_only_a_rebuild() {
 fn the_checkpoint_of_another_store_or_time_is_not_believed() {
     let scratch = Scratch::new("foreign");
     let other = Scratch::new("foreign-other");
-    stored(&other, Kind::Blocked);
-    let store = stored(&scratch, Kind::Blocked);
+    stored(&other, GuardKind::Blocked);
+    let store = stored(&scratch, GuardKind::Blocked);
     let mine: Vec<_> =
         files(&scratch).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
 
@@ -141,7 +143,7 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
     for path in files(&other) {
         fs::copy(&path, scratch.file(path.file_name().unwrap().to_str().unwrap())).unwrap();
     }
-    let guard = Guard::open(store.clone(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
     guard.put(b"later", b"").unwrap();
     guard.close().unwrap();
@@ -150,7 +152,7 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
     for (path, bytes) in &mine {
         fs::write(path, bytes).unwrap();
     }
-    let guard = Guard::open(store.clone(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
     assert!(guard.get(b"later").unwrap().is_some());
 }
@@ -158,13 +160,13 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
 #[test]
 fn a_refused_checkpoint_is_not_believed_after_a_write_either() {
     let scratch = Scratch::new("refused");
-    let store = stored(&scratch, Kind::Blocked);
+    let store = stored(&scratch, GuardKind::Blocked);
     // Refused because another filter is asked for; a write; a crash; and then the first filter is asked for again.
-    let guard = Guard::open(store.clone(), options(&scratch, Kind::Cuckoo)).unwrap();
+    let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Cuckoo)).unwrap();
     assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherPlan));
     guard.put(b"later", b"").unwrap();
     drop(guard);
-    let guard = Guard::open(store, options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(store, options(&scratch, GuardKind::Blocked)).unwrap();
     assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
     assert!(guard.get(b"later").unwrap().is_some());
 }
@@ -178,19 +180,19 @@ fn another_kind_rate_hash_or_window_is_another_filter() {
         assert_covers(&guard, "another plan");
         *guard.opened() == Opened::Anew(Unusable::OtherPlan)
     };
-    let store = stored(&scratch, Kind::Blocked);
-    assert!(refused(&store, Options::new(Kind::Scalable, 3000, 0.01)));
-    assert!(refused(&store, Options::new(Kind::Blocked, 3000, 0.02)));
+    let store = stored(&scratch, GuardKind::Blocked);
+    assert!(refused(&store, Options::new(GuardKind::Scalable, 3000, 0.01)));
+    assert!(refused(&store, Options::new(GuardKind::Blocked, 3000, 0.02)));
     let seeded = HashFn::Xxh3 { seed: 7 };
-    assert!(refused(&store, Options::new(Kind::Blocked, 3000, 0.01).hash_fn(seeded)));
-    assert!(!refused(&store, Options::new(Kind::Blocked, 1, 0.01)), "a capacity is a wish");
-    let store = stored(&scratch, Kind::Windowed);
-    assert!(refused(&store, Options::new(Kind::Windowed, 4000, 0.01)));
+    assert!(refused(&store, Options::new(GuardKind::Blocked, 3000, 0.01).hash_fn(seeded)));
+    assert!(!refused(&store, Options::new(GuardKind::Blocked, 1, 0.01)), "a capacity is a wish");
+    let store = stored(&scratch, GuardKind::Windowed);
+    assert!(refused(&store, Options::new(GuardKind::Windowed, 4000, 0.01)));
 }
 
 #[test]
 fn another_hash_in_parts_is_refused_as_well() {
-    for kind in [Kind::Cuckoo, Kind::DLeft, Kind::Scalable] {
+    for kind in [GuardKind::Cuckoo, GuardKind::DLeft, GuardKind::Scalable] {
         let scratch = Scratch::new(&format!("hash-{kind}"));
         let store = stored(&scratch, kind);
         let seeded = options(&scratch, kind).hash_fn(HashFn::Xxh3 { seed: 7 });
@@ -202,7 +204,7 @@ fn another_hash_in_parts_is_refused_as_well() {
 
 #[test]
 fn without_a_file_there_is_no_checkpoint() {
-    let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 100, 0.01)).unwrap();
+    let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 100, 0.01)).unwrap();
     assert!(matches!(guard.checkpoint(), Err(Error::NoCheckpointFile)));
     guard.close().unwrap();
 }
@@ -211,7 +213,7 @@ fn without_a_file_there_is_no_checkpoint() {
 fn a_checkpoint_that_cannot_be_written_is_an_error_and_the_guard_goes_on() {
     let scratch = Scratch::new("unwritable");
     let store = Memory::new();
-    let options = Options::new(Kind::Blocked, 100, 0.01).checkpoint(scratch.file("no/g.ibg"));
+    let options = Options::new(GuardKind::Blocked, 100, 0.01).checkpoint(scratch.file("no/g.ibg"));
     let opened = Guard::open(store.clone(), options.clone().only_writer());
     assert!(matches!(opened, Err(Error::Checkpoint(_))), "a missing folder is said at once");
     fs::create_dir(scratch.file("no")).unwrap();
@@ -225,7 +227,7 @@ fn a_checkpoint_that_cannot_be_written_is_an_error_and_the_guard_goes_on() {
 
 #[test]
 fn a_capacity_that_no_machine_has_memory_for_is_refused_when_it_is_opened() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         // Systems that promise any memory promise a single array of 2^45 keys as well, and it costs nothing until it is used.
         let least = if kind.can_remove() { 1 << 45 } else { 1 << 60 };
         for capacity in [least, 1 << 60, u64::MAX] {
@@ -238,7 +240,7 @@ fn a_capacity_that_no_machine_has_memory_for_is_refused_when_it_is_opened() {
 #[test]
 fn what_no_filter_can_be_made_of_is_refused_when_it_is_opened() {
     for (capacity, rate) in [(0, 0.01), (100, 0.0), (100, 1.5)] {
-        for kind in Kind::ALL {
+        for kind in GuardKind::ALL {
             let opened = Guard::open(Memory::new(), Options::new(kind, capacity, rate));
             assert!(matches!(opened, Err(Error::Params(_))), "{kind} {capacity} {rate}");
         }
@@ -250,8 +252,11 @@ fn what_no_filter_can_be_made_of_is_refused_when_it_is_opened() {
 fn a_large_checkpoint_is_verified_before_it_says_absent() {
     let scratch = Scratch::new("large");
     let store = Memory::new();
-    let options =
-        || Options::new(Kind::Blocked, LARGE, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
+    let options = || {
+        Options::new(GuardKind::Blocked, LARGE, 0.01)
+            .checkpoint(scratch.file("g.ibg"))
+            .only_writer()
+    };
     let guard = Guard::open(store.clone(), options()).unwrap();
     let pairs: Vec<_> = (0..10_000).map(|i| (key(i), b"")).collect();
     guard.put_many(&pairs).unwrap();
@@ -294,7 +299,9 @@ fn a_large_window_is_read_in_the_background() {
     let scratch = Scratch::new("large-window");
     let store = Memory::new();
     let options = || {
-        Options::new(Kind::Windowed, WINDOW, 0.01).checkpoint(scratch.file("g.ibg")).only_writer()
+        Options::new(GuardKind::Windowed, WINDOW, 0.01)
+            .checkpoint(scratch.file("g.ibg"))
+            .only_writer()
     };
     let guard = Guard::open(store.clone(), options()).unwrap();
     let pairs: Vec<_> = (0..1000).map(|i| (key(i), b"")).collect();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{EXACT, Random, Scratch, assert_covers, key};
-use ironbloom_store::{Guard, Kind, Opened, Options, Rebuild, Redb};
+use ironbloom_store::{Guard, GuardKind, Opened, Options, Rebuild, Redb};
 
 /// Kills in all; `IRONBLOOM_KILLS` asks for others.
 const KILLS: u64 = 3000;
@@ -30,7 +30,7 @@ const DIRECTORY: &str = "IRONBLOOM_CRASH_DIRECTORY";
 const SEED: &str = "IRONBLOOM_CRASH_SEED";
 const KIND: &str = "IRONBLOOM_CRASH_KIND";
 
-fn open(directory: &Path, kind: Kind, rebuild: Rebuild) -> Guard<Redb> {
+fn open(directory: &Path, kind: GuardKind, rebuild: Rebuild) -> Guard<Redb> {
     // Small enough to be over capacity now and then.
     let options = Options::new(kind, 150, 0.05)
         .checkpoint(directory.join("g.ibg"))
@@ -44,7 +44,7 @@ fn open(directory: &Path, kind: Kind, rebuild: Rebuild) -> Guard<Redb> {
 fn child() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let seed = std::env::var(SEED).unwrap().parse().unwrap();
-    let kind: Kind = std::env::var(KIND).unwrap().parse().unwrap();
+    let kind: GuardKind = std::env::var(KIND).unwrap().parse().unwrap();
     let mut random = Random(seed);
     let directory = Path::new(&directory);
     let mut guard = open(directory, kind, Rebuild::Background);
@@ -87,7 +87,7 @@ fn child() {
     }
 }
 
-fn start(directory: &Path, kind: Kind, seed: u64) -> Child {
+fn start(directory: &Path, kind: GuardKind, seed: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture", "--test-threads", "1"])
         .env(DIRECTORY, directory)
@@ -102,7 +102,7 @@ fn start(directory: &Path, kind: Kind, seed: u64) -> Child {
 /// One child's life. What it acknowledged goes into `stored`; what it may have removed goes out.
 fn live_and_die(
     directory: &Path,
-    kind: Kind,
+    kind: GuardKind,
     seed: u64,
     stored: &mut HashSet<u64>,
     random: &mut Random,
@@ -138,7 +138,7 @@ fn live_and_die(
 }
 
 /// Follows some children on one store. How often a checkpoint was used, and how often not.
-fn lives(kind: Kind, seed: u64, kills: u64) -> [u64; 2] {
+fn lives(kind: GuardKind, seed: u64, kills: u64) -> [u64; 2] {
     let scratch = Scratch::new(&format!("crash-{kind}-{seed}"));
     let directory = scratch.path();
     let mut random = Random(seed);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::lab::Lab;
 use common::{Random, Scratch, assert_covers, key};
-use ironbloom_store::{Backend, Guard, Kind, Opened, Options};
+use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options};
 
 const WRITERS: u64 = 3;
 const KEYS: u64 = 60;
@@ -113,11 +113,11 @@ fn learn(store: &Lab, models: &mut [Model]) {
     }
 }
 
-fn story(kind: Kind, rounds: u64) -> u64 {
+fn story(kind: GuardKind, rounds: u64) -> u64 {
     let scratch = Scratch::new(&format!("faults-{kind}"));
     let store = Lab::default();
     // A window that forgets nothing in so short a time: what it forgets is another test.
-    let capacity = if kind == Kind::Windowed { 100_000 } else { 100 };
+    let capacity = if kind == GuardKind::Windowed { 100_000 } else { 100 };
     let options = Options::new(kind, capacity, 0.02)
         .checkpoint(scratch.file("g.ibg"))
         .most_dead(0.05)
@@ -169,6 +169,6 @@ fn whatever_a_store_does_no_stored_key_is_answered_absent() {
         }
     }));
     let rounds = std::env::var("IRONBLOOM_FAULT_ROUNDS").map_or(4, |text| text.parse().unwrap());
-    let from_checkpoint: u64 = Kind::ALL.map(|kind| story(kind, rounds)).iter().sum();
+    let from_checkpoint: u64 = GuardKind::ALL.map(|kind| story(kind, rounds)).iter().sum();
     assert!(from_checkpoint >= rounds, "checkpoints were hardly tried: {from_checkpoint}");
 }

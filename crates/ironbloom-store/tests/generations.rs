@@ -11,7 +11,7 @@ use common::lab::{Contents, Lab};
 use common::{Scratch, assert_covers, key};
 #[cfg(feature = "async")]
 use ironbloom_store::Backend;
-use ironbloom_store::{Generation, Guard, Kind, Opened, Options, Rebuild};
+use ironbloom_store::{Generation, Guard, GuardKind, Opened, Options, Rebuild};
 
 /// The files of a folder at some moment.
 type Files = Vec<(String, Vec<u8>)>;
@@ -24,14 +24,14 @@ fn files(scratch: &Scratch) -> Files {
     scratch.names().into_iter().map(read).collect()
 }
 
-fn options(scratch: &Scratch, kind: Kind) -> Options {
+fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     // The user rebuilds: no thread disturbs the order.
     Options::new(kind, 50, 0.01).checkpoint(scratch.file("g.ibg")).rebuild(Rebuild::Manual)
 }
 
 /// Every state of the store with the files of every moment. Files of another generation are refused, which needs no
 /// trial each time. How many were tried, and how many of them believed.
-fn cross(kind: Kind, states: &[Contents], moments: &[Files], context: &str) -> [u64; 2] {
+fn cross(kind: GuardKind, states: &[Contents], moments: &[Files], context: &str) -> [u64; 2] {
     let thread = std::thread::current().id();
     let scratch = Scratch::new(&format!("generations-cross-{thread:?}"));
     let mut tried = [0; 2];
@@ -80,7 +80,7 @@ const STEPS: [Step; 8] = [
 ];
 
 /// Does these steps, and asks after each whether every stored key is answered.
-fn walk(kind: Kind, steps: &[Step]) -> [u64; 2] {
+fn walk(kind: GuardKind, steps: &[Step]) -> [u64; 2] {
     let scratch = Scratch::new("generations");
     let mut store = Lab::default();
     store.keep_history();
@@ -127,7 +127,7 @@ fn all_orders(length: u32, mut visit: impl FnMut(&[Step])) {
 fn whatever_order_writes_copies_checkpoints_crashes_and_restores_come_in() {
     let length = std::env::var("IRONBLOOM_STEPS").map_or(4, |steps| steps.parse().unwrap());
     let mut tried = [0; 2];
-    for kind in [Kind::Blocked, Kind::Cuckoo] {
+    for kind in [GuardKind::Blocked, GuardKind::Cuckoo] {
         all_orders(length, |steps| {
             let [anew, believed] = walk(kind, steps);
             tried = [tried[0] + anew, tried[1] + believed];
@@ -259,7 +259,7 @@ mod interleaved {
 
     /// Polls the tasks in the order of the choices, each a place among those that can go on; when the choices are used up,
     /// the first. How many could have been chosen each time.
-    fn follow(kind: Kind, tasks: &[Task], choices: &[usize], dropped: bool) -> Vec<usize> {
+    fn follow(kind: GuardKind, tasks: &[Task], choices: &[usize], dropped: bool) -> Vec<usize> {
         let scratch = Scratch::new("generations-interleaved");
         let store = Lab::default();
         store.keep_history();
@@ -297,7 +297,7 @@ mod interleaved {
     }
 
     /// All orders, one behind the other as numbers are counted. How many there were.
-    fn all_interleavings(kind: Kind, tasks: &[Task], give_up: bool) -> u64 {
+    fn all_interleavings(kind: GuardKind, tasks: &[Task], give_up: bool) -> u64 {
         let mut choices: Vec<usize> = Vec::new();
         let mut count = 0;
         let mut cut = HashSet::new();
@@ -327,11 +327,11 @@ mod interleaved {
     fn however_writes_and_a_checkpoint_or_a_rebuild_are_interleaved() {
         let thorough = std::env::var_os("IRONBLOOM_STEPS").is_some();
         let mut count = 0;
-        for kind in [Kind::Blocked, Kind::Cuckoo] {
+        for kind in [GuardKind::Blocked, GuardKind::Cuckoo] {
             for maintenance in [Task::Checkpoint, Task::Rebuild] {
                 count += all_interleavings(kind, &[Task::Put(0), maintenance], true);
                 count += all_interleavings(kind, &[Task::Remove(0), maintenance], true);
-                if thorough || (kind, maintenance) == (Kind::Cuckoo, Task::Checkpoint) {
+                if thorough || (kind, maintenance) == (GuardKind::Cuckoo, Task::Checkpoint) {
                     let tasks = [Task::Put(9), Task::Remove(0), maintenance];
                     count += all_interleavings(kind, &tasks, thorough);
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::lab::{Fault, Lab};
 use common::{EXACT, Scratch, assert_covers, key};
-use ironbloom_store::{Backend, Error, Guard, Kind, Opened, Options};
+use ironbloom_store::{Backend, Error, Guard, GuardKind, Opened, Options};
 
 fn filled() -> Lab {
     let store = Lab::default();
@@ -53,7 +53,8 @@ fn scans_that_fail_or_panic_at_first_are_tried_again_without_a_write() {
 fn a_failure_is_told_while_the_guard_pauses_and_a_rebuild_by_hand_ends_it() {
     let store = filled();
     store.fail_scan(Fault::PanicAfter);
-    let options = Options::new(Kind::Cuckoo, 1000, 0.01).retry_after(Duration::from_secs(100_000));
+    let options =
+        Options::new(GuardKind::Cuckoo, 1000, 0.01).retry_after(Duration::from_secs(100_000));
     let guard = Guard::open(store, options).unwrap();
     let told = guard.settle();
     assert!(
@@ -72,7 +73,7 @@ fn a_guard_that_has_failed_before_is_closed_with_a_checkpoint() {
         let scratch = Scratch::new("closed");
         let store = filled();
         let options = || {
-            Options::new(Kind::Cuckoo, 1000, 0.01)
+            Options::new(GuardKind::Cuckoo, 1000, 0.01)
                 .checkpoint(scratch.file("g.ibg"))
                 .retry_after(Duration::from_secs(100_000))
         };
@@ -91,7 +92,7 @@ fn a_guard_that_cannot_be_closed_well_says_why_and_does_not_panic() {
     let scratch = Scratch::new("closed-badly");
     let store = filled();
     (0..2).for_each(|_| store.fail_scan(Fault::PanicAfter));
-    let options = Options::new(Kind::Blocked, 1000, 0.01)
+    let options = Options::new(GuardKind::Blocked, 1000, 0.01)
         .checkpoint(scratch.file("g.ibg"))
         .retry_after(Duration::from_secs(100_000));
     let guard = Guard::open(store, options).unwrap();
@@ -102,7 +103,7 @@ fn a_guard_that_cannot_be_closed_well_says_why_and_does_not_panic() {
 
 #[test]
 fn a_slow_put_holds_up_neither_a_checkpoint_nor_its_other_writers() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let scratch = Scratch::new(&format!("slow-{kind}"));
         let store = Lab::default();
         let options = Options::new(kind, 1000, 0.01).checkpoint(scratch.file("g.ibg"));

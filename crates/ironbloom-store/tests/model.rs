@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, VecDeque};
 
 use common::{EXACT, Scratch, assert_covers, key};
-use ironbloom_store::{Guard, Kind, Memory, Opened, Options, Rebuild, Unusable};
+use ironbloom_store::{Guard, GuardKind, Memory, Opened, Options, Rebuild, Unusable};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +184,7 @@ proptest! {
         case in 0u64..u64::MAX,
     ) {
         let scratch = Scratch::new(&format!("window-{case}"));
-        let options = Options::new(Kind::Windowed, window, 0.01)
+        let options = Options::new(GuardKind::Windowed, window, 0.01)
             .checkpoint(scratch.file("g.ibg"))
             .only_writer();
         let store = Memory::new();
@@ -237,7 +237,7 @@ proptest! {
 
 #[test]
 fn a_window_forgets_in_the_end() {
-    let guard = Guard::open(Memory::new(), Options::new(Kind::Windowed, 1000, 0.01)).unwrap();
+    let guard = Guard::open(Memory::new(), Options::new(GuardKind::Windowed, 1000, 0.01)).unwrap();
     for i in 0..10_000 {
         guard.put(key(i), b"").unwrap();
     }

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use common::{EXACT, assert_covers, key};
-use ironbloom_store::{Backend, Error, Generation, Guard, Kind, Memory, Opened, Options, Unusable};
+use ironbloom_store::{
+    Backend, Error, Generation, Guard, GuardKind, Memory, Opened, Options, Unusable,
+};
 
 /// A store that looks through its guard while it is written to, and fails when told to.
 #[derive(Default)]
@@ -96,7 +98,7 @@ impl Backend for Spy {
     }
 }
 
-fn watched(kind: Kind) -> Arc<Guard<Spy>> {
+fn watched(kind: GuardKind) -> Arc<Guard<Spy>> {
     let store = Spy::default();
     let guard = Guard::open(store.clone(), Options::new(kind, 1000, 0.01)).unwrap();
     guard.settle().unwrap();
@@ -107,7 +109,7 @@ fn watched(kind: Kind) -> Arc<Guard<Spy>> {
 
 #[test]
 fn who_looks_in_the_middle_of_a_write_sees_no_stored_key_absent() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let guard = watched(kind);
         for round in 0..3u8 {
             for i in 0..300 {
@@ -147,7 +149,7 @@ fn a_failed_write_leaves_no_stored_key_absent() {
 
 #[test]
 fn without_a_new_generation_nothing_is_written() {
-    let guard = watched(Kind::Blocked);
+    let guard = watched(GuardKind::Blocked);
     let store = guard.backend().clone();
     Spy::set(&store.0.fail_generation, true);
     assert!(guard.put(b"a", b"").is_err());
@@ -163,7 +165,7 @@ fn a_failed_rebuild_is_told_and_the_old_filter_stays() {
         store.put(&key(i), b"").unwrap();
     }
     Spy::set(&store.0.fail_scan, true);
-    let guard = Guard::open(store.clone(), Options::new(Kind::Cuckoo, 1000, 0.01)).unwrap();
+    let guard = Guard::open(store.clone(), Options::new(GuardKind::Cuckoo, 1000, 0.01)).unwrap();
     assert_eq!(*guard.opened(), Opened::Anew(Unusable::Missing));
     assert!(matches!(guard.settle(), Err(Error::Store(Broken))));
     guard.put(key(100), b"").unwrap();
@@ -185,7 +187,7 @@ fn a_failed_rebuild_is_told_and_the_old_filter_stays() {
 
 #[test]
 fn a_removed_key_leaves_a_filter_that_can_remove_however_often_it_was_put() {
-    for kind in [Kind::Cuckoo, Kind::DLeft] {
+    for kind in [GuardKind::Cuckoo, GuardKind::DLeft] {
         let options = Options::new(kind, 1000, 0.001).only_writer();
         let guard = Guard::open(Memory::new(), options).unwrap();
         for i in 0..500 {
@@ -206,7 +208,7 @@ fn a_removed_key_leaves_a_filter_that_can_remove_however_often_it_was_put() {
 
 #[test]
 fn dead_keys_and_surplus_keys_start_a_rebuild_in_the_background() {
-    for kind in [Kind::Blocked, Kind::Scalable] {
+    for kind in [GuardKind::Blocked, GuardKind::Scalable] {
         let guard = Guard::open(Memory::new(), Options::new(kind, 20_000, 0.01)).unwrap();
         let pairs: Vec<_> = (0..10_000).map(|i| (key(i), b"")).collect();
         guard.put_many(&pairs).unwrap();
@@ -219,7 +221,7 @@ fn dead_keys_and_surplus_keys_start_a_rebuild_in_the_background() {
         assert!(stats.dead < 3000 && stats.keys < 8000, "{kind}: {stats:?}");
         assert_covers(&guard, "rebuilt for dead keys");
     }
-    for kind in [Kind::Blocked, Kind::Cuckoo, Kind::DLeft] {
+    for kind in [GuardKind::Blocked, GuardKind::Cuckoo, GuardKind::DLeft] {
         let guard = Guard::open(Memory::new(), Options::new(kind, 1000, 0.01)).unwrap();
         for i in 0..20_000 {
             guard.put(key(i), b"").unwrap();
@@ -238,7 +240,7 @@ fn dead_keys_and_surplus_keys_start_a_rebuild_in_the_background() {
 
 #[test]
 fn writers_that_outrun_a_rebuild_get_another_without_a_further_write() {
-    for kind in [Kind::Blocked, Kind::Cuckoo, Kind::DLeft] {
+    for kind in [GuardKind::Blocked, GuardKind::Cuckoo, GuardKind::DLeft] {
         let guard = watched(kind);
         let store = guard.backend().clone();
         let closed = store.0.scan_gate.lock().unwrap();
@@ -256,7 +258,7 @@ fn writers_that_outrun_a_rebuild_get_another_without_a_further_write() {
 #[test]
 fn a_key_that_others_stored_is_absent_until_it_is_noted_or_the_filter_rebuilt() {
     let store = Memory::new();
-    let guard = Guard::open(store.clone(), Options::new(Kind::Cuckoo, 1000, 1e-6)).unwrap();
+    let guard = Guard::open(store.clone(), Options::new(GuardKind::Cuckoo, 1000, 1e-6)).unwrap();
     store.put(b"foreign", b"1").unwrap();
     store.put(b"other", b"2").unwrap();
     assert_eq!(guard.get(b"foreign").unwrap(), None);
@@ -294,7 +296,7 @@ fn noting_what_is_known_changes_nothing_that_a_rebuild_does_not_mend() {
 fn the_rate_asked_for_is_the_rate_delivered() {
     const KEYS: u64 = 100_000;
     const PROBES: u64 = 200_000;
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         for rate in [0.03, 0.004] {
             let guard = Guard::open(Memory::new(), Options::new(kind, KEYS, rate)).unwrap();
             let pairs: Vec<_> = (0..KEYS).map(|i| (key(i), b"")).collect();
@@ -308,7 +310,7 @@ fn the_rate_asked_for_is_the_rate_delivered() {
             let bound = rate + 6.0 * (rate * (1.0 - rate) / PROBES as f64).sqrt();
             assert!(measured <= bound, "{kind} at {rate}: {measured}");
             assert!(
-                kind == Kind::Windowed || guard.stats().bits_per_key().unwrap() < 25.0,
+                kind == GuardKind::Windowed || guard.stats().bits_per_key().unwrap() < 25.0,
                 "{kind}"
             );
         }

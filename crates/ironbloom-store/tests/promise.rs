@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use common::lab::{Fault, Lab};
 use common::{EXACT, Scratch, assert_covers, key};
-use ironbloom_store::{Backend, Guard, Kind, Memory, Opened, Options, Rebuild};
+use ironbloom_store::{Backend, Guard, GuardKind, Memory, Opened, Options, Rebuild};
 
 /// Kinds that take a removed key out of the filter.
-const COUNTING: [Kind; 2] = [Kind::Cuckoo, Kind::DLeft];
+const COUNTING: [GuardKind; 2] = [GuardKind::Cuckoo, GuardKind::DLeft];
 
-fn options(scratch: &Scratch, kind: Kind) -> Options {
+fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     Options::new(kind, 1000, 0.01).checkpoint(scratch.file("g.ibg"))
 }
 
@@ -44,7 +44,7 @@ fn a_file_of_redb_restored_from_a_live_copy_is_not_believed() {
     let scratch = Scratch::new("live-copy");
     let file = scratch.file("s.redb");
     let open =
-        || Guard::open(Redb::create(&file).unwrap(), options(&scratch, Kind::Cuckoo)).unwrap();
+        || Guard::open(Redb::create(&file).unwrap(), options(&scratch, GuardKind::Cuckoo)).unwrap();
     let guard = open();
     (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
     let copy = std::fs::read(&file).unwrap();
@@ -266,7 +266,8 @@ fn removing_rows_that_came_without_the_guard_takes_no_own_key_with_it() {
 fn what_a_window_promises_is_counted_from_the_acknowledgement() {
     const WINDOW: u64 = 1000;
     let store = Lab::default();
-    let guard = Guard::open(store.clone(), Options::new(Kind::Windowed, WINDOW, 0.01)).unwrap();
+    let guard =
+        Guard::open(store.clone(), Options::new(GuardKind::Windowed, WINDOW, 0.01)).unwrap();
     guard.put(b"first", b"").unwrap(); // gives the store a generation
     let stalled = store.stall_write();
     std::thread::scope(|scope| {
@@ -296,7 +297,9 @@ fn a_checkpoint_that_is_overwritten_or_cut_while_its_guard_is_open_changes_no_an
     let scratch = Scratch::new("overwritten");
     let store = Memory::new();
     let options = || {
-        Options::new(Kind::Blocked, 5_000_000, 0.01).checkpoint(scratch.file("g.ibg")).only_writer()
+        Options::new(GuardKind::Blocked, 5_000_000, 0.01)
+            .checkpoint(scratch.file("g.ibg"))
+            .only_writer()
     };
     let guard = Guard::open(store.clone(), options()).unwrap();
     let pairs: Vec<_> = (0..10_000).map(|i| (key(i), b"")).collect();
@@ -337,24 +340,24 @@ fn a_file_of_redb_that_is_written_without_a_guard_is_not_believed() {
     let scratch = Scratch::new("unguarded");
     let file = scratch.file("s.redb");
     let open = || Redb::create(&file).unwrap();
-    let guard = Guard::open(open(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
     guard.close().unwrap();
     let store = open();
     assert!(store.put(b"single", b"").unwrap());
     drop(store);
-    let guard = Guard::open(open(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after a put without a guard");
     guard.close().unwrap();
     let store = open();
     assert_eq!(store.put_many(&[(b"many", b"")]).unwrap(), [true]);
     drop(store);
-    let guard = Guard::open(open(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after many");
     // And through the guard's own store, behind its back, after its last checkpoint.
     guard.checkpoint().unwrap();
     assert!(guard.backend().put(b"behind", b"").unwrap());
     drop(guard);
-    let guard = Guard::open(open(), options(&scratch, Kind::Blocked)).unwrap();
+    let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after a put behind the guard's back");
 }

@@ -12,13 +12,13 @@ use std::time::{Duration, SystemTime};
 use common::{Random, Scratch, key};
 use futures_lite::future::block_on;
 use ironbloom::{AnyFilter, Persist};
-use ironbloom_store::{Backend, Error, Guard, Kind, Memory, Options, Published, Redb};
+use ironbloom_store::{Backend, Error, Guard, GuardKind, Memory, Options, Published, Redb};
 
 const DIRECTORY: &str = "IRONBLOOM_PUBLISHED_DIRECTORY";
 const FROM: &str = "IRONBLOOM_PUBLISHED_FROM";
 
 fn options(scratch: &Path) -> Options {
-    Options::new(Kind::Blocked, 1000, 0.001).publish(scratch.join("users.ibf"))
+    Options::new(GuardKind::Blocked, 1000, 0.001).publish(scratch.join("users.ibf"))
 }
 
 /// Waits until the condition holds, a minute at most.
@@ -227,20 +227,20 @@ fn asynchronous_guards_publish_too() {
 #[test]
 fn what_cannot_be_published_is_refused_when_the_guard_is_opened() {
     let scratch = Scratch::new("published-refused");
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let options = Options::new(kind, 1000, 0.01).publish(scratch.file("users.ibf"));
         let opened = Guard::open(Memory::new(), options);
         match opened {
             Ok(guard) => {
-                assert_eq!(kind, Kind::Blocked);
+                assert_eq!(kind, GuardKind::Blocked);
                 guard.publish().unwrap();
             }
             Err(Error::CannotPublish(refused)) => assert_eq!(kind, refused),
             Err(other) => panic!("{other}"),
         }
     }
-    let nowhere = Options::new(Kind::Blocked, 1000, 0.01).publish_after(1);
+    let nowhere = Options::new(GuardKind::Blocked, 1000, 0.01).publish_after(1);
     assert!(matches!(Guard::open(Memory::new(), nowhere), Err(Error::CannotPublish(_))));
-    let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 0.01)).unwrap();
+    let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 0.01)).unwrap();
     assert!(matches!(guard.publish(), Err(Error::CannotPublish(_))));
 }

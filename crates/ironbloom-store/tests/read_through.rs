@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::{block_on, poll_once};
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, CodecError, Error, Generation, Guard, Kind, LoadError,
+    AsyncBackend, AsyncGuard, Backend, CodecError, Error, Generation, Guard, GuardKind, LoadError,
     Memory, Options, ReadThrough, Serde, Typed, Visit,
 };
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl AsyncBackend for Tasks {
 }
 
 fn options() -> Options {
-    Options::new(Kind::Blocked, 10_000, 0.001)
+    Options::new(GuardKind::Blocked, 10_000, 0.001)
 }
 
 fn threads(store: &Memory, options: Options) -> ReadThrough<Guard<Memory>> {

@@ -16,7 +16,8 @@ use common::lab::{Broken, Fault, Lab};
 use common::{EXACT, Random, Scratch, key};
 use futures_lite::future::{block_on, yield_now};
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, Generation, Kind, Objects, Opened, Options, Unusable, Visit,
+    AsyncBackend, AsyncGuard, Backend, Generation, GuardKind, Objects, Opened, Options, Unusable,
+    Visit,
 };
 use object_store::local::LocalFileSystem;
 
@@ -64,7 +65,8 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         expected.sort();
         assert_eq!(scan(&store).await, expected);
 
-        let options = || Options::new(Kind::Cuckoo, 1000, 0.01).checkpoint(scratch.file("g.ibg"));
+        let options =
+            || Options::new(GuardKind::Cuckoo, 1000, 0.01).checkpoint(scratch.file("g.ibg"));
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
         assert!(matches!(guard.opened(), Opened::Anew(_)) && guard.wants_rebuild());
         assert_covers(&guard, "without a filter").await;
@@ -302,7 +304,7 @@ fn a_put_that_lands_after_its_future_was_dropped_and_the_filter_rebuilt_is_answe
 #[test]
 fn statistics_reach_prometheus_under_their_names() {
     use ironbloom_store::{Guard, Memory};
-    let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 1e-5)).unwrap();
+    let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 1e-5)).unwrap();
     guard.put(b"a", b"").unwrap();
     guard.get(b"a").unwrap();
     (0..10).for_each(|i| assert!(guard.get(key(i)).unwrap().is_none()));
@@ -328,11 +330,11 @@ fn statistics_reach_prometheus_under_their_names() {
 /// As with [`Guard`](ironbloom_store::Guard): a runtime is not blocked while a large filter is read.
 #[test]
 fn a_large_checkpoint_is_read_in_the_background() {
-    for kind in Kind::ALL {
+    for kind in GuardKind::ALL {
         let scratch = Scratch::new(&format!("async-large-{kind}"));
         let store = Objects::new(Arc::new(object_store::memory::InMemory::new()), "keys");
         // At least 4 MiB for every kind, a window's first stage included.
-        let capacity = if kind == Kind::Windowed { 20_000_000 } else { 5_000_000 };
+        let capacity = if kind == GuardKind::Windowed { 20_000_000 } else { 5_000_000 };
         let options =
             Options::new(kind, capacity, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
         let open = || block_on(AsyncGuard::open(store.clone(), options.clone())).unwrap();
@@ -353,7 +355,7 @@ fn a_large_checkpoint_is_read_in_the_background() {
             assert_eq!(*guard.opened(), Opened::FromCheckpoint, "{kind}");
             assert!(!guard.wants_rebuild());
             assert_covers(&guard, "read").await;
-            if kind != Kind::Windowed {
+            if kind != GuardKind::Windowed {
                 let skipped = guard.stats().skipped();
                 for i in 1000..1200 {
                     assert_eq!(guard.get(&key(i)).await.unwrap(), None);
@@ -374,7 +376,7 @@ fn a_large_checkpoint_is_read_in_the_background() {
             guard.put(b"another", b"").await.unwrap();
             guard.settle().await;
             assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{kind}");
-            assert_eq!(guard.wants_rebuild(), kind != Kind::Windowed);
+            assert_eq!(guard.wants_rebuild(), kind != GuardKind::Windowed);
             assert_covers(&guard, "damaged").await;
             guard.checkpoint().await.unwrap();
             assert_covers(&guard, "built again").await;

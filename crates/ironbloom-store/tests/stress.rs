@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{EXACT, Random, Scratch, assert_covers, key};
-use ironbloom_store::{Backend, Guard, Kind, Memory, Options, Rebuild};
+use ironbloom_store::{Backend, Guard, GuardKind, Memory, Options, Rebuild};
 
 /// Keys that are there from the beginning and never removed.
 const STEADY: u64 = 2000;
@@ -100,7 +100,7 @@ fn read(guard: &Guard<Memory>, reader: u64, done: &AtomicBool) {
     }
 }
 
-fn storm(kind: Kind, capacity: u64) {
+fn storm(kind: GuardKind, capacity: u64) {
     let scratch = Scratch::new(&format!("stress-{kind}-{capacity}"));
     let store = Memory::new();
     for i in 0..STEADY {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use ironbloom_store::{
-    Backend, Guard, Kind, Opened, Options, Postgres, Redb, Redis, Stats, checkpoint_beside,
+    Backend, Guard, GuardKind, Opened, Options, Postgres, Redb, Redis, Stats, checkpoint_beside,
 };
 
 use super::lookups::{Keys, Times};
@@ -68,9 +68,9 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
 
-    /// Kind of filter: blocked, cuckoo, d-left, scalable
+    /// GuardKind of filter: blocked, cuckoo, d-left, scalable
     #[arg(long, default_value = "blocked")]
-    kind: Kind,
+    kind: GuardKind,
 
     /// Rate of the filter
     #[arg(long, value_parser = number::parse_rate, default_value = "0.5%")]
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
         "nothing to do"
     );
     ensure!((0.0..=1.0).contains(&args.miss), "--miss is a share: 0% to 100%");
-    ensure!(args.kind != Kind::Windowed, "a window forgets: its answers cannot be compared");
+    ensure!(args.kind != GuardKind::Windowed, "a window forgets: its answers cannot be compared");
     let place = Place::new(args.dir.as_deref())?;
     let url = args.url.clone().unwrap_or_default();
     let measured = match args.backend {

@@ -11,7 +11,7 @@ use super::backend::AsyncBackend;
 use crate::checkpoint::{self, Arrival, Files, Found};
 use crate::error::Error;
 use crate::events;
-use crate::filter::SharedFilter;
+use crate::filter;
 use crate::front::{Answer, Front, Next, Pending, Removing};
 use crate::generation::Generation;
 use crate::guard::{BATCH, Opened, Questions, Unfinished, nanos_since, outcome, publisher};
@@ -63,13 +63,13 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     /// [`rebuild`](Self::rebuild) is called. A large checkpoint is read in a thread of its own; until then every lookup
     /// goes to the store as well, and [`settle`](Self::settle) waits for it.
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
-        SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now
+        filter::empty(&options.spec, 0)?; // what cannot be is refused now
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().await.map_err(Error::Store)?;
         let alone = backend.is_exclusive() || options.only_writer;
         let Found { totals, doubts, filter } =
-            checkpoint::find(files.as_ref(), &options.plan, generation, alone);
+            checkpoint::find(files.as_ref(), &options.spec, generation, alone);
         let front = Arc::new(Front::new(&options, doubts, alone, backend.lands_within()));
         let opened = Arc::new(Opening::default());
         let loaded = match filter {
@@ -284,7 +284,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     }
 
     async fn rebuild_alone(&self) -> Result<(), B> {
-        if !self.front.plan().kind.can_rebuild() {
+        if !self.front.spec().kind.can_rebuild() {
             return Err(Error::NoRebuild);
         }
         let built = self.build().await;
@@ -334,7 +334,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
             drop(naming);
             self.backend.sync().await.map_err(Error::Store)?;
             let stats = self.front.stats(&self.counters);
-            files.write(generation, self.front.plan(), &snapshot, &stats)?;
+            files.write(generation, self.front.spec(), &snapshot, &stats)?;
             if let Some(publisher) = &self.publisher {
                 publisher.publish().map_err(Error::Publish)?;
             }
@@ -346,7 +346,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     /// Writes the filter to the file that [`Options::publish`] names, for other processes, blocking the thread; see
     /// [`Guard::publish`](crate::Guard::publish).
     pub async fn publish(&self) -> Result<(), B> {
-        let kind = self.front.plan().kind;
+        let kind = self.front.spec().kind;
         let publisher = self.publisher.as_ref().ok_or(Error::CannotPublish(kind))?;
         self.settle().await;
         while !publisher.publish().map_err(Error::Publish)? {

@@ -16,7 +16,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// Reserves the place: from now on puts are recorded.
     pub(crate) fn expect(front: &Front, checkpoint: ToLoad) -> Self {
-        let next = Arc::new(Next::awaited(front.plan().kind));
+        let next = Arc::new(Next::awaited(front.spec().kind));
         front.await_filter(next.clone());
         Self { checkpoint, next }
     }

@@ -30,6 +30,7 @@ mod sidecar;
 use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ironbloom::FileError;
 use ironbloom::format::native::replace_file;
@@ -37,10 +38,10 @@ use ironbloom::format::native::replace_file;
 pub(crate) use self::arrival::Arrival;
 pub(crate) use self::sidecar::Sidecar;
 use crate::doubts::Doubts;
-use crate::filter::{Image, ImageError, ImageWriter, SharedFilter};
+use crate::filter::{self, Image, ImageError, ImageWriter, SharedFilter};
 use crate::front::Snapshot;
 use crate::generation::Generation;
-use crate::options::Plan;
+use crate::options::FilterSpec;
 use crate::stats::{Stats, Totals};
 
 /// A filter up to this size is read when the guard is opened; a larger one in the background, while lookups go to the
@@ -84,7 +85,7 @@ pub fn checkpoint_beside(store: impl AsRef<Path>) -> PathBuf {
 
 /// A filter from a checkpoint.
 pub(crate) struct Loaded {
-    pub(crate) filter: SharedFilter,
+    pub(crate) filter: Arc<dyn SharedFilter>,
     pub(crate) dead: u64,
 }
 
@@ -92,13 +93,13 @@ pub(crate) struct Loaded {
 pub(crate) struct ToLoad {
     files: Files,
     sidecar: Sidecar,
-    plan: Plan,
+    spec: FilterSpec,
 }
 
 impl ToLoad {
     /// Reads the filter and verifies every checksum.
     pub(crate) fn load(&self) -> Result<Loaded, Unusable> {
-        self.files.load(&self.sidecar, &self.plan)
+        self.files.load(&self.sidecar, &self.spec)
     }
 
     /// Whether this takes so long that it should be done in the background.
@@ -120,13 +121,13 @@ pub(crate) struct Found {
 /// Looks for a checkpoint. `trusted` says that nobody else has written to the store, whose generation this is.
 pub(crate) fn find(
     files: Option<&Files>,
-    plan: &Plan,
+    spec: &FilterSpec,
     generation: Option<Generation>,
     trusted: bool,
 ) -> Found {
     let none = |why| Found {
         totals: Totals::default(),
-        doubts: Doubts::new(plan.hash_fn),
+        doubts: Doubts::new(spec.hash_fn),
         filter: Err(why),
     };
     let read = files.ok_or(Unusable::Missing).and_then(|files| Ok((files, files.read()?)));
@@ -136,17 +137,17 @@ pub(crate) fn find(
     };
     let totals = sidecar.totals;
     // Doubts are hashes, so those of another hash function are meaningless.
-    let doubts = Doubts::from_bytes(&sidecar.doubts, plan.hash_fn);
+    let doubts = Doubts::from_bytes(&sidecar.doubts, spec.hash_fn);
     let filter = if generation != Some(sidecar.generation) {
         Err(Unusable::OtherGeneration)
     } else if !trusted {
         Err(Unusable::SharedStore)
-    } else if !sidecar.fits(plan) || doubts.is_err() {
+    } else if !sidecar.fits(spec) || doubts.is_err() {
         Err(Unusable::OtherPlan)
     } else {
-        Ok(ToLoad { files: files.clone(), sidecar, plan: *plan })
+        Ok(ToLoad { files: files.clone(), sidecar, spec: *spec })
     };
-    Found { totals, doubts: doubts.unwrap_or_else(|_| Doubts::new(plan.hash_fn)), filter }
+    Found { totals, doubts: doubts.unwrap_or_else(|_| Doubts::new(spec.hash_fn)), filter }
 }
 
 /// The files of a guard's checkpoint.
@@ -186,17 +187,17 @@ impl Files {
     }
 
     /// The filter of a sidecar.
-    fn load(&self, sidecar: &Sidecar, plan: &Plan) -> Result<Loaded, Unusable> {
+    fn load(&self, sidecar: &Sidecar, spec: &FilterSpec) -> Result<Loaded, Unusable> {
         let path = self.filter(sidecar.generation, sidecar.parts.len());
         let damaged =
             |why: &dyn std::fmt::Display| Unusable::Damaged(format!("{}: {why}", path.display()));
         let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
         let parts = cut(&bytes, &sidecar.parts).ok_or_else(|| damaged(&"cut short or too long"))?;
         let image = Image { parts, note: sidecar.note };
-        match SharedFilter::from_image(plan, sidecar.filter_capacity, &image) {
+        match filter::from_image(spec, sidecar.filter_capacity, &image) {
             Ok(filter) => Ok(Loaded { filter, dead: sidecar.dead }),
             Err(ImageError::OtherHash) => Err(Unusable::OtherPlan),
-            Err(ImageError::Damaged(why)) => Err(damaged(&why)),
+            Err(why) => Err(damaged(&why)),
         }
     }
 
@@ -220,15 +221,15 @@ impl Files {
     pub(crate) fn write(
         &self,
         generation: Generation,
-        plan: &Plan,
+        spec: &FilterSpec,
         snapshot: &Snapshot,
         stats: &Stats,
     ) -> Result<(), FileError> {
         let mut sidecar = Sidecar {
             generation,
-            kind: plan.kind,
-            rate: plan.rate,
-            capacity: plan.capacity,
+            kind: spec.kind,
+            rate: spec.rate,
+            capacity: spec.capacity,
             filter_capacity: snapshot.filter.capacity(),
             dead: snapshot.dead,
             note: 0,
@@ -240,7 +241,8 @@ impl Files {
         let path = self.filter(sidecar.generation, 0);
         let in_file = |path: &Path, error| FileError::Io { path: path.to_owned(), error };
         replace_file(&path, |file| {
-            let mut out = ImageWriter::new(BufWriter::with_capacity(1 << 20, file));
+            let mut buffered = BufWriter::with_capacity(1 << 20, file);
+            let mut out = ImageWriter::new(&mut buffered);
             sidecar.note = snapshot.filter.write_image(&mut out)?;
             sidecar.parts = out.finish()?;
             Ok(())

@@ -2,15 +2,17 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::filter::MOST_PARTS;
+use crate::filter::MAX_SHARDS;
 use crate::generation::Generation;
-use crate::kind::Kind;
-use crate::options::Plan;
+use crate::kind::GuardKind;
+use crate::options::FilterSpec;
 use crate::stats::Totals;
 
 const MAGIC: [u8; 8] = *b"\x89IBG\r\n\x1a\n";
 /// The version written. Version 1 can be read as well.
 const VERSION: u64 = 2;
+/// Shards of a filter, and the hashes that they spill.
+const MAX_PARTS: u64 = MAX_SHARDS + 1;
 const WORD: usize = size_of::<u64>();
 /// Words before the statistics.
 const FIXED_WORDS: usize = 11;
@@ -19,7 +21,7 @@ const FIXED_WORDS: usize = 11;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sidecar {
     pub(crate) generation: Generation,
-    pub(crate) kind: Kind,
+    pub(crate) kind: GuardKind,
     pub(crate) rate: f64,
     /// Requested.
     pub(crate) capacity: u64,
@@ -84,13 +86,13 @@ impl Sidecar {
         let doubts = if version == 1 { 0 } else { words[totals] };
         let parts = words[10];
         let rest = (words.len() - head - 1) as u64;
-        if parts > MOST_PARTS || parts.checked_add(doubts) != Some(rest) {
+        if parts > MAX_PARTS || parts.checked_add(doubts) != Some(rest) {
             return Err(format!("invalid number of parts: {parts}"));
         }
         let parts_end = head + parts as usize;
         Ok(Self {
             generation: Generation::from_bytes(&bytes[2 * WORD..4 * WORD]).expect("16 bytes"),
-            kind: Kind::from_number(words[4])
+            kind: GuardKind::from_number(words[4])
                 .ok_or_else(|| format!("invalid kind: {}", words[4]))?,
             rate: f64::from_bits(words[5]),
             capacity: words[6],
@@ -105,10 +107,10 @@ impl Sidecar {
 
     /// Whether the same filter would be built today: kind, rate and, for a window, its length. The hash function is in
     /// the filter itself.
-    pub(crate) fn fits(&self, plan: &Plan) -> bool {
-        self.kind == plan.kind
-            && self.rate == plan.rate
-            && (self.kind != Kind::Windowed || self.capacity == plan.capacity)
+    pub(crate) fn fits(&self, spec: &FilterSpec) -> bool {
+        self.kind == spec.kind
+            && self.rate == spec.rate
+            && (!self.kind.forgets() || self.capacity == spec.capacity)
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
     fn sidecar() -> Sidecar {
         Sidecar {
             generation: Generation::from_bytes(&[7; 16]).unwrap(),
-            kind: Kind::Cuckoo,
+            kind: GuardKind::Cuckoo,
             rate: 0.01,
             capacity: 100,
             filter_capacity: 120,

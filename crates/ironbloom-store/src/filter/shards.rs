@@ -18,7 +18,7 @@
 //! the spill, until the filter is rebuilt with more room.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,24 +27,37 @@ use ironbloom::{
     Cuckoo, CuckooParams, DLeft, DLeftParams, Full, HashFn, ParamError, Persist, Remove,
 };
 
-use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
-use crate::options::Plan;
+use super::{Image, ImageError, ImageWriter, Maker, SharedFilter, check_hash, sealed, unsealed};
+use crate::options::FilterSpec;
+
+pub(crate) const CUCKOO: Maker = maker::<Cuckoo>();
+pub(crate) const D_LEFT: Maker = maker::<DLeft>();
+
+const fn maker<F: Sharded>() -> Maker {
+    Maker {
+        empty: |spec, capacity| Ok(Arc::new(Shards::<F>::new(capacity, spec.rate, spec.hash_fn)?)),
+        from_image: |spec, capacity, image| {
+            Ok(Arc::new(Shards::<F>::from_image(spec, capacity, image)?))
+        },
+        can_publish: false,
+    }
+}
 
 /// Bytes of a shard: small enough to copy, and with enough keys that their number differs little from shard to shard.
 const SHARD_BYTES: u64 = 16 << 10;
 
 /// Maximum number of shards, which would be half a terabyte.
-pub(crate) const MOST_PARTS: u64 = 1 << 25;
+pub(crate) const MAX_SHARDS: u64 = 1 << 25;
 
 /// A kind of which many small filters make a large one.
-pub(crate) trait Sharded: Clone + Persist + Remove<Error = Full> {
+trait Sharded: Clone + Persist + Remove<Error = Full> + Send + Sync + 'static {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError>;
     /// Bits of a filter for this many keys.
     fn bits_for(capacity: u64, rate: f64) -> Result<u64, ParamError>;
 }
 
 /// See the module documentation.
-pub(crate) struct Shards<F> {
+struct Shards<F> {
     shards: Box<[ArcSwap<Shard<F>>]>,
     capacity: u64,
     len: AtomicU64,
@@ -93,7 +106,7 @@ impl<F: Sharded> Shard<F> {
 
 impl<F: Sharded> Shards<F> {
     /// An empty filter for this many keys.
-    pub(crate) fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+    fn new(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let bits = F::bits_for(capacity, rate)?;
         let count = bits.div_ceil(8 * SHARD_BYTES).max(1);
         // The number of keys in a shard is binomial: four standard deviations more than the mean, of which few shards
@@ -108,121 +121,25 @@ impl<F: Sharded> Shards<F> {
         Ok(Self { shards, capacity, len: AtomicU64::new(0), spilled: AtomicU64::new(0) })
     }
 
-    /// The same shards, none of which will ever change.
-    pub(crate) fn frozen(&self) -> Self {
-        Self {
-            shards: self.shards.iter().map(|shard| ArcSwap::new(shard.load_full())).collect(),
-            capacity: self.capacity,
-            len: AtomicU64::new(self.len()),
-            spilled: AtomicU64::new(self.spilled.load(Ordering::Relaxed)),
-        }
-    }
-
     #[inline]
     fn index(&self, hash: u64) -> usize {
         (((hash & u64::from(u32::MAX)) * self.shards.len() as u64) >> 32) as usize
     }
 
-    #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        self.shards[self.index(hash)].load().contains(hash)
-    }
-
-    pub(crate) fn insert(&self, hash: u64) -> bool {
-        let mut looked_new = false;
-        let mut stored = false;
-        self.shards[self.index(hash)].rcu(|old| {
-            let mut shard = Shard::clone(old);
-            looked_new = !shard.contains(hash);
-            stored = shard.insert(hash);
-            shard
-        });
-        self.len.fetch_add(1, Ordering::Relaxed);
-        self.spilled.fetch_add(u64::from(!stored), Ordering::Relaxed);
-        looked_new
-    }
-
-    /// Sorts the hashes by shard, so that each shard is copied once.
-    pub(crate) fn insert_many(&self, hashes: &mut [u64]) {
-        hashes.sort_unstable_by_key(|&hash| hash as u32);
-        for group in hashes.chunk_by(|&a, &b| self.index(a) == self.index(b)) {
-            let mut stored = 0;
-            self.shards[self.index(group[0])].rcu(|old| {
-                let mut shard = Shard::clone(old);
-                stored = group.iter().filter(|&&hash| shard.insert(hash)).count();
-                shard
-            });
-            self.len.fetch_add(group.len() as u64, Ordering::Relaxed);
-            self.spilled.fetch_add((group.len() - stored) as u64, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn remove(&self, hash: u64) {
-        let mut removed = false;
-        self.shards[self.index(hash)].rcu(|old| {
-            let mut shard = Shard::clone(old);
-            removed = shard.remove(hash);
-            shard
-        });
-        self.len.fetch_sub(u64::from(removed), Ordering::Relaxed);
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.len.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// A full shard counts as well: most others are then full, too.
-    pub(crate) fn is_over_capacity(&self) -> bool {
-        self.len() > self.capacity || self.spilled.load(Ordering::Relaxed) > 0
-    }
-
-    pub(crate) fn size_in_bytes(&self) -> u64 {
-        let shard = |shard: &ArcSwap<Shard<F>>| {
-            let shard = shard.load();
-            let spill = shard.spill.capacity() * size_of::<(u64, u32)>();
-            (shard.filter.size_in_bytes() + spill + size_of::<Shard<F>>()) as u64
-        };
-        self.shards.iter().map(shard).sum()
-    }
-
-    /// The shards one by one, then the hashes of the spill, if there are any, as bytes.
-    pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
-        let mut spill = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.load();
-            out.filter(&shard.filter)?;
-            for (hash, &count) in &shard.spill {
-                spill.extend(std::iter::repeat_n(*hash, count as usize));
-            }
-        }
-        let count = spill.len() as u64;
-        if count > 0 {
-            out.bytes(&sealed(spill))?;
-        }
-        Ok(count)
-    }
-
-    pub(crate) fn from_image(
-        plan: &Plan,
-        capacity: u64,
-        image: &Image<'_>,
-    ) -> Result<Self, ImageError> {
+    fn from_image(spec: &FilterSpec, capacity: u64, image: &Image<'_>) -> Result<Self, ImageError> {
         let (filters, spill) = match image.parts.split_last() {
-            Some((spill, filters)) if image.note > 0 => (filters, read_spill(spill, image.note)?),
+            Some((spill, filters)) if image.note > 0 => (filters, unsealed(spill, image.note)?),
             _ => (&image.parts[..], Vec::new()),
         };
         if filters.is_empty() {
-            return Err("no parts".to_owned().into());
+            return Err(ImageError::PartCount(image.parts.len()));
         }
         let mut len = spill.len() as u64;
         let mut shards = Vec::with_capacity(filters.len());
         for (number, bytes) in filters.iter().enumerate() {
-            let filter = F::from_bytes(bytes).map_err(|error| format!("part {number}: {error}"))?;
-            check_hash(plan, filter.hash_fn())?;
+            let filter =
+                F::from_bytes(bytes).map_err(|error| ImageError::Part { number, error })?;
+            check_hash(spec, filter.hash_fn())?;
             len += filter.len();
             shards.push(ArcSwap::new(Arc::new(Shard { filter, spill: HashMap::new() })));
         }
@@ -239,21 +156,111 @@ impl<F: Sharded> Shards<F> {
     }
 }
 
+impl<F: Sharded> SharedFilter for Shards<F> {
+    #[inline]
+    fn contains(&self, hash: u64) -> bool {
+        self.shards[self.index(hash)].load().contains(hash)
+    }
+
+    fn insert(&self, hash: u64) -> bool {
+        let mut looked_new = false;
+        let mut stored = false;
+        self.shards[self.index(hash)].rcu(|old| {
+            let mut shard = Shard::clone(old);
+            looked_new = !shard.contains(hash);
+            stored = shard.insert(hash);
+            shard
+        });
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.spilled.fetch_add(u64::from(!stored), Ordering::Relaxed);
+        looked_new
+    }
+
+    /// Sorts the hashes by shard, so that each shard is copied once.
+    fn insert_many(&self, hashes: &mut [u64]) {
+        hashes.sort_unstable_by_key(|&hash| hash as u32);
+        for group in hashes.chunk_by(|&a, &b| self.index(a) == self.index(b)) {
+            let mut stored = 0;
+            self.shards[self.index(group[0])].rcu(|old| {
+                let mut shard = Shard::clone(old);
+                stored = group.iter().filter(|&&hash| shard.insert(hash)).count();
+                shard
+            });
+            self.len.fetch_add(group.len() as u64, Ordering::Relaxed);
+            self.spilled.fetch_add((group.len() - stored) as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn remove(&self, hash: u64) {
+        let mut removed = false;
+        self.shards[self.index(hash)].rcu(|old| {
+            let mut shard = Shard::clone(old);
+            removed = shard.remove(hash);
+            shard
+        });
+        self.len.fetch_sub(u64::from(removed), Ordering::Relaxed);
+    }
+
+    fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// A full shard counts as well: most others are then full, too.
+    fn is_over_capacity(&self) -> bool {
+        self.len() > self.capacity || self.spilled.load(Ordering::Relaxed) > 0
+    }
+
+    fn size_in_bytes(&self) -> u64 {
+        let shard = |shard: &ArcSwap<Shard<F>>| {
+            let shard = shard.load();
+            let spill = shard.spill.capacity() * size_of::<(u64, u32)>();
+            (shard.filter.size_in_bytes() + spill + size_of::<Shard<F>>()) as u64
+        };
+        self.shards.iter().map(shard).sum()
+    }
+
+    /// The same shards, none of which will ever change.
+    fn frozen(self: Arc<Self>) -> Arc<dyn SharedFilter> {
+        Arc::new(Self {
+            shards: self.shards.iter().map(|shard| ArcSwap::new(shard.load_full())).collect(),
+            capacity: self.capacity,
+            len: AtomicU64::new(self.len()),
+            spilled: AtomicU64::new(self.spilled.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// The shards one by one, then the hashes of the spill, if there are any, as bytes.
+    fn write_image(&self, out: &mut ImageWriter<'_>) -> io::Result<u64> {
+        let mut spill = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.load();
+            out.filter(&shard.filter)?;
+            for (hash, &count) in &shard.spill {
+                spill.extend(std::iter::repeat_n(*hash, count as usize));
+            }
+        }
+        let count = spill.len() as u64;
+        if count > 0 {
+            out.bytes(&sealed(spill))?;
+        }
+        Ok(count)
+    }
+}
+
 /// The memory of all shards must be available, although it is allocated one by one: an impossible capacity is an error
 /// when the guard is opened, not an abort when its keys arrive. What is allocated here is freed untouched.
 fn ensure_memory(count: u64, bytes: u64) -> Result<(), ParamError> {
     let bytes = count.saturating_mul(bytes);
     let too_much = ParamError::Memory { bytes };
-    if count > MOST_PARTS {
+    if count > MAX_SHARDS {
         return Err(too_much);
     }
     let mut all = Vec::<u8>::new();
     all.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(|_| too_much)
-}
-
-fn read_spill(bytes: &[u8], count: u64) -> Result<Vec<u64>, String> {
-    let hashes = unsealed(bytes).filter(|hashes| hashes.len() as u64 == count);
-    hashes.ok_or_else(|| "spilled hashes are damaged".to_owned())
 }
 
 impl Sharded for Cuckoo {
@@ -319,14 +326,14 @@ mod tests {
         let lengths = out.finish().unwrap();
         assert_eq!((note, lengths.len()), (12, 2));
         let (filter, spill) = bytes.split_at(lengths[0] as usize);
-        let plan = Plan {
-            kind: crate::Kind::Cuckoo,
+        let spec = FilterSpec {
+            kind: crate::GuardKind::Cuckoo,
             capacity: 1000,
             rate: 0.01,
             hash_fn: HashFn::default(),
         };
         let image = Image { parts: vec![filter, spill], note };
-        let back = Shards::<Cuckoo>::from_image(&plan, 1000, &image).unwrap();
+        let back = Shards::<Cuckoo>::from_image(&spec, 1000, &image).unwrap();
         assert_eq!((back.len(), back.is_over_capacity()), (20, true));
         for left in (0..20).rev() {
             assert!(back.contains(hash));
@@ -335,7 +342,7 @@ mod tests {
         }
         assert!(!back.contains(hash));
         let damaged = Image { parts: vec![filter, &spill[8..]], note };
-        assert!(Shards::<Cuckoo>::from_image(&plan, 1000, &damaged).is_err());
+        assert!(Shards::<Cuckoo>::from_image(&spec, 1000, &damaged).is_err());
     }
 
     #[test]

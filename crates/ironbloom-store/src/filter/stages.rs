@@ -15,7 +15,7 @@
 //! window promises: usually four of a quarter each. A window is initially blind to what was stored before it started:
 //! until as many puts have ended, "not here" does not mean "not recent", and every key may be there.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +25,27 @@ use ironbloom::{
     ParamError, Persist, ScalableParams,
 };
 
-use super::{Image, ImageError, ImageWriter, check_hash, sealed, unsealed};
-use crate::options::Plan;
+use super::{Image, ImageError, ImageWriter, Maker, SharedFilter, check_hash, sealed, unsealed};
+use crate::options::FilterSpec;
+
+pub(crate) const GROWING: Maker = Maker {
+    empty: |spec, capacity| Ok(Arc::new(Stages::growing(capacity, spec.rate, spec.hash_fn)?)),
+    from_image: |spec, capacity, image| {
+        let empty = Stages::growing(capacity.max(spec.capacity), spec.rate, spec.hash_fn);
+        Ok(Arc::new(empty.map_err(ImageError::Params)?.with_image(spec, image)?))
+    },
+    can_publish: false,
+};
+
+/// For a window the capacity is a promise, not an estimate: what the store holds does not matter.
+pub(crate) const WINDOW: Maker = Maker {
+    empty: |spec, _| Ok(Arc::new(Stages::window(spec.capacity, spec.rate, spec.hash_fn)?)),
+    from_image: |spec, _, image| {
+        let empty = Stages::window(spec.capacity, spec.rate, spec.hash_fn);
+        Ok(Arc::new(empty.map_err(ImageError::Params)?.with_image(spec, image)?))
+    },
+    can_publish: false,
+};
 
 /// Usual number of full stages of a window.
 const FULL_STAGES: u64 = 4;
@@ -38,7 +57,7 @@ const SLACK: u64 = 64;
 const COUNTED: u64 = 1 << 8;
 
 /// See the module documentation.
-pub(crate) struct Stages {
+struct Stages {
     list: ArcSwap<Vec<Arc<Stage>>>,
 
     /// Held while changing the list.
@@ -62,10 +81,21 @@ struct Stage {
     ended: AtomicU64,
 }
 
+#[derive(Clone)]
 enum Bits {
     Blocked(AtomicBlockedBloom),
     /// For rates that one cache line per key cannot deliver.
     Bloom(AtomicBloom),
+}
+
+/// The same expression for both layouts.
+macro_rules! of_both {
+    ($bits:expr, $filter:ident => $answer:expr) => {
+        match $bits {
+            Bits::Blocked($filter) => $answer,
+            Bits::Bloom($filter) => $answer,
+        }
+    };
 }
 
 impl Stage {
@@ -100,66 +130,48 @@ impl Bits {
 
     #[inline]
     fn contains(&self, hash: u64) -> bool {
-        match self {
-            Self::Blocked(filter) => filter.contains_hash(hash),
-            Self::Bloom(filter) => filter.contains_hash(hash),
-        }
+        of_both!(self, filter => filter.contains_hash(hash))
     }
 
     fn insert(&self, hash: u64) -> bool {
-        match self {
-            Self::Blocked(filter) => filter.insert_hash(hash),
-            Self::Bloom(filter) => filter.insert_hash(hash),
-        }
-    }
-
-    fn copy(&self) -> Self {
-        match self {
-            Self::Blocked(filter) => Self::Blocked(filter.snapshot().into()),
-            Self::Bloom(filter) => Self::Bloom(filter.snapshot().into()),
-        }
+        of_both!(self, filter => filter.insert_hash(hash))
     }
 
     fn len(&self) -> u64 {
-        match self {
-            Self::Blocked(filter) => filter.len(),
-            Self::Bloom(filter) => filter.len(),
-        }
+        of_both!(self, filter => filter.len())
     }
 
     fn capacity(&self) -> u64 {
-        match self {
-            Self::Blocked(filter) => filter.params().capacity(),
-            Self::Bloom(filter) => filter.params().capacity(),
-        }
+        of_both!(self, filter => filter.params().capacity())
     }
 
     fn is_full(&self) -> bool {
-        match self {
-            Self::Blocked(filter) => filter.is_full(),
-            Self::Bloom(filter) => filter.is_full(),
-        }
+        of_both!(self, filter => filter.is_full())
     }
 
     fn size_in_bytes(&self) -> usize {
-        match self {
-            Self::Blocked(filter) => filter.size_in_bytes(),
-            Self::Bloom(filter) => filter.size_in_bytes(),
-        }
+        of_both!(self, filter => filter.size_in_bytes())
     }
 
-    fn from_bytes(plan: &Plan, bytes: &[u8]) -> Result<Self, ImageError> {
-        match AnyFilter::from_bytes(bytes).map_err(|error| error.to_string())? {
-            AnyFilter::Blocked(plain) => {
-                check_hash(plan, plain.hash_fn())?;
-                Ok(Self::Blocked(plain.into()))
-            }
-            AnyFilter::Bloom(plain) => {
-                check_hash(plan, plain.hash_fn())?;
-                Ok(Self::Bloom(plain.into()))
-            }
-            other => Err(format!("a stage of kind {}", other.kind()).into()),
-        }
+    fn hash_fn(&self) -> HashFn {
+        of_both!(self, filter => filter.hash_fn())
+    }
+
+    fn write(&self, out: &mut ImageWriter<'_>) -> io::Result<()> {
+        of_both!(self, filter => out.filter(&filter.snapshot()))
+    }
+
+    /// Part `number` of an image.
+    fn from_bytes(spec: &FilterSpec, number: usize, bytes: &[u8]) -> Result<Self, ImageError> {
+        let plain =
+            AnyFilter::from_bytes(bytes).map_err(|error| ImageError::Part { number, error })?;
+        let bits = match plain {
+            AnyFilter::Blocked(plain) => Self::Blocked(plain.into()),
+            AnyFilter::Bloom(plain) => Self::Bloom(plain.into()),
+            other => return Err(ImageError::PartKind { number, found: other.kind() }),
+        };
+        check_hash(spec, bits.hash_fn())?;
+        Ok(bits)
     }
 }
 
@@ -182,12 +194,12 @@ impl Series {
 
 impl Stages {
     /// A filter that grows with its keys, starting with this many.
-    pub(crate) fn growing(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+    fn growing(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         Self::new(Series::Growing(ScalableParams::new(capacity, rate)?), hash_fn)
     }
 
     /// A filter that remembers the keys of the last `keys` puts, and some more.
-    pub(crate) fn window(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
+    fn window(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         BlockedBloomParams::for_rate(keys, rate)?; // a rate or a length that cannot be
         Self::new(Series::Window { keys, rate }, hash_fn)
     }
@@ -203,95 +215,12 @@ impl Stages {
         })
     }
 
-    /// There are keys that it will never learn about.
-    pub(crate) fn go_blind(&self) {
-        self.blind.store(self.promised(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_blind(&self) -> bool {
-        self.blind.load(Ordering::Relaxed) > 0
-    }
-
-    #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
-        self.is_blind() || self.list.load().iter().rev().any(|stage| stage.contains(hash))
-    }
-
-    /// Inserts a key whose put begins. False if it looked present already.
-    pub(crate) fn insert(&self, hash: u64) -> bool {
-        match self.series {
-            Series::Growing(_) => {
-                let list = self.list.load();
-                let (last, others) = list.split_last().expect("a list has a stage");
-                if others.iter().any(|stage| stage.contains(hash)) || !last.insert(hash) {
-                    return false;
-                }
-                if last.is_full() {
-                    self.follow(last);
-                }
-                true
-            }
-            // A key of an older stage also goes to the newest: it is recent now. One writer at a time, so that none
-            // inserts into a stage that has just become old.
-            Series::Window { .. } => {
-                let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-                let list = self.list.load();
-                let (last, others) = list.split_last().expect("a list has a stage");
-                let known = others.iter().any(|stage| stage.contains(hash));
-                let new = last.insert(hash);
-                if new && last.len() >= last.capacity() + SLACK {
-                    self.shift(&list);
-                }
-                new && !known
-            }
-        }
-    }
-
-    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, unless the key
-    /// was already recent.
-    pub(crate) fn acknowledge(&self, hash: u64, looked_new: bool) {
-        if matches!(self.series, Series::Growing(_)) {
-            return;
-        }
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = self.list.load();
-        let last = list.last().expect("a list has a stage");
-        let new = last.insert(hash);
-        if new || looked_new {
-            last.ended.fetch_add(1, Ordering::Relaxed);
-            let blind = self.blind.load(Ordering::Relaxed).saturating_sub(1);
-            self.blind.store(blind, Ordering::Relaxed);
-            if last.len() >= last.capacity() {
-                self.shift(&list);
-            }
-        }
-    }
-
     /// Number of puts that a window promises to remember.
     fn promised(&self) -> u64 {
         match self.series {
             Series::Growing(_) => 0,
             Series::Window { keys, .. } => keys,
         }
-    }
-
-    /// A snapshot of a window, taken while nobody changes it. `None` for a growing filter: later inserts are harmless
-    /// there.
-    pub(crate) fn frozen(&self) -> Option<Self> {
-        if matches!(self.series, Series::Growing(_)) {
-            return None;
-        }
-        let mut list = Vec::clone(&self.list.load());
-        if let Some(last) = list.last_mut() {
-            *last = Arc::new(Stage::with_ended(last.copy(), last.ended()));
-        }
-        Some(Self {
-            list: ArcSwap::from_pointee(list),
-            changing: Mutex::new(()),
-            series: self.series,
-            hash_fn: self.hash_fn,
-            blind: AtomicU64::new(self.blind.load(Ordering::Relaxed)),
-        })
     }
 
     /// Adds a stage after this one, if nobody has done so yet. Without memory for it, the last stage keeps taking keys:
@@ -323,73 +252,22 @@ impl Stages {
         }
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.list.load().iter().map(|stage| stage.len()).sum()
-    }
-
-    pub(crate) fn capacity(&self) -> u64 {
-        match self.series {
-            Series::Growing(_) => self.list.load().iter().map(|stage| stage.capacity()).sum(),
-            Series::Window { keys, .. } => keys,
-        }
-    }
-
-    /// Only if a stage could not be followed by another.
-    pub(crate) fn is_over_capacity(&self) -> bool {
-        matches!(self.series, Series::Growing(_))
-            && self.list.load().last().is_some_and(|stage| stage.is_full())
-    }
-
-    pub(crate) fn size_in_bytes(&self) -> u64 {
-        self.list.load().iter().map(|stage| stage.size_in_bytes() as u64).sum()
-    }
-
-    /// The stages one by one; of a window, then its blindness and the puts that ended in each stage, as bytes. They are
-    /// those of the moment at which it was frozen.
-    pub(crate) fn write_image<W: Write>(&self, out: &mut ImageWriter<W>) -> io::Result<u64> {
-        let list = self.list.load_full();
-        for stage in list.iter() {
-            match &stage.bits {
-                Bits::Blocked(filter) => out.filter(&filter.snapshot())?,
-                Bits::Bloom(filter) => out.filter(&filter.snapshot())?,
-            }
-        }
-        if matches!(self.series, Series::Growing(_)) {
-            return Ok(0);
-        }
-        let blind = self.blind.load(Ordering::Relaxed);
-        let ended = list.iter().map(|stage| stage.ended());
-        out.bytes(&sealed(std::iter::once(blind).chain(ended).collect()))?;
-        Ok(COUNTED)
-    }
-
     /// The same series with the stages of an image.
-    pub(crate) fn with_image(self, plan: &Plan, image: &Image<'_>) -> Result<Self, ImageError> {
+    fn with_image(self, spec: &FilterSpec, image: &Image<'_>) -> Result<Self, ImageError> {
         let (stages, counts) = match image.parts.split_last() {
             Some((counts, stages)) if image.note == COUNTED => {
-                let damaged = || "the counts of a window are damaged".to_owned();
-                (
-                    stages,
-                    Some(
-                        unsealed(counts)
-                            .filter(|c| c.len() == stages.len() + 1)
-                            .ok_or_else(damaged)?,
-                    ),
-                )
+                (stages, Some(unsealed(counts, stages.len() as u64 + 1)?))
             }
             _ => (&image.parts[..], None),
         };
+        if stages.is_empty() {
+            return Err(ImageError::PartCount(image.parts.len()));
+        }
         let mut list = Vec::with_capacity(stages.len());
         for (number, bytes) in stages.iter().enumerate() {
-            let bits = Bits::from_bytes(plan, bytes).map_err(|error| match error {
-                ImageError::Damaged(why) => ImageError::Damaged(format!("part {number}: {why}")),
-                other => other,
-            })?;
+            let bits = Bits::from_bytes(spec, number, bytes)?;
             let ended = counts.as_ref().map_or_else(|| bits.len(), |counts| counts[number + 1]);
             list.push(Arc::new(Stage::with_ended(bits, ended)));
-        }
-        if list.is_empty() {
-            return Err("no parts".to_owned().into());
         }
         self.list.store(Arc::new(list));
         // Version 1 counted blindness in stages, and every key of a stage as a put that ended in it.
@@ -399,6 +277,127 @@ impl Stages {
         };
         self.blind.store(blind.min(self.promised()), Ordering::Relaxed);
         Ok(self)
+    }
+}
+
+impl SharedFilter for Stages {
+    #[inline]
+    fn contains(&self, hash: u64) -> bool {
+        self.is_blind() || self.list.load().iter().rev().any(|stage| stage.contains(hash))
+    }
+
+    /// Inserts a key whose put begins. False if it looked present already.
+    fn insert(&self, hash: u64) -> bool {
+        match self.series {
+            Series::Growing(_) => {
+                let list = self.list.load();
+                let (last, others) = list.split_last().expect("a list has a stage");
+                if others.iter().any(|stage| stage.contains(hash)) || !last.insert(hash) {
+                    return false;
+                }
+                if last.is_full() {
+                    self.follow(last);
+                }
+                true
+            }
+            // A key of an older stage also goes to the newest: it is recent now. One writer at a time, so that none
+            // inserts into a stage that has just become old.
+            Series::Window { .. } => {
+                let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+                let list = self.list.load();
+                let (last, others) = list.split_last().expect("a list has a stage");
+                let known = others.iter().any(|stage| stage.contains(hash));
+                let new = last.insert(hash);
+                if new && last.len() >= last.capacity() + SLACK {
+                    self.shift(&list);
+                }
+                new && !known
+            }
+        }
+    }
+
+    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, unless the key
+    /// was already recent.
+    fn acknowledge(&self, hash: u64, looked_new: bool) {
+        if matches!(self.series, Series::Growing(_)) {
+            return;
+        }
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.load();
+        let last = list.last().expect("a list has a stage");
+        let new = last.insert(hash);
+        if new || looked_new {
+            last.ended.fetch_add(1, Ordering::Relaxed);
+            let blind = self.blind.load(Ordering::Relaxed).saturating_sub(1);
+            self.blind.store(blind, Ordering::Relaxed);
+            if last.len() >= last.capacity() {
+                self.shift(&list);
+            }
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.list.load().iter().map(|stage| stage.len()).sum()
+    }
+
+    fn capacity(&self) -> u64 {
+        match self.series {
+            Series::Growing(_) => self.list.load().iter().map(|stage| stage.capacity()).sum(),
+            Series::Window { keys, .. } => keys,
+        }
+    }
+
+    /// Only if a stage could not be followed by another.
+    fn is_over_capacity(&self) -> bool {
+        matches!(self.series, Series::Growing(_))
+            && self.list.load().last().is_some_and(|stage| stage.is_full())
+    }
+
+    fn size_in_bytes(&self) -> u64 {
+        self.list.load().iter().map(|stage| stage.size_in_bytes() as u64).sum()
+    }
+
+    fn go_blind(&self) {
+        self.blind.store(self.promised(), Ordering::Relaxed); // nothing, for one that grows
+    }
+
+    fn is_blind(&self) -> bool {
+        self.blind.load(Ordering::Relaxed) > 0
+    }
+
+    /// A copy of a window's last stage, next to the same others. A growing filter is its own snapshot: later inserts
+    /// are harmless there.
+    fn frozen(self: Arc<Self>) -> Arc<dyn SharedFilter> {
+        if matches!(self.series, Series::Growing(_)) {
+            return self;
+        }
+        let mut list = Vec::clone(&self.list.load());
+        if let Some(last) = list.last_mut() {
+            *last = Arc::new(Stage::with_ended(last.bits.clone(), last.ended()));
+        }
+        Arc::new(Self {
+            list: ArcSwap::from_pointee(list),
+            changing: Mutex::new(()),
+            series: self.series,
+            hash_fn: self.hash_fn,
+            blind: AtomicU64::new(self.blind.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// The stages one by one; of a window, then its blindness and the puts that ended in each stage, as bytes. They are
+    /// those of the moment at which it was frozen.
+    fn write_image(&self, out: &mut ImageWriter<'_>) -> io::Result<u64> {
+        let list = self.list.load_full();
+        for stage in list.iter() {
+            stage.write(out)?;
+        }
+        if matches!(self.series, Series::Growing(_)) {
+            return Ok(0);
+        }
+        let blind = self.blind.load(Ordering::Relaxed);
+        let ended = list.iter().map(|stage| stage.ended());
+        out.bytes(&sealed(std::iter::once(blind).chain(ended).collect()))?;
+        Ok(COUNTED)
     }
 }
 
@@ -449,22 +448,22 @@ mod tests {
             parts.push(part);
             rest = after;
         }
-        let plan = Plan {
-            kind: crate::Kind::Windowed,
+        let spec = FilterSpec {
+            kind: crate::GuardKind::Windowed,
             capacity: 100,
             rate: 0.001,
             hash_fn: HashFn::default(),
         };
         let empty = || Stages::window(100, 0.001, HashFn::default()).unwrap();
-        let old = empty().with_image(&plan, &Image { parts: parts.clone(), note: 3 }).unwrap();
+        let old = empty().with_image(&spec, &Image { parts: parts.clone(), note: 3 }).unwrap();
         assert_eq!(old.blind.load(Ordering::Relaxed), 75);
         assert!((0..100).all(|i| old.contains(hash(i))));
         parts.push(rest);
         let new =
-            empty().with_image(&plan, &Image { parts: parts.clone(), note: COUNTED }).unwrap();
+            empty().with_image(&spec, &Image { parts: parts.clone(), note: COUNTED }).unwrap();
         assert_eq!(new.blind.load(Ordering::Relaxed), 100);
         parts.pop();
         parts.push(&rest[..8]);
-        assert!(empty().with_image(&plan, &Image { parts, note: COUNTED }).is_err());
+        assert!(empty().with_image(&spec, &Image { parts, note: COUNTED }).is_err());
     }
 }

@@ -37,8 +37,8 @@ use ironbloom::ParamError;
 pub(crate) use self::next::Next;
 pub(crate) use self::writes::{Pending, Removing};
 use crate::doubts::Doubts;
-use crate::filter::SharedFilter;
-use crate::options::{Options, Plan};
+use crate::filter::{self, SharedFilter};
+use crate::options::{FilterSpec, Options};
 use crate::stats::{Counters, Stats};
 use crate::stripes::{STRIPES, stripe_of};
 
@@ -47,7 +47,7 @@ const HEADROOM: f64 = 1.25;
 
 /// See the module documentation.
 pub(crate) struct Front {
-    plan: Plan,
+    spec: FilterSpec,
     most_dead: f64,
     /// Whether nobody else writes to the store, so that a removed key was once inserted here.
     alone: bool,
@@ -79,14 +79,15 @@ pub(crate) enum Answer {
 }
 
 struct State {
-    current: Arc<SharedFilter>,
+    /// `None` while nothing is known about the store: every key may be there.
+    current: Option<Arc<dyn SharedFilter>>,
     next: Option<Arc<Next>>,
     doubts: Arc<Doubts>,
 }
 
 /// The filter of one moment, for a checkpoint.
 pub(crate) struct Snapshot {
-    pub(crate) filter: Arc<SharedFilter>,
+    pub(crate) filter: Arc<dyn SharedFilter>,
     pub(crate) dead: u64,
     doubts: Arc<Doubts>,
     /// Puts that were in progress: the store may have them, or get them later.
@@ -109,9 +110,9 @@ impl Front {
         lands_within: Option<Duration>,
     ) -> Self {
         let doubts = Arc::new(doubts);
-        let state = State { current: Arc::new(SharedFilter::Open), next: None, doubts };
+        let state = State { current: None, next: None, doubts };
         Self {
-            plan: options.plan,
+            spec: options.spec,
             most_dead: options.most_dead,
             alone,
             lands_within: options.lands_within.or(lands_within),
@@ -130,17 +131,23 @@ impl Front {
 
     /// The filter that a guard starts with when no checkpoint covers its store. Not the one that a scan will build.
     pub(crate) fn start(&self, store_is_empty: bool) -> Result<(), ParamError> {
-        let filter = || SharedFilter::new(&self.plan, 0);
         if store_is_empty {
-            self.install(filter()?, 0);
-        } else if !self.plan.kind.can_rebuild() {
-            self.install(filter()?.blind(), 0);
+            self.install(filter::empty(&self.spec, 0)?, 0);
+        } else if self.spec.kind.forgets() {
+            self.install(self.blind_filter()?, 0);
         }
         Ok(())
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
-        &self.plan
+    /// An empty filter that does not know what the store holds, and says so until it does.
+    fn blind_filter(&self) -> Result<Arc<dyn SharedFilter>, ParamError> {
+        let filter = filter::empty(&self.spec, 0)?;
+        filter.go_blind();
+        Ok(filter)
+    }
+
+    pub(crate) fn spec(&self) -> &FilterSpec {
+        &self.spec
     }
 
     /// Whether nobody else writes to the store.
@@ -150,16 +157,17 @@ impl Front {
 
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        self.plan.hash_fn.hash(key)
+        self.spec.hash_fn.hash(key)
     }
 
     /// Might the key with this hash be stored?
     #[inline]
     pub(crate) fn ask(&self, hash: u64) -> Answer {
         let state = self.state.load();
-        match state.current.contains(hash) || state.doubts.contains(hash) {
+        let Some(filter) = &state.current else { return Answer::Unknown };
+        match filter.contains(hash) || state.doubts.contains(hash) {
             false => Answer::Absent,
-            true if state.current.is_open() => Answer::Unknown,
+            true if filter.is_blind() => Answer::Unknown,
             true => Answer::Maybe,
         }
     }
@@ -167,12 +175,13 @@ impl Front {
     /// `found[i]` tells whether the key with `hashes[i]` might be stored. The answer for those that might: `Maybe`, or
     /// `Unknown` if the filter knows nothing.
     pub(crate) fn ask_many(&self, hashes: &[u64], found: &mut [bool]) -> Answer {
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
         let state = self.state.load();
-        if state.current.is_open() {
+        let Some(filter) = state.current.as_ref().filter(|filter| !filter.is_blind()) else {
             found.fill(true);
             return Answer::Unknown;
-        }
-        state.current.contains_many(hashes, found);
+        };
+        filter.contains_many(hashes, found);
         if state.doubts.len() > 0 {
             for (found, &hash) in found.iter_mut().zip(hashes) {
                 *found = *found || state.doubts.contains(hash);
@@ -205,14 +214,12 @@ impl Front {
     pub(crate) fn freeze(&self) -> Option<Snapshot> {
         let held = self.all_gates();
         let state = self.state.load();
-        if matches!(*state.current, SharedFilter::Open) {
-            return None;
-        }
+        let filter = state.current.clone()?;
         self.clean.store(true, Ordering::Release);
         // A window promises nothing of a put that has not ended, and could never end a doubt.
-        let gates = if self.plan.kind.can_rebuild() { &held[..] } else { &[] };
+        let gates = if self.spec.kind.can_rebuild() { &held[..] } else { &[] };
         Some(Snapshot {
-            filter: SharedFilter::frozen(&state.current),
+            filter: filter.frozen(),
             dead: self.dead(),
             doubts: state.doubts.clone(),
             under_way: gates.iter().flat_map(|gate| gate.iter().copied()).collect(),
@@ -222,28 +229,27 @@ impl Front {
     /// Whether the filter should be built from a scan.
     pub(crate) fn wants_rebuild(&self) -> bool {
         let state = self.state.load();
-        if !self.plan.kind.can_rebuild() || state.next.is_some() {
+        if !self.spec.kind.can_rebuild() || state.next.is_some() {
             return false;
         }
-        let (len, dead) = (state.current.len(), self.dead());
+        let Some(filter) = &state.current else { return true };
         let doubtful =
             if state.doubts.are_over(self.lands_within) { state.doubts.len() } else { 0 };
-        state.current.is_open()
-            || state.current.is_over_capacity()
-            || (dead + doubtful) as f64 > self.most_dead * len.max(MANY_DEAD) as f64
+        filter.is_over_capacity()
+            || (self.dead() + doubtful) as f64 > self.most_dead * filter.len().max(MANY_DEAD) as f64
     }
 
     /// True if there is no filter to answer, and none is being built.
     pub(crate) fn lacks_filter(&self) -> bool {
-        matches!(*self.state.load().current, SharedFilter::Open)
+        self.state.load().current.is_none()
     }
 
     /// A filter to be filled, for this many keys, or as many as the current one holds.
     pub(crate) fn plan_next(&self, keys: Option<u64>) -> Result<Next, ParamError> {
         let known = self.len().saturating_sub(self.dead());
         let keys = keys.unwrap_or(0).max(known);
-        let wanted = if keys > self.plan.capacity { (keys as f64 * HEADROOM) as u64 } else { 0 };
-        Ok(Next::new(SharedFilter::new(&self.plan, wanted)?, self.plan.kind))
+        let wanted = if keys > self.spec.capacity { (keys as f64 * HEADROOM) as u64 } else { 0 };
+        Ok(Next::new(filter::empty(&self.spec, wanted)?, self.spec.kind))
     }
 
     /// From now on writers write to this filter, too; a scan that fills it begins after this. Doubts that can no longer
@@ -251,11 +257,11 @@ impl Front {
     pub(crate) fn begin(&self, next: Arc<Next>) {
         let gates = self.all_gates();
         let state = self.state.load();
-        if !self.plan.kind.can_remove() {
+        if !self.spec.kind.can_remove() {
             gates
                 .iter()
                 .flat_map(|gate| gate.iter())
-                .for_each(|&hash| next.insert_bits(hash, self.plan.kind));
+                .for_each(|&hash| next.insert_bits(hash, self.spec.kind));
         }
         next.set_doubts(match state.doubts.are_over(self.lands_within) && state.doubts.len() > 0 {
             true => Arc::new(Doubts::new(state.doubts.hash_fn())),
@@ -278,18 +284,23 @@ impl Front {
     }
 
     /// Installs a filter that was awaited. False if it was abandoned meanwhile.
-    pub(crate) fn arrive(&self, next: &Arc<Next>, filter: SharedFilter, dead: u64) -> bool {
-        self.exchange(next, Arc::new(filter), dead)
+    pub(crate) fn arrive(
+        &self,
+        next: &Arc<Next>,
+        filter: Arc<dyn SharedFilter>,
+        dead: u64,
+    ) -> bool {
+        self.exchange(next, filter, dead)
     }
 
-    fn exchange(&self, next: &Arc<Next>, filter: Arc<SharedFilter>, dead: u64) -> bool {
+    fn exchange(&self, next: &Arc<Next>, filter: Arc<dyn SharedFilter>, dead: u64) -> bool {
         let gates = self.all_gates();
         let state = self.state.load();
         if !state.next.as_ref().is_some_and(|now| Arc::ptr_eq(now, next)) {
             return false;
         }
         if next.filled().is_none() {
-            next.catch_up(&filter);
+            next.catch_up(&*filter);
         }
         // What is in progress began with the old filter: this one gets the same copy.
         for &hash in gates.iter().flat_map(|gate| gate.iter()) {
@@ -297,7 +308,7 @@ impl Front {
         }
         self.dead.store(dead + next.dead(), Ordering::Relaxed);
         let doubts = next.doubts().unwrap_or(&state.doubts).clone();
-        self.set(filter, None, doubts);
+        self.set(Some(filter), None, doubts);
         true
     }
 
@@ -309,27 +320,23 @@ impl Front {
     /// A filter that was awaited will not come. A window starts empty, and is blind to what was put before; without
     /// memory for it, and for other kinds, every lookup goes to the store.
     pub(crate) fn give_up(&self, next: &Arc<Next>) {
-        let window = match self.plan.kind.can_rebuild() {
-            true => None,
-            false => SharedFilter::new(&self.plan, 0).ok(),
-        };
-        self.replace_by(next, window.map(SharedFilter::blind));
+        let window = if self.spec.kind.forgets() { self.blind_filter().ok() } else { None };
+        self.replace_by(next, window);
     }
 
-    fn replace_by(&self, next: &Arc<Next>, filter: Option<SharedFilter>) {
+    fn replace_by(&self, next: &Arc<Next>, filter: Option<Arc<dyn SharedFilter>>) {
         let _gates = self.all_gates();
         let state = self.state.load();
         if state.next.as_ref().is_some_and(|now| Arc::ptr_eq(now, next)) {
-            let current = filter.map_or_else(|| state.current.clone(), Arc::new);
+            let current = filter.or_else(|| state.current.clone());
             self.set(current, None, state.doubts.clone());
         }
     }
 
     /// The filter as it is now, with every key whose put has ended; `None` if it knows nothing.
-    pub(crate) fn filter_now(&self) -> Option<Arc<SharedFilter>> {
+    pub(crate) fn filter_now(&self) -> Option<Arc<dyn SharedFilter>> {
         let _gates = self.all_gates(); // which orders this after those puts
-        let state = self.state.load();
-        (!state.current.is_open()).then(|| state.current.clone())
+        self.state.load().current.clone().filter(|filter| !filter.is_blind())
     }
 
     /// Others have written to the store: the filter does not know all keys, and neither does one that is being filled
@@ -343,18 +350,26 @@ impl Front {
     pub(crate) fn forget_filter(&self) {
         let _gates = self.all_gates();
         let doubts = self.state.load().doubts.clone();
-        self.set(Arc::new(SharedFilter::Open), None, doubts);
+        self.set(None, None, doubts);
     }
 
     /// A filter that is known to be complete, in a guard that nobody uses yet.
-    pub(crate) fn install(&self, filter: SharedFilter, dead: u64) {
+    pub(crate) fn install(&self, filter: Arc<dyn SharedFilter>, dead: u64) {
         self.dead.store(dead, Ordering::Relaxed);
         let doubts = self.state.load().doubts.clone();
-        self.set(Arc::new(filter), None, doubts);
+        self.set(Some(filter), None, doubts);
     }
 
-    fn set(&self, current: Arc<SharedFilter>, next: Option<Arc<Next>>, doubts: Arc<Doubts>) {
-        if !Arc::ptr_eq(&self.state.load().current, &current) {
+    fn set(
+        &self,
+        current: Option<Arc<dyn SharedFilter>>,
+        next: Option<Arc<Next>>,
+        doubts: Arc<Doubts>,
+    ) {
+        let address = |filter: &Option<Arc<dyn SharedFilter>>| {
+            filter.as_ref().map(|filter| Arc::as_ptr(filter).cast::<()>())
+        };
+        if address(&self.state.load().current) != address(&current) {
             self.exchanges.fetch_add(1, Ordering::Relaxed);
         }
         self.state.store(Arc::new(State { current, next, doubts }));
@@ -368,18 +383,18 @@ impl Front {
     /// Statistics about the filter and the lookups counted.
     pub(crate) fn stats(&self, counters: &Counters) -> Stats {
         let state = self.state.load();
-        let filter = &state.current;
+        let filter = state.current.as_deref();
         let mut totals = counters.totals();
         totals.rebuilds += self.rebuilds.load(Ordering::Relaxed);
         totals.failed_rebuilds += self.failed_rebuilds.load(Ordering::Relaxed);
         totals.foreign += self.foreign.load(Ordering::Relaxed);
-        totals.keys = filter.len();
-        totals.bytes = filter.size_in_bytes();
+        totals.keys = filter.map_or(0, SharedFilter::len);
+        totals.bytes = filter.map_or(0, SharedFilter::size_in_bytes);
         Stats {
-            kind: self.plan.kind,
-            rate: self.plan.rate,
+            kind: self.spec.kind,
+            rate: self.spec.rate,
             keys: totals.keys,
-            capacity: filter.capacity(),
+            capacity: filter.map_or(0, SharedFilter::capacity),
             dead: self.dead(),
             doubtful: state.doubts.len(),
             filter_bytes: totals.bytes,
@@ -392,7 +407,7 @@ impl Front {
 
     /// Keys in the filter.
     pub(crate) fn len(&self) -> u64 {
-        self.state.load().current.len()
+        self.state.load().current.as_deref().map_or(0, SharedFilter::len)
     }
 
     /// Keys in the filter that are no longer in the store, as far as is known.

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::doubts::Doubts;
 use crate::filter::SharedFilter;
-use crate::kind::Kind;
+use crate::kind::GuardKind;
 
 /// Copies of one hash that puts insert into a filter that is being built.
-const MOST_COPIES: u8 = 2;
+const MAX_COPIES: u8 = 2;
 
 /// A filter that a scan fills, or one that is being read from a checkpoint: then puts are recorded meanwhile, and
 /// inserted when it has arrived.
 pub(crate) struct Next {
-    filter: Option<Arc<SharedFilter>>,
+    filter: Option<Arc<dyn SharedFilter>>,
     put: Mutex<Put>,
     dead: AtomicU64,
     /// What will be in doubt once the filter is in place: everything in doubt now, or only what comes from now on.
@@ -31,15 +31,15 @@ enum Put {
 
 impl Next {
     /// To be filled.
-    pub(crate) fn new(filter: SharedFilter, kind: Kind) -> Self {
-        Self { filter: Some(Arc::new(filter)), ..Self::awaited(kind) }
+    pub(crate) fn new(filter: Arc<dyn SharedFilter>, kind: GuardKind) -> Self {
+        Self { filter: Some(filter), ..Self::awaited(kind) }
     }
 
     /// Not there yet.
-    pub(crate) fn awaited(kind: Kind) -> Self {
-        let put = match kind {
-            Kind::Windowed => Put::InOrder(Vec::new()),
-            _ => Put::Copies(HashMap::new()),
+    pub(crate) fn awaited(kind: GuardKind) -> Self {
+        let put = match kind.forgets() {
+            true => Put::InOrder(Vec::new()),
+            false => Put::Copies(HashMap::new()),
         };
         let (put, dead) = (Mutex::new(put), AtomicU64::new(0));
         Self { filter: None, put, dead, doubts: OnceLock::new() }
@@ -59,7 +59,7 @@ impl Next {
             Put::InOrder(hashes) => hashes.push(hash),
             Put::Copies(hashes) => {
                 let copies = hashes.entry(hash).or_default();
-                if *copies < MOST_COPIES {
+                if *copies < MAX_COPIES {
                     *copies += 1;
                     drop(put);
                     if let Some(filter) = &self.filter {
@@ -72,12 +72,12 @@ impl Next {
 
     /// The put of a key begins, in front of a filter of bits, where it does not matter how often it is inserted. A
     /// window counts it when it ends.
-    pub(super) fn insert_bits(&self, hash: u64, kind: Kind) {
+    pub(super) fn insert_bits(&self, hash: u64, kind: GuardKind) {
         match &self.filter {
             Some(filter) => {
                 filter.insert(hash);
             }
-            None if kind == Kind::Windowed => {}
+            None if kind.forgets() => {}
             None => self.insert(hash),
         }
     }
@@ -99,12 +99,12 @@ impl Next {
     }
 
     /// The filter that a scan has filled.
-    pub(super) fn filled(&self) -> Option<Arc<SharedFilter>> {
+    pub(super) fn filled(&self) -> Option<Arc<dyn SharedFilter>> {
         self.filter.clone()
     }
 
     /// What was put while the filter was awaited goes into it.
-    pub(super) fn catch_up(&self, filter: &SharedFilter) {
+    pub(super) fn catch_up(&self, filter: &dyn SharedFilter) {
         let put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
         match &*put {
             Put::InOrder(hashes) => {
@@ -131,16 +131,16 @@ mod tests {
 
     #[test]
     fn a_window_that_arrives_late_remembers_the_latest_puts() {
-        let plan = Options::new(Kind::Windowed, 100, 0.001).plan;
-        let hash = |i: u64| plan.hash_fn.hash(i);
-        let window = SharedFilter::new(&plan, 0).unwrap();
-        let next = Next::awaited(Kind::Windowed);
+        let spec = Options::new(GuardKind::Windowed, 100, 0.001).spec;
+        let hash = |i: u64| spec.hash_fn.hash(i);
+        let window = crate::filter::empty(&spec, 0).unwrap();
+        let next = Next::awaited(GuardKind::Windowed);
         for i in 0..1000 {
-            next.insert_bits(hash(i), Kind::Windowed); // begins
+            next.insert_bits(hash(i), GuardKind::Windowed); // begins
             next.insert(hash(i)); // ends
         }
-        next.insert_bits(hash(5000), Kind::Windowed);
-        next.catch_up(&window);
+        next.insert_bits(hash(5000), GuardKind::Windowed);
+        next.catch_up(&*window);
         assert!((900..1000).all(|i| window.contains(hash(i))));
         let older = (0..800).filter(|&i| window.contains(hash(i))).count();
         assert!(older < 20, "{older} of 800 that should be forgotten");

@@ -15,8 +15,6 @@
 use std::sync::atomic::Ordering;
 
 use super::{Answer, Front, State};
-use crate::filter::SharedFilter;
-use crate::kind::Kind;
 
 /// What the filter knew about a key when its put began.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,15 +69,18 @@ impl Front {
         }
         let state = self.state.load();
         let doubtful = state.doubts.contains(hash);
-        if !self.plan.kind.can_remove()
+        if !self.spec.kind.can_remove()
             && let Some(next) = &state.next
         {
-            next.insert_bits(hash, self.plan.kind);
+            next.insert_bits(hash, self.spec.kind);
         }
-        let seen = match state.current.insert(hash) {
-            _ if state.current.is_open() => Seen::Unknown,
-            true if !doubtful => Seen::New,
-            _ => Seen::Known,
+        let seen = match &state.current {
+            None => Seen::Unknown,
+            Some(filter) => match filter.insert(hash) {
+                _ if filter.is_blind() => Seen::Unknown,
+                true if !doubtful => Seen::New,
+                _ => Seen::Known,
+            },
         };
         gate.push(hash);
         let exchange = self.exchanges.load(Ordering::Relaxed);
@@ -93,9 +94,11 @@ impl Front {
             gate.swap_remove(place);
         }
         let state = self.state.load();
-        if self.plan.kind == Kind::Windowed {
+        if self.spec.kind.forgets() {
             // What is remembered is counted from here. A put that failed counts as well: it may have been stored.
-            state.current.acknowledge(put.hash, put.seen == Seen::New);
+            if let Some(filter) = &state.current {
+                filter.acknowledge(put.hash, put.seen == Seen::New);
+            }
             if let Some(next) = &state.next {
                 next.insert(put.hash);
             }
@@ -106,7 +109,7 @@ impl Front {
         }
         let same_filter = put.exchange == self.exchanges.load(Ordering::Relaxed);
         let foreign = stored_before == Some(true) && put.seen == Seen::New && same_filter;
-        if self.plan.kind.can_remove() {
+        if self.spec.kind.can_remove() {
             self.settle_copies(&state, put, stored_before, same_filter && !foreign);
         } else if stored_before == Some(false) && put.seen == Seen::Known {
             // The filter knew a key that the store did not: most likely a dead key that is live again.
@@ -127,7 +130,8 @@ impl Front {
     ) {
         if stored_before != Some(false) {
             if exact {
-                state.current.remove(put.hash); // a stored key has its copy, one in doubt needs none
+                // A stored key has its copy, one in doubt needs none.
+                state.current.iter().for_each(|filter| filter.remove(put.hash));
             } else {
                 self.dead.fetch_add(1, Ordering::Relaxed); // one too many, perhaps
             }
@@ -142,7 +146,7 @@ impl Front {
     /// The indices of the keys that must be removed from the store: those that may be there, and for a window all of
     /// them, since it may have forgotten them.
     pub(crate) fn may_be_removed(&self, hashes: &[u64]) -> Vec<usize> {
-        let forgets = !self.plan.kind.can_rebuild();
+        let forgets = self.spec.kind.forgets();
         let may_be = |&i: &usize| forgets || self.ask(hashes[i]) != Answer::Absent;
         (0..hashes.len()).filter(may_be).collect()
     }
@@ -164,12 +168,12 @@ impl Front {
         let state = self.state.load();
         let seen = self.alone
             && removing.exchange == self.exchanges.load(Ordering::Relaxed)
-            && !matches!(*state.current, SharedFilter::Open)
             && !state.doubts.contains(hash);
-        if self.plan.kind.can_remove() && seen {
-            state.current.remove(hash);
-        } else {
-            self.dead.fetch_add(1, Ordering::Relaxed);
+        match &state.current {
+            Some(filter) if self.spec.kind.can_remove() && seen => filter.remove(hash),
+            _ => {
+                self.dead.fetch_add(1, Ordering::Relaxed);
+            }
         }
         if let Some(next) = &state.next {
             next.add_dead();
@@ -184,10 +188,12 @@ impl Front {
         }
         let state = self.state.load();
         // Where copies are never removed, it is enough that the key looks present.
-        if self.alone || !state.current.contains(hash) || !self.plan.kind.can_rebuild() {
-            let new = state.current.insert(hash);
-            state.current.acknowledge(hash, new);
-            if !new && self.plan.kind.can_remove() {
+        if let Some(filter) = &state.current
+            && (self.alone || !filter.contains(hash) || self.spec.kind.forgets())
+        {
+            let new = filter.insert(hash);
+            filter.acknowledge(hash, new);
+            if !new && self.spec.kind.can_remove() {
                 self.dead.fetch_add(1, Ordering::Relaxed); // its second copy, most likely
             }
         }
@@ -201,7 +207,8 @@ impl Front {
     pub(crate) fn note_removed(&self, hash: u64) {
         let _gate = self.gate(hash);
         let state = self.state.load();
-        if !state.current.is_open() && state.current.contains(hash) {
+        if state.current.as_ref().is_some_and(|filter| !filter.is_blind() && filter.contains(hash))
+        {
             self.dead.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(next) = &state.next {

@@ -86,7 +86,7 @@ impl<B: Backend> Inner<B> {
             drop(naming);
             self.backend.sync().map_err(Error::Store)?;
             let stats = self.front.stats(&self.counters);
-            files.write(generation, self.front.plan(), &snapshot, &stats)?;
+            files.write(generation, self.front.spec(), &snapshot, &stats)?;
             if let Some(publisher) = &self.publisher {
                 publisher.publish().map_err(Error::Publish)?;
             }
@@ -97,7 +97,7 @@ impl<B: Backend> Inner<B> {
 
     /// Builds the filter from a scan. The caller holds `maintaining`.
     pub(super) fn rebuild(&self) -> Result<(), B> {
-        if !self.front.plan().kind.can_rebuild() {
+        if !self.front.spec().kind.can_rebuild() {
             return Err(Error::NoRebuild);
         }
         // A store that panics has failed, even in the background, where nobody would notice.

@@ -19,7 +19,7 @@ use crate::backend::Backend;
 use crate::checkpoint::{self, Arrival, Files, Found, ToLoad, Unusable};
 use crate::error::Error;
 use crate::events;
-use crate::filter::SharedFilter;
+use crate::filter;
 use crate::front::{Answer, Front};
 use crate::options::{Options, Rebuild};
 use crate::published::Publisher;
@@ -36,9 +36,9 @@ type Result<T, B> = std::result::Result<T, Error<<B as Backend>::Error>>;
 /// All methods take `&self` and can be called by many threads at once. Lookups take no lock.
 ///
 /// ```
-/// use ironbloom_store::{Guard, Kind, Memory, Options};
+/// use ironbloom_store::{Guard, GuardKind, Memory, Options};
 ///
-/// let guard = Guard::open(Memory::new(), Options::new(Kind::Cuckoo, 1000, 0.01))?;
+/// let guard = Guard::open(Memory::new(), Options::new(GuardKind::Cuckoo, 1000, 0.01))?;
 /// guard.put(b"alice", b"1")?;
 /// assert_eq!(guard.get(b"alice")?, Some(b"1".to_vec()));
 /// assert_eq!(guard.get(b"bob")?, None);               // the store was not asked
@@ -92,13 +92,13 @@ impl<B: Backend> Guard<B> {
     /// Puts a guard in front of a store. If the checkpoint covers the store this takes no time; if not, the filter is
     /// built in the background, while lookups go to the store. [`opened`](Self::opened) tells which.
     pub fn open(backend: B, options: Options) -> Result<Self, B> {
-        SharedFilter::new(&options.plan, 0)?; // what cannot be is refused now, not in the background
+        filter::empty(&options.spec, 0)?; // what cannot be is refused now, not in the background
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().map_err(Error::Store)?;
         let alone = backend.is_exclusive() || options.only_writer;
         let Found { totals, doubts, filter } =
-            checkpoint::find(files.as_ref(), &options.plan, generation, alone);
+            checkpoint::find(files.as_ref(), &options.spec, generation, alone);
         let front = Arc::new(Front::new(&options, doubts, alone, backend.lands_within()));
         let inner = Arc::new(Inner {
             publisher: publisher(&front, &options)?,
@@ -243,7 +243,7 @@ impl<B: Backend> Guard<B> {
         let key = key.as_ref();
         let hash = front.hash(key);
         let stripe = stripes.lock(hash);
-        if front.ask(hash) == Answer::Absent && front.plan().kind.can_rebuild() {
+        if front.ask(hash) == Answer::Absent && front.spec().kind.can_rebuild() {
             return Ok(false); // a window may have forgotten it, the others know
         }
         let removing = self.inner.begin_remove(hash)?;
@@ -320,7 +320,7 @@ impl<B: Backend> Guard<B> {
     /// acknowledged before this call is in it. A missing filter is built now.
     pub fn publish(&self) -> Result<(), B> {
         let Some(publisher) = &self.inner.publisher else {
-            return Err(Error::CannotPublish(self.inner.front.plan().kind));
+            return Err(Error::CannotPublish(self.inner.front.spec().kind));
         };
         self.inner.background.wait();
         while !publisher.publish().map_err(Error::Publish)? {
@@ -412,8 +412,8 @@ pub(crate) fn publisher<E>(
     options: &Options,
 ) -> std::result::Result<Option<Publisher>, Error<E>> {
     let Some(publish) = &options.publish else { return Ok(None) };
-    let kind = options.plan.kind;
-    if publish.path.as_os_str().is_empty() || !SharedFilter::can_be_published(kind) {
+    let kind = options.spec.kind;
+    if publish.path.as_os_str().is_empty() || !kind.maker().can_publish {
         return Err(Error::CannotPublish(kind));
     }
     let in_file = |error| FileError::Io { path: publish.path.clone(), error };

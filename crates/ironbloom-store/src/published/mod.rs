@@ -29,11 +29,11 @@ use crate::events;
 ///
 /// ```
 /// use std::time::Duration;
-/// use ironbloom_store::{Guard, Kind, Memory, Options, Published};
+/// use ironbloom_store::{Guard, GuardKind, Memory, Options, Published};
 /// # let file = std::env::temp_dir().join(format!("ironbloom-published-doc-{}.ibf", std::process::id()));
 ///
 /// // In the one process that writes:
-/// let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 0.01).publish(&file))?;
+/// let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 0.01).publish(&file))?;
 /// guard.put("alice", "1")?;
 /// guard.publish()?;
 ///

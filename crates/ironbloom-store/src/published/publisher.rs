@@ -124,7 +124,7 @@ impl Shared {
         let changes = self.changes.swap(0, Ordering::Relaxed);
         let published = self.front.filter_now().map(|filter| {
             replace_file(&self.path, |file| {
-                filter.write_published(BufWriter::with_capacity(1 << 20, file))?;
+                filter.write_published(&mut BufWriter::with_capacity(1 << 20, file))?;
                 file.set_modified(taken)
             })
         });

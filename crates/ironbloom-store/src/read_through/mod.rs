@@ -18,9 +18,9 @@ use crate::{AsyncBackend, AsyncGuard};
 /// A [`Guard`] or `AsyncGuard` that loads what its store does not have, and stores it.
 ///
 /// ```
-/// use ironbloom_store::{Guard, Kind, Memory, Options, ReadThrough};
+/// use ironbloom_store::{Guard, GuardKind, Memory, Options, ReadThrough};
 ///
-/// let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 0.01))?;
+/// let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 0.01))?;
 /// let pages = ReadThrough::new(guard);
 /// let fetch = || std::fs::read("Cargo.toml").map(Some);           // or from far away
 /// assert!(pages.get_or_load("Cargo.toml", fetch)?.is_some());     // loaded and stored

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use ironbloom::{BlockedBloomParams, CuckooParams, DLeftParams};
-
 use super::{Stats, nanos};
-use crate::kind::Kind;
+use crate::kind::GuardKind;
 
 /// The rates of the table.
 const RATES: [f64; 7] = [0.1, 0.03, 0.01, 0.005, 0.001, 0.0001, 0.00001];
@@ -14,7 +12,7 @@ const RATES: [f64; 7] = [0.1, 0.03, 0.01, 0.005, 0.001, 0.0001, 0.00001];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: GuardKind,
     /// Its rate.
     pub rate: f64,
     /// Bits for each key, with as many keys as the guard holds.
@@ -34,7 +32,7 @@ impl Stats {
         let keys = self.keys.saturating_sub(self.dead).max(1);
         let [skipped, false_positives, _] = self.shares();
         let absent = skipped + false_positives;
-        let choice = |kind: Kind, rate: f64| {
+        let choice = |kind: GuardKind, rate: f64| {
             let bits = bits(kind, keys, rate)?;
             let wasted = absent * rate;
             Some(Choice {
@@ -46,17 +44,14 @@ impl Stats {
                 delta: nanos(wasted * self.difference()),
             })
         };
-        let kinds = [Kind::Blocked, Kind::Cuckoo, Kind::DLeft];
-        kinds.iter().flat_map(|&kind| RATES.map(|rate| choice(kind, rate))).flatten().collect()
+        let planned = GuardKind::ALL
+            .into_iter()
+            .filter(|kind| !kind.forgets() && !kind.plan().abilities.grow);
+        planned.flat_map(|kind| RATES.map(|rate| choice(kind, rate))).flatten().collect()
     }
 }
 
 /// Bits of a filter, or `None` if the kind cannot have this rate.
-fn bits(kind: Kind, keys: u64, rate: f64) -> Option<u64> {
-    match kind {
-        Kind::Blocked => BlockedBloomParams::for_rate(keys, rate).ok().map(|params| params.bits()),
-        Kind::Cuckoo => CuckooParams::for_rate(keys, rate).ok().map(|params| params.bits()),
-        Kind::DLeft => DLeftParams::for_rate(keys, rate).ok().map(|params| params.bits()),
-        Kind::Scalable | Kind::Windowed => None,
-    }
+fn bits(kind: GuardKind, keys: u64, rate: f64) -> Option<u64> {
+    kind.plan().shape(keys, rate).ok().map(|shape| shape.bits)
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use self::choices::Choice;
 pub(crate) use self::counters::{Counters, Outcome};
 use crate::checkpoint::{Files, Unusable};
-use crate::kind::Kind;
+use crate::kind::GuardKind;
 
 /// Counts and times of lookups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Totals {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
     /// The kind of filter.
-    pub kind: Kind,
+    pub kind: GuardKind,
     /// The rate that it was planned for.
     pub rate: f64,
     /// Keys in the filter.
@@ -242,7 +242,7 @@ mod tests {
     fn stats() -> Stats {
         let timed = |count, nanos| Timed { count, samples: count / 10, nanos: count / 10 * nanos };
         Stats {
-            kind: Kind::Blocked,
+            kind: GuardKind::Blocked,
             rate: 0.01,
             keys: 1_000_000,
             capacity: 1_000_000,
@@ -280,15 +280,15 @@ mod tests {
         let stats = stats();
         let choices = stats.choices();
         let at = |kind, rate| choices.iter().find(|c| c.kind == kind && c.rate == rate).unwrap();
-        let blocked = at(Kind::Blocked, 0.01);
+        let blocked = at(GuardKind::Blocked, 0.01);
         // 910 of 1000 lookups are of absent keys: 9.1 at 1 % query in vain, and 0.0091 · 49.9 µs = 454.09 ns.
         assert!((blocked.wasted_per_thousand - 9.1).abs() < 1e-9);
         assert!((blocked.delta.as_secs_f64() - 454.09e-9).abs() < 1e-9);
         assert!((10.0..10.3).contains(&blocked.bits_per_key), "{}", blocked.bits_per_key);
         assert_eq!(blocked.filter_bytes, (blocked.bits_per_key * 1e6 / 8.0).round() as u64);
-        assert!(at(Kind::Cuckoo, 0.01).bits_per_key < 11.0);
-        assert!(at(Kind::Blocked, 0.001).delta < blocked.delta / 9);
-        assert!(at(Kind::Blocked, 0.001).filter_bytes > blocked.filter_bytes);
+        assert!(at(GuardKind::Cuckoo, 0.01).bits_per_key < 11.0);
+        assert!(at(GuardKind::Blocked, 0.001).delta < blocked.delta / 9);
+        assert!(at(GuardKind::Blocked, 0.001).filter_bytes > blocked.filter_bytes);
     }
 
     #[test]

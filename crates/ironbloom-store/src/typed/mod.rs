@@ -22,9 +22,9 @@ use crate::{AsyncBackend, AsyncGuard};
 /// `&str` for `String`. A stored value that is none of type `V` is an [`Error::Codec`].
 ///
 /// ```
-/// use ironbloom_store::{Guard, Kind, Memory, Options, Typed};
+/// use ironbloom_store::{Guard, GuardKind, Memory, Options, Typed};
 ///
-/// let guard = Guard::open(Memory::new(), Options::new(Kind::Blocked, 1000, 0.01))?;
+/// let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 0.01))?;
 /// let ages: Typed<_, String, u32> = Typed::new(guard);
 /// ages.put("alice", &30)?;
 /// assert_eq!(ages.get("alice")?, Some(30));

@@ -7,7 +7,7 @@ pub(crate) mod servers;
 
 use std::path::{Path, PathBuf};
 
-use ironbloom_store::{Backend, Guard, Kind, Options};
+use ironbloom_store::{Backend, Guard, GuardKind, Options};
 
 /// A directory that goes when the test ends.
 pub(crate) struct Scratch(PathBuf);
@@ -69,7 +69,8 @@ impl Random {
 }
 
 /// The kinds that never forget.
-pub(crate) const EXACT: [Kind; 4] = [Kind::Blocked, Kind::Cuckoo, Kind::DLeft, Kind::Scalable];
+pub(crate) const EXACT: [GuardKind; 4] =
+    [GuardKind::Blocked, GuardKind::Cuckoo, GuardKind::DLeft, GuardKind::Scalable];
 
 /// Everything that the store holds must be answered.
 pub(crate) fn assert_covers<B: Backend>(guard: &Guard<B>, context: &str) {
@@ -131,7 +132,8 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     assert!(scan(&store) == expected, "the generation is not a key");
     drop(store);
 
-    let options = || Options::new(Kind::Cuckoo, 10_000, 0.01).checkpoint(scratch.file("g.ibg"));
+    let options =
+        || Options::new(GuardKind::Cuckoo, 10_000, 0.01).checkpoint(scratch.file("g.ibg"));
     let guard = Guard::open(open(), options().only_writer()).unwrap();
     assert!(matches!(guard.opened(), ironbloom_store::Opened::Anew(_)));
     guard.settle().unwrap();

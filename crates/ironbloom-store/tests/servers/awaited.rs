@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Backend, Connections, Generation, Kind,
-    Options, PostgresError,
+    AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Backend, Connections, Generation,
+    GuardKind, Options, PostgresError,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -138,7 +138,7 @@ async fn survives_a_restart<B: AsyncBackend>(guard: &AsyncGuard<B>, mut let_run:
 }
 
 fn options() -> Options {
-    Options::new(Kind::Cuckoo, 1000, 0.01)
+    Options::new(GuardKind::Cuckoo, 1000, 0.01)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Connections, Follower, Kind, Options,
+    AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Connections, Follower, GuardKind, Options,
     Watch,
 };
 use tokio::task::JoinHandle;
@@ -14,7 +14,7 @@ use crate::common::Scratch;
 use crate::common::servers::{PostgresServer, RedisServer, eventually};
 
 fn options() -> Options {
-    Options::new(Kind::Cuckoo, 1000, 0.001)
+    Options::new(GuardKind::Cuckoo, 1000, 0.001)
 }
 
 /// A guard whose filter is built.

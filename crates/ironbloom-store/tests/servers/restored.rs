@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ironbloom_store::{Backend, Guard, Kind, Opened, Options, Postgres, Redis};
+use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options, Postgres, Redis};
 
 use crate::common::servers::{PostgresServer, RedisServer, eventually};
 use crate::common::{Scratch, assert_covers, key};
 
-fn options(scratch: &Scratch, kind: Kind) -> Options {
+fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     let file = scratch.file(&format!("{kind}.ibg"));
     Options::new(kind, 1000, 0.01).checkpoint(file).only_writer()
 }
@@ -59,7 +59,7 @@ fn a_dump_of_postgresql_is_not_taken_for_what_the_checkpoint_covers() {
             run(server, dump);
         }),
     ];
-    for kind in [Kind::Blocked, Kind::Cuckoo] {
+    for kind in [GuardKind::Blocked, GuardKind::Cuckoo] {
         for (name, flags, restore) in ways {
             let context = format!("{kind}, {name}");
             drop(connect());
@@ -86,7 +86,7 @@ fn run(server: &PostgresServer, file: &str) {
 
 #[test]
 fn a_saved_file_of_redis_is_not_taken_for_what_the_checkpoint_covers() {
-    for kind in [Kind::Blocked, Kind::Cuckoo] {
+    for kind in [GuardKind::Blocked, GuardKind::Cuckoo] {
         let scratch = Scratch::new(&format!("restored-redis-{kind}"));
         let Some(mut server) = RedisServer::start(scratch.path(), &[]) else { return };
         let url = server.url();

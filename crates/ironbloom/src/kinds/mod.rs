@@ -95,6 +95,14 @@ macro_rules! kind_enum {
                     $(Self::$variant => $name,)*
                 }
             }
+
+            /// How filters of this kind are usually made, and what they can do. `None` for a kind that a number of keys
+            /// and a rate do not determine.
+            pub fn plan(self) -> Option<&'static plan::Plan> {
+                match self {
+                    $(Self::$variant => $plans.first(),)*
+                }
+            }
         }
 
         /// The plans of all kinds, in the order of tables.
