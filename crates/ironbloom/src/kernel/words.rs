@@ -16,7 +16,7 @@ use std::alloc::Layout;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -253,10 +253,11 @@ impl Words {
         count_ones(bytemuck::cast_slice(self))
     }
 
-    /// Sets the bits of an array of the same length, and counts the ones of the result.
-    pub(crate) fn union_with(&mut self, other: &Words) -> u64 {
+    /// Sets the bits of some words of an array of the same length, and counts the ones of these words then.
+    pub(crate) fn union_words(&mut self, other: &Words, words: Range<usize>) -> u64 {
         debug_assert_eq!(self.len(), other.len());
-        or_counting(bytemuck::cast_slice_mut(self.to_mut()), bytemuck::cast_slice(other))
+        let to = &mut self.to_mut()[words.clone()];
+        or_counting(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(&other[words]))
     }
 
     /// Applies `op` to every pair of words. Both arrays must have the same length.

@@ -11,6 +11,7 @@
 //! | [`any`] | [`AnyFilter`], a filter of any kind |
 //! | [`describe`] | what a filter says of itself in reports |
 //! | [`plan`] | from a number of keys and a rate to a size, or to a filter |
+//! | [`union`] | unions made in steps |
 //! | [`removal`] | is this list of keys to remove plausible? |
 
 pub mod any;
@@ -30,6 +31,7 @@ pub(crate) mod cuckoo;
 pub(crate) mod dleft;
 pub(crate) mod fuse;
 pub(crate) mod scalable;
+mod union;
 pub(crate) mod windowed;
 
 pub use any::AnyFilter;
@@ -46,6 +48,7 @@ pub use filter::{Filter, Insert, Remove};
 pub use fuse::{Arity, BinaryFuse, FuseParams};
 pub use removal::RemovalCheck;
 pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
+pub use union::UnionProgress;
 pub use windowed::{Windowed, WindowedParams};
 
 /// Calls a macro with the list of kinds: for each its variant, its type, its number in files, the word for it on the

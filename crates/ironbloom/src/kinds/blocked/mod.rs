@@ -28,6 +28,7 @@ use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, Key, expect_uniform};
 use crate::kernel::{self, Blocks, Words};
 use crate::kinds::check_lengths;
+use crate::kinds::union::UnionProgress;
 use crate::shared::threads;
 use crate::sizing;
 use crate::sizing::Thresholds;
@@ -322,11 +323,26 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Adds every key of `other`. Fails, changing nothing, if the two do not set the same bits for the same key. The
     /// count becomes an estimate.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.union_step(other, &mut UnionProgress::default(), usize::MAX)
+    }
+
+    /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words, at most `most_words`.
+    /// Between two steps both filters may be used and take keys. With the last step, after which `progress.stage` is 1,
+    /// the count becomes an estimate. Fails, changing nothing, as `union_with` does.
+    pub fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("stage", progress.stage, 0)?;
         self.check_same(other)?;
-        let ones = self.blocks.words_mut().union_with(other.blocks.words());
-        let most = self.len.saturating_add(other.len);
-        let estimate = sizing::estimate_len(self.params.bits(), LANES, ones).round() as u64;
-        self.len = estimate.max(self.len).max(other.len).min(most);
+        let (to, from) = (self.blocks.words_mut(), other.blocks.words());
+        if let Some(ones) = progress.step(to, from, most_words) {
+            let most = self.len.saturating_add(other.len);
+            let estimate = sizing::estimate_len(self.params.bits(), LANES, ones).round() as u64;
+            self.len = estimate.max(self.len).max(other.len).min(most);
+        }
         Ok(())
     }
 

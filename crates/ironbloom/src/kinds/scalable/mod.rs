@@ -38,6 +38,7 @@ use crate::kernel::{LINE_BYTES, LINE_WORDS, try_for_each_ahead};
 use crate::kinds::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::kinds::bloom::{Bloom, BloomParams};
 use crate::kinds::check_lengths;
+use crate::kinds::union::UnionProgress;
 use crate::sizing;
 
 /// Maximum number of stages. Each is at least twice as large as the one before, so memory runs out first.
@@ -358,10 +359,42 @@ impl Scalable {
     /// nothing, unless the two set the same bits for the same key. The counts become estimates.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_union(other)?;
-        for (one, two) in self.stages.iter_mut().zip(&other.stages) {
-            one.union_with(two)?;
+        let mut progress = UnionProgress::default();
+        while progress.stage < other.stages.len() {
+            self.union_step(other, &mut progress, usize::MAX)?;
         }
         Ok(())
+    }
+
+    /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words of a stage, at most
+    /// `most_words`. Between two steps both filters may be used, take keys and grow. At the end of a stage its count becomes
+    /// an estimate; the union is done when `progress.stage` is the number of stages that `other` had at the start. Fails,
+    /// changing nothing, unless both have this stage in the same shape.
+    pub fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        let in_both = self.stages.len().min(other.stages.len());
+        if progress.stage >= in_both {
+            return Mismatch::unless_equal("stage", progress.stage, in_both - 1);
+        }
+        let (one, two) = (&mut self.stages[progress.stage], &other.stages[progress.stage]);
+        one.check_same(two)?;
+        let mut of_stage = UnionProgress { stage: 0, ..*progress };
+        one.union_step(two, &mut of_stage, most_words)?;
+        *progress = UnionProgress { stage: progress.stage + of_stage.stage, ..of_stage };
+        Ok(())
+    }
+
+    /// An empty filter with the stages of this one, which a union with it therefore accepts. Fails only if allocation fails.
+    pub fn empty_like(&self) -> Result<Self, ParamError> {
+        let stage = |i| self.params.stage(i, self.hash_fn);
+        let stages =
+            (0..self.stages.len()).map(stage).collect::<Result<Vec<Stage>, ParamError>>()?;
+        Ok(Self { stages, ..*self })
     }
 
     /// Removes all keys, and all stages but the first.

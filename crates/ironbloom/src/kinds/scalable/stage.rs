@@ -7,6 +7,7 @@ use crate::hash::HashFn;
 use crate::kernel::{LANES, LINE_WORDS};
 use crate::kinds::blocked::BlockedBloom;
 use crate::kinds::bloom::Bloom;
+use crate::kinds::union::UnionProgress;
 
 /// What the stages of a [`Scalable`](crate::Scalable) are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -125,11 +126,16 @@ impl Stage {
         }
     }
 
-    /// Adds every key of a stage of the same shape. Its count is then an estimate, which may exceed its capacity.
-    pub(super) fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+    /// Adds words of a stage of the same shape. After the last its count is an estimate, which may exceed its capacity.
+    pub(super) fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), Mismatch> {
         match (&mut *self, other) {
-            (Self::Bloom(one), Self::Bloom(two)) => one.union_with(two),
-            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two),
+            (Self::Bloom(one), Self::Bloom(two)) => one.union_step(two, progress, most_words),
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_step(two, progress, most_words),
             (one, two) => Mismatch::unless_equal("kind of stages", one.kind(), two.kind()),
         }
     }
