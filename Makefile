@@ -74,8 +74,9 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	status=0
 	step cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?
 	# The plain code behind the vector instructions defines what is right: the same promises without them.
-	step cargo test --package ironbloom --no-default-features --no-fail-fast --lib --test batches --test golden_files \
-		--test no_false_negatives --test set_algebra --test threads 2>&1 | tee --append "$$log" || status=$$?
+	step cargo test --package ironbloom --no-default-features --no-fail-fast --lib 2>&1 | tee --append "$$log" || status=$$?
+	step cargo test --package ironbloom --no-default-features --no-fail-fast --test promises -- batches:: golden_files:: \
+		no_false_negatives:: set_algebra:: threads:: 2>&1 | tee --append "$$log" || status=$$?
 	# Callers may be compiled for more instructions than every processor has, and inline what they call: the same
 	# promises once more for them.
 	if grep -qsw avx2 /proc/cpuinfo; then
@@ -134,11 +135,12 @@ sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (
 	target=$$(rustc --version --verbose | awk '/^host:/ { print $$2 }')
 	# Tests ask for absurd amounts of memory to see them refused: the sanitizer must not abort there.
 	export ASAN_OPTIONS=allocator_may_return_null=1
-	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" \
-		--package ironbloom --lib --test batches --test golden_files --test hostile_bytes --test no_false_negatives \
-		--test round_trip --test saving --test threads
-	RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" \
-		--package ironbloom-redis --lib --test golden_filters --test hostile_dumps --test model --test native --test survival
+	under_address() { RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" "$$@"; }
+	under_address --package ironbloom --lib
+	under_address --package ironbloom --test promises -- batches:: golden_files:: hostile_bytes:: no_false_negatives:: \
+		round_trip:: saving:: threads::
+	under_address --package ironbloom-redis --lib
+	under_address --package ironbloom-redis --test promises -- golden_filters:: hostile_dumps:: model:: native:: survival::
 	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
 		step cargo +nightly run --target "$$target" --package ironbloom --example shared
 	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
@@ -154,7 +156,7 @@ sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (
 	printf '#!/bin/sh\nexec valgrind --quiet --suppressions=%s --log-file=%s/logs/%%p %s "$$@"\n' \
 		"$$PWD/crates/ironbloom-redis/valgrind.supp" "$$wrapped" "$$(command -v redis-server)" > "$$wrapped/redis-server"
 	chmod +x "$$wrapped/redis-server"
-	PATH="$$wrapped:$$PATH" IRONBLOOM_REQUIRE_SERVER=1 step cargo test --package ironbloom-redis --test plumbing --test survival_server
+	PATH="$$wrapped:$$PATH" IRONBLOOM_REQUIRE_SERVER=1 step cargo test --package ironbloom-redis --test promises -- plumbing:: survival_server::
 	if grep -rl . "$$wrapped/logs"; then
 		head -n 50 "$$wrapped"/logs/* >&2
 		echo "error: valgrind found errors in the server with the module" >&2; exit 1

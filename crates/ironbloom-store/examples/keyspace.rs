@@ -3,7 +3,7 @@
 //!
 //! Starts a Redis server of its own, and says so if there is none.
 
-#[path = "../tests/common/servers.rs"]
+#[path = "../tests/promises/common/servers.rs"]
 mod servers;
 
 use std::error::Error;

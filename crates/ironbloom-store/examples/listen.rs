@@ -4,7 +4,7 @@
 //!
 //! Starts a PostgreSQL server of its own, and says so if there is none.
 
-#[path = "../tests/common/servers.rs"]
+#[path = "../tests/promises/common/servers.rs"]
 mod servers;
 
 use std::error::Error;

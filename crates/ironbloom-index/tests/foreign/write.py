@@ -3,7 +3,7 @@
     python write.py FOLDER
 
 FOLDER then holds the tables and `expected.txt`: a line for each question, with the file, the condition, and the `id` (which is
-the number of the row) of every row that DuckDB finds, separated by tabs and commas. tests/foreign_writers.rs asks us the same.
+the number of the row) of every row that DuckDB finds, separated by tabs and commas. tests/promises/foreign_writers.rs asks us the same.
 """
 
 import datetime

@@ -1,0 +1,18 @@
+//! The promises of the index, one file each, in one program: a program for each would link everything again each time.
+
+mod bad_tables;
+mod changed_while_open;
+mod common;
+mod csv_tables;
+mod evaluation;
+mod files;
+mod finding;
+mod foreign_writers;
+mod golden_file;
+mod hostile_bytes;
+mod indexed;
+mod model;
+mod no_row_is_lost;
+mod one_encoding;
+mod reading;
+mod size;

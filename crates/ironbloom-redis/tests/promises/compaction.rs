@@ -1,0 +1,168 @@
+//! Promise: compacting a large filter goes on between commands, loses nothing whatever happens meanwhile, and a replica has
+//! the same bytes.
+
+use crate::common::server::{Client, Server, assert_equal, programs, replica_of, wait_until};
+use crate::common::{Random, key};
+
+const JOBS: &str = "ironbloom_cuckoo_filters_compacting";
+
+/// (made by, name): filters that are compacted in slices, because they have more than a mebibyte.
+const LARGE: [(&str, &str); 2] = [
+    ("CF.RESERVE theirs 524288 BUCKETSIZE 2 EXPANSION 2", "theirs"),
+    ("CF.RESERVE native 400000 ERROR 0.001", "native"),
+];
+
+fn insert(client: &mut Client, name: &str, keys: std::ops::Range<usize>) {
+    let all: Vec<usize> = keys.collect();
+    for group in all.chunks(5000) {
+        let keys: Vec<String> = group.iter().map(|&i| key(i)).collect();
+        let reply = client.text(&format!("CF.INSERT {name} ITEMS {}", keys.join(" ")));
+        assert_eq!(reply.matches(":1").count(), group.len(), "{name}");
+    }
+}
+
+fn assert_there(client: &mut Client, name: &str, keys: std::ops::Range<usize>) {
+    let all: Vec<usize> = keys.collect();
+    for group in all.chunks(5000) {
+        let keys: Vec<String> = group.iter().map(|&i| key(i)).collect();
+        let reply = client.text(&format!("CF.MEXISTS {name} {}", keys.join(" ")));
+        assert_eq!(reply.matches(":1").count(), group.len(), "{name}: keys are lost");
+    }
+}
+
+fn sub_filters(client: &mut Client, name: &str) -> u64 {
+    let info = client.text(&format!("CF.INFO {name}"));
+    let (_, rest) = info.split_once("+Number of filters\r\n:").unwrap();
+    rest.lines().next().unwrap().parse().unwrap()
+}
+
+/// Begins to compact a filter, twice, and sees that it is not done at once. In one transaction, so that no turn of the timer
+/// comes in between.
+fn begin(client: &mut Client, name: &str) {
+    client.call("MULTI");
+    client.call(&format!("CF.COMPACT {name}"));
+    client.call(&format!("CF.COMPACT {name}"));
+    client.call("INFO everything");
+    let reply = client.text("EXEC");
+    assert!(reply.starts_with("*3\r\n+OK\r\n+OK\r\n$"), "{name}: {reply}");
+    assert!(reply.contains(&format!("{JOBS}:1\r\n")), "{name}: done at once, or twice");
+}
+
+fn wait_for_jobs(client: &mut Client) {
+    wait_until(|| client.info("everything", JOBS) == "0");
+}
+
+#[test]
+fn large_filters_are_compacted_between_commands() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let replica = replica_of(&server, &program, &[]);
+        let mut client = server.client();
+        for (made, name) in LARGE {
+            assert_eq!(client.text(made), "+OK\r\n");
+            insert(&mut client, name, 0..900_000);
+            let before = sub_filters(&mut client, name);
+            assert!(before > 1, "{name}");
+            // Below a tenth, so that nothing is compacted by itself.
+            for i in 0..60_000 {
+                client.send(&[b"CF.DEL", name.as_bytes(), key(i).as_bytes()]).unwrap();
+                if i % 1000 == 999 {
+                    (0..1000).for_each(|_| assert_eq!(client.receive().unwrap(), b":1\r\n"));
+                }
+            }
+            begin(&mut client, name);
+            // Keys come and go meanwhile.
+            let mut random = Random(8);
+            let mut turns = 0;
+            let mut next = 900_000;
+            while client.info("everything", JOBS) != "0" {
+                insert(&mut client, name, next..next + 20);
+                next += 20;
+                for _ in 0..20 {
+                    let i = 60_000 + random.below(840_000);
+                    let reply = client.text(&format!("CF.EXISTS {name} {}", key(i)));
+                    assert_eq!(
+                        reply, ":1\r\n",
+                        "{name}: {i} is denied while the filter is compacted"
+                    );
+                }
+                turns += 1;
+                assert!(turns < 100_000, "{name}: it does not end");
+            }
+            assert_there(&mut client, name, 60_000..next);
+            assert!(client.text(&format!("CF.INFO {name}")).contains("items deleted\r\n:0\r\n"));
+            assert_equal(&server, &replica);
+        }
+        // Most of it removed: what follows is compacted by itself, and drops sub-filters.
+        let before = sub_filters(&mut client, "native");
+        for i in 60_000..880_000 {
+            client.send(&[b"CF.DEL", b"native", key(i).as_bytes()]).unwrap();
+            if i % 1000 == 999 {
+                (0..1000).for_each(|_| assert_eq!(client.receive().unwrap(), b":1\r\n"));
+            }
+        }
+        wait_for_jobs(&mut client);
+        client.call("CF.COMPACT native");
+        wait_for_jobs(&mut client);
+        assert!(sub_filters(&mut client, "native") < before);
+        assert_there(&mut client, "native", 880_000..900_000);
+        assert_equal(&server, &replica);
+        assert!(!replica.log().contains("== CRITICAL =="), "{}", replica.log());
+    }
+}
+
+/// The key is deleted, replaced, renamed or flushed while its filter is compacted, or the server ends.
+#[test]
+fn whatever_happens_to_the_key_meanwhile_does_no_harm() {
+    for program in programs() {
+        let options = ["--appendonly", "yes", "--appendfsync", "always"];
+        let mut server = Server::start(&program, &options);
+        let mut client = server.client();
+        for (made, name) in LARGE {
+            assert_eq!(client.text(made), "+OK\r\n");
+            insert(&mut client, name, 0..600_000);
+            client.call(&format!("COPY {name} {name}-copy"));
+        }
+        for (_, name) in LARGE {
+            for change in [
+                "DEL k",
+                "UNLINK k",
+                "RENAME k other",
+                "SET k x",
+                "FLUSHDB",
+                "BF.RESERVE k 0.1 10",
+                "MOVE k 5",
+            ] {
+                client.call("SELECT 0");
+                client.call("DEL k other");
+                assert_eq!(client.text(&format!("COPY {name}-copy k DB 3")), ":1\r\n");
+                client.call("SELECT 3");
+                begin(&mut client, "k");
+                client.call(if change.starts_with("BF") { "DEL k" } else { "PING" });
+                client.call(change);
+                wait_for_jobs(&mut client);
+                if change == "RENAME k other" {
+                    assert_there(&mut client, "other", 0..600_000);
+                }
+                client.call("FLUSHDB");
+                client.call("SELECT 5");
+                client.call("FLUSHDB");
+            }
+            client.call("SELECT 0");
+        }
+        // In the middle the server is killed: the file has the slices that were done.
+        for (_, name) in LARGE {
+            assert_eq!(client.text(&format!("CF.COMPACT {name}")), "+OK\r\n");
+        }
+        client.call("PING");
+        server.kill_and_restart();
+        let mut client = server.client();
+        for (_, name) in LARGE {
+            assert_there(&mut client, name, 0..600_000);
+            assert_eq!(client.info("everything", JOBS), "0");
+        }
+        // Slices are for primaries and files: from a client they are a wrong number of arguments.
+        let reply = client.text("CF.COMPACT native 1 0 100");
+        assert_eq!(reply, "-ERR wrong number of arguments for 'cf.compact' command\r\n");
+    }
+}

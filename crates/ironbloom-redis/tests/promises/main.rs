@@ -1,0 +1,18 @@
+//! The promises of the module, one file each, in one program: a program for each would link everything again each time.
+
+mod acl;
+mod clients;
+mod cluster;
+mod common;
+mod compaction;
+mod golden_filters;
+mod hostile_dumps;
+mod loading;
+mod model;
+mod native;
+mod native_server;
+mod persistence;
+mod plumbing;
+mod survival;
+mod survival_server;
+mod transcripts;

@@ -1,0 +1,17 @@
+//! The promises of the store, one file each, in one program: a program for each would link everything again each time.
+
+mod backends;
+mod checkpoints;
+mod common;
+mod crash;
+mod faults;
+mod generations;
+mod healing;
+mod model;
+mod order;
+mod promise;
+mod published;
+mod read_through;
+mod remote;
+mod servers;
+mod stress;

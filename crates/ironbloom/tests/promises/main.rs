@@ -1,0 +1,25 @@
+//! The promises of the library, one file each, in one program: a program for each would link the library again each time.
+//! What needs a process for itself stands beside this folder.
+
+mod batches;
+mod common;
+mod cuckoo;
+mod forgetting;
+mod fuse;
+mod golden_files;
+mod growth;
+mod hostile_bytes;
+mod integers;
+#[path = "../mapped/mod.rs"]
+mod mapped;
+mod measured_rate;
+mod multi;
+mod no_false_negatives;
+mod over_capacity;
+mod removal;
+mod round_trip;
+mod saving;
+mod set_algebra;
+mod threads;
+mod wrong_lengths;
+mod wrong_removals;
