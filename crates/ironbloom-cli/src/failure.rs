@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ironbloom::{DecodeError, FileError, ParamError, RowError, any::Refused};
+#[cfg(feature = "index")]
 use ironbloom_index::{IndexedError, TableError};
 
 /// An error message with a hint.
@@ -55,6 +56,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
                     .to_owned(),
             );
         }
+        #[cfg(feature = "index")]
         if let Some(IndexedError::Table(TableError::Grown { path, .. })) = cause.downcast_ref() {
             let path = path.display();
             return Some(format!("`ironbloom index append INDEX {path}` indexes its new rows"));

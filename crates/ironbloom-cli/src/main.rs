@@ -1,5 +1,10 @@
 //! The `ironbloom` program: one file a command, and this table of contents.
 
+#![cfg_attr(
+    not(all(feature = "index", feature = "redis", feature = "store")),
+    allow(dead_code, unused_imports, reason = "what only the commands use that are left out")
+)]
+
 mod add;
 mod build;
 mod check;
@@ -8,6 +13,7 @@ mod dedup;
 mod demo;
 mod failure;
 mod file;
+#[cfg(feature = "index")]
 mod index;
 mod info;
 mod input;
@@ -21,11 +27,13 @@ mod plan;
 mod plot;
 mod progress;
 mod recommend;
+#[cfg(feature = "redis")]
 mod redis;
 mod remove;
 mod report;
 mod rows;
 mod shell;
+#[cfg(feature = "store")]
 mod store;
 mod verify;
 
@@ -71,8 +79,11 @@ enum Command {
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
     Dedup(dedup::DedupArgs),
+    #[cfg(feature = "index")]
     Index(index::IndexArgs),
+    #[cfg(feature = "redis")]
     Redis(redis::RedisArgs),
+    #[cfg(feature = "store")]
     Store(store::StoreArgs),
     Demo(demo::DemoArgs),
     Completions(shell::CompletionsArgs),
@@ -127,8 +138,11 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Dedup(args) => dedup::run(&args),
+        #[cfg(feature = "index")]
         Command::Index(args) => index::run(&args),
+        #[cfg(feature = "redis")]
         Command::Redis(args) => redis::run(&args),
+        #[cfg(feature = "store")]
         Command::Store(args) => store::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::buffer::{Buffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use ironbloom::hash::{fastrange, mix64};
+use ironbloom::hash::{SplitMix64, fastrange, mix64};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -16,19 +16,18 @@ use parquet::file::properties::WriterProperties;
 
 use ironbloom_index::{Block, Error, Index, IndexBuilder, Params, columns_of};
 
-/// Numbers that look random and are the same in every run (SplitMix64).
-pub struct Random(u64);
+/// Numbers that look random and are the same in every run.
+pub struct Random(SplitMix64);
 
 impl Random {
     /// Another sequence for each seed.
     pub fn new(seed: u64) -> Self {
-        Self(mix64(seed))
+        Self(SplitMix64(mix64(seed)))
     }
 
     /// The next number of 64 bits.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix64(self.0)
+        self.0.next_u64()
     }
 
     /// The next number, below `n`.

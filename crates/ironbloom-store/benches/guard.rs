@@ -7,6 +7,9 @@
 //! cargo bench --package ironbloom-store -- 1000000 cuckoo      as many as you like, one kind
 //! ```
 
+#[path = "../tests/promises/common/tasks.rs"]
+mod tasks;
+
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -17,9 +20,9 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use ironbloom::hash::mix64;
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, Generation, Guard, GuardKind, Opened, Options, Rebuild,
-    Visit,
+    AsyncGuard, Backend, Generation, Guard, GuardKind, Opened, Options, Rebuild,
 };
+use tasks::Tasks;
 
 /// Holds the numbers below a bound, and delivers them as fast as they can be counted.
 #[derive(Clone)]
@@ -60,37 +63,6 @@ impl Backend for Numbers {
     fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
         *self.generation.lock().unwrap_or_else(PoisonError::into_inner) = Some(generation);
         Ok(())
-    }
-}
-
-/// The same store, asked asynchronously.
-struct Tasks(Numbers);
-
-impl AsyncBackend for Tasks {
-    type Error = Infallible;
-
-    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
-        self.0.get(key)
-    }
-
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
-        self.0.put(key, value)
-    }
-
-    async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
-        self.0.remove(key)
-    }
-
-    async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
-        self.0.scan(&mut |key: &[u8]| visit(key))
-    }
-
-    async fn generation(&self) -> Result<Option<Generation>, Infallible> {
-        self.0.generation()
-    }
-
-    async fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
-        self.0.set_generation(generation)
     }
 }
 

@@ -3,16 +3,14 @@
 //!
 //! Starts a Redis server of its own, and says so if there is none.
 
-#[path = "../tests/promises/common/servers.rs"]
-mod servers;
-
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ironbloom_store::{AsyncGuard, AsyncRedis, Follower, GuardKind, Options};
+use ironbloom_testing::eventually;
+use ironbloom_testing::redis::RedisServer;
 use redis::aio::MultiplexedConnection;
-use servers::{RedisServer, eventually};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("ironbloom-keyspace-{}", std::process::id()));

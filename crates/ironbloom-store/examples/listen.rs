@@ -4,15 +4,12 @@
 //!
 //! Starts a PostgreSQL server of its own, and says so if there is none.
 
-#[path = "../tests/promises/common/servers.rs"]
-mod servers;
-
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ironbloom_store::{AsyncGuard, AsyncPostgres, Follower, GuardKind, Options};
-use servers::PostgresServer;
+use ironbloom_testing::postgres::PostgresServer;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::temp_dir().join(format!("ironbloom-listen-{}", std::process::id()));

@@ -6,6 +6,7 @@ mod mapped;
 
 use ironbloom::hash::mix64;
 use ironbloom::{BlockedBloom, Persist};
+use ironbloom_testing::TemporaryFile;
 
 const MIB: u64 = 1 << 20;
 
@@ -29,7 +30,7 @@ fn memory_is_taken_when_it_is_used_and_a_map_reads_only_what_is_asked_for() {
     filter.insert_hashes(&hashes);
     assert!(resident("RssAnon:") - before > size / 2, "the measure measures nothing");
 
-    let path = std::env::temp_dir().join(format!("ironbloom-memory-{}.ibf", std::process::id()));
+    let path = TemporaryFile::new("ibf");
     filter.save(&path).unwrap();
     drop(filter);
     let before = resident("RssFile:");
@@ -41,5 +42,4 @@ fn memory_is_taken_when_it_is_used_and_a_map_reads_only_what_is_asked_for() {
     let checked = mapped::map::<BlockedBloom>(&path).unwrap();
     assert!(resident("RssFile:") - before > size / 2, "the measure measures nothing");
     assert!(hashes.iter().all(|&hash| checked.contains_hash(hash)));
-    std::fs::remove_file(&path).unwrap();
 }

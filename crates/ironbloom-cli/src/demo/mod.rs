@@ -6,8 +6,10 @@
 mod attributes;
 mod double_hashing;
 mod integers;
+#[cfg(feature = "index")]
 mod postgres;
 mod strings;
+#[cfg(feature = "index")]
 mod tables;
 mod variants;
 
@@ -37,7 +39,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_parser = number::parse_count, default_value = "10M")]
     rows: u64,
 
-    /// Run the seed's SQL on a PostgreSQL, too (minutes, and some GB there): a connection as psql takes it
+    /// Run the same SQL on PostgreSQL too (takes minutes and some GB there): a connection string as psql takes it
     #[arg(long, value_name = "CONNECTION", num_args = 0..=1, default_missing_value = "postgres")]
     postgres: Option<String>,
 
@@ -49,6 +51,7 @@ pub(crate) struct DemoArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Experiment {
     /// A table of 10 million rows: an index on all ten columns, a signature file, sorted columns
+    #[cfg(feature = "index")]
     Tables,
     /// 150,000 strings inserted, 50,000 probed, at 1 %
     Strings,
@@ -76,6 +79,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
     let mut documents = Vec::new();
     for &experiment in chosen {
         let findings = match experiment {
+            #[cfg(feature = "index")]
             Experiment::Tables => tables::run(args.rows as usize)?,
             Experiment::Strings => strings::run()?,
             Experiment::DoubleHashing => double_hashing::run()?,
@@ -84,6 +88,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
             Experiment::Attributes => attributes::run()?,
         };
         show(findings, args.json, &mut documents)?;
+        #[cfg(feature = "index")]
         if let (Experiment::Tables, Some(connection)) = (experiment, &args.postgres) {
             show(postgres::run(connection, args.rows as usize)?, args.json, &mut documents)?;
         }

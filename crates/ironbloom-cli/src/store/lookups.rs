@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ironbloom::hash::mix64;
+use ironbloom::hash::{SplitMix64, mix64};
 
 /// Stored keys are the mixed numbers below this; absent ones those from it on.
 pub(super) struct Keys {
@@ -24,23 +24,14 @@ impl Keys {
 
     /// Keys of one round: a share of them is not stored.
     pub(super) fn round(&self, round: u64, lookups: u64, miss: f64) -> Vec<Vec<u8>> {
-        let mut random = Random(mix64(round + 1));
+        let mut random = SplitMix64(mix64(round + 1));
         (0..lookups)
             .map(|_| {
-                let absent = (random.next() as f64) < miss * u64::MAX as f64;
-                let number = random.next() % self.stored;
+                let absent = (random.next_u64() as f64) < miss * u64::MAX as f64;
+                let number = random.next_u64() % self.stored;
                 Self::text(if absent { self.stored + number } else { number })
             })
             .collect()
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mix64(self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
 

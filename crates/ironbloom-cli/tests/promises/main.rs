@@ -12,8 +12,6 @@ mod plan_info_verify;
 mod program;
 mod redis;
 mod rows;
-#[allow(dead_code, reason = "the module's tests use the rest")]
-mod servers;
 mod store;
 mod tables;
 mod text;

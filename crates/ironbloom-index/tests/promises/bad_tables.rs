@@ -2,11 +2,12 @@
 
 #![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
 
-use crate::common::random::{self, Random};
-use crate::common::{Layout, TemporaryFile, layouts, other, reopen, scan_all};
+use crate::common::random;
+use crate::common::{Layout, layouts, other, reopen, scan_all};
 use arrow::array::{AsArray as _, Int32Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Int32Type, Schema};
 use ironbloom_index::{Reads, Table, TableError};
+use ironbloom_testing::{Random, TemporaryFile};
 use std::sync::Arc;
 
 fn refused(file: &TemporaryFile) -> String {

@@ -10,15 +10,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::random::{self, Random};
-use crate::common::{Layout, TemporaryFile, layouts, reopen, scan_all};
-use crate::model::{Row, Scratch, batch, columns};
+use crate::common::random;
+use crate::common::{Layout, layouts, reopen, scan_all};
+use crate::model::{Row, batch, columns};
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use ironbloom_index::{
     Candidates, Error, Index, IndexBuilder, Indexed, Params, Part, Predicate, Reads, SourceMeta,
     Table, TableError, Value, columns_of, index_tables, parse,
 };
+use ironbloom_testing::{Random, TemporaryFile};
 use parquet::basic::Compression;
 
 /// Runs a test again in a process of its own, where `work` is done.
@@ -151,7 +152,7 @@ fn refused_or_right(index: &Index, path: &Path, right: &[Candidates]) -> usize {
 #[test]
 fn an_index_that_is_cut_off_while_it_is_open_says_so() {
     in_child("an_index_that_is_cut_off_while_it_is_open_says_so", || {
-        let file = Scratch::new();
+        let file = TemporaryFile::new("ibx");
         index().save(&file.0).unwrap();
         let right = answers(&index());
         let opened = Index::open(&file.0).unwrap();
@@ -167,7 +168,7 @@ fn an_index_that_is_cut_off_while_it_is_open_says_so() {
 fn a_column_that_was_used_answers_on_whatever_happens_to_its_file() {
     in_child("a_column_that_was_used_answers_on_whatever_happens_to_its_file", || {
         for change in [Change::Cut(0), Change::Overwrite(64, vec![0xff; 60_000])] {
-            let file = Scratch::new();
+            let file = TemporaryFile::new("ibx");
             index().save(&file.0).unwrap();
             let opened = Index::open(&file.0).unwrap();
             let right = answers(&opened);
@@ -181,7 +182,7 @@ fn a_column_that_was_used_answers_on_whatever_happens_to_its_file() {
 #[test]
 fn no_change_at_any_place_and_time_makes_an_index_lie() {
     in_child("no_change_at_any_place_and_time_makes_an_index_lie", || {
-        let (whole, file) = (Scratch::new(), Scratch::new());
+        let (whole, file) = (TemporaryFile::new("ibx"), TemporaryFile::new("ibx"));
         index().save(&whole.0).unwrap();
         let right = answers(&index());
         let length = fs::metadata(&whole.0).unwrap().len();
@@ -210,7 +211,7 @@ fn no_change_at_any_place_and_time_makes_an_index_lie() {
 #[test]
 fn an_index_that_is_cut_off_is_not_saved_elsewhere_and_not_merged() {
     in_child("an_index_that_is_cut_off_is_not_saved_elsewhere_and_not_merged", || {
-        let (file, other) = (Scratch::new(), Scratch::new());
+        let (file, other) = (TemporaryFile::new("ibx"), TemporaryFile::new("ibx"));
         let mut short = index();
         short.remove("two.csv").unwrap();
         short.save(&file.0).unwrap();
@@ -236,7 +237,7 @@ fn an_index_that_is_cut_off_is_not_saved_elsewhere_and_not_merged() {
 
 #[test]
 fn damage_in_a_joined_index_names_the_file_it_came_from() {
-    let (first, second) = (Scratch::new(), Scratch::new());
+    let (first, second) = (TemporaryFile::new("ibx"), TemporaryFile::new("ibx"));
     let mut one = index();
     one.remove("two.csv").unwrap();
     one.save(&first.0).unwrap();
@@ -403,7 +404,7 @@ fn a_search_whose_index_or_table_is_cut_off_is_an_error_that_names_it() {
                 None => (TemporaryFile::with("csv", format!("id,kind\n{lines}")), "kind = 1"),
                 Some(layout) => (layout.write(&numbers), "i64 is not null"),
             };
-            let file = Scratch::new();
+            let file = TemporaryFile::new("ibx");
             let tables = [table.path().to_owned()];
             let mut index =
                 index_tables(&tables, None, Params::default(), &file.0, &mut |_| ()).unwrap();

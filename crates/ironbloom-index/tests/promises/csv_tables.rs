@@ -3,11 +3,11 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
 
 use crate::common::naive::matching_rows;
-use crate::common::random::Random;
-use crate::common::{TemporaryFile, find, read, reopen, scan_all};
+use crate::common::{find, read, reopen, scan_all};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use ironbloom_index::{CsvOptions, Reads, Table, TableError, csv_options_in, csv_type, parse};
+use ironbloom_testing::{Random, TemporaryFile};
 use std::fmt::Write as _;
 
 /// Rows with line ends, quotes and delimiters in quotes, empty fields and empty lines between.

@@ -1,9 +1,10 @@
 //! `evaluate` agrees with the definition, cell by cell, for every type.
 
 use crate::common::naive::matching_rows;
-use crate::common::random::{self, Random};
+use crate::common::random;
 use arrow::array::{Int32Array, RecordBatch};
 use ironbloom_index::{EvaluateError, Predicate, Value, evaluate};
+use ironbloom_testing::Random;
 use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;

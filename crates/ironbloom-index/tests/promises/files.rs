@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::model::{Row, Scratch, batch, columns};
+use crate::model::{Row, batch, columns};
 use ironbloom_index::{
     Error, Index, IndexBuilder, IndexLock, ParamError, Params, Predicate, SourceMeta, Value,
 };
+use ironbloom_testing::TemporaryFile;
 
 fn rows(count: i32, first: i32) -> Vec<Row> {
     let row = |i| Row { int: Some(i), text: Some(format!("t{i}")), float: None, flag: Some(true) };
@@ -26,7 +27,7 @@ fn index_of(name: &str, count: i32) -> Index {
 
 #[test]
 fn an_opened_index_is_the_saved_one() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     let mut index = index_of("t.parquet", 5000);
     index.save(&file.0).unwrap();
     let opened = Index::open(&file.0).unwrap();
@@ -45,7 +46,7 @@ fn an_opened_index_is_the_saved_one() {
 
 #[test]
 fn an_index_without_rows_and_one_without_sources_are_files_too() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     let mut none = IndexBuilder::new(columns(), Params::default()).unwrap().finish().unwrap();
     none.save(&file.0).unwrap();
     let opened = Index::open(&file.0).unwrap();
@@ -61,7 +62,7 @@ fn an_index_without_rows_and_one_without_sources_are_files_too() {
 
 #[test]
 fn saving_over_the_file_that_is_open_keeps_the_old_one_usable() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     index_of("t.parquet", 5000).save(&file.0).unwrap();
     let old = Index::open(&file.0).unwrap();
     let mut new = Index::open(&file.0).unwrap();
@@ -86,7 +87,7 @@ fn what_is_refused_changes_nothing() {
     gap.start_at("t.parquet", 999).unwrap();
     gap.push(&batch(&rows(10, 0))).unwrap();
     let mut gap = gap.finish().unwrap();
-    assert!(matches!(gap.save(Scratch::new().0.clone()), Err(Error::Gap { .. })));
+    assert!(matches!(gap.save(TemporaryFile::new("ibx").0.clone()), Err(Error::Gap { .. })));
     assert!(matches!(index.append(gap), Err(Error::Gap { rows: 1000, first_row: 999, .. })));
     assert!(matches!(index.remove("u.parquet"), Err(Error::NoSource { .. })));
     let few = batch(&rows(10, 0)).project(&[0, 1]).unwrap();
@@ -121,7 +122,7 @@ fn child_saves_for_ever() {
 #[test]
 #[cfg(unix)]
 fn a_program_killed_while_it_saves_leaves_a_whole_index() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     index_of("t.parquet", 20_000).save(&file.0).unwrap();
     let stem = file.0.file_name().unwrap().to_string_lossy().into_owned();
     let inode = || fs::metadata(&file.0).unwrap().ino();
@@ -162,7 +163,7 @@ fn a_program_killed_while_it_saves_leaves_a_whole_index() {
 /// Two that opened the same state both change it: the second is told, and the first one's change stays.
 #[test]
 fn a_change_that_would_undo_another_is_refused() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     index_of("a.parquet", 1000).save(&file.0).unwrap();
     let (mut one, mut two) = (Index::open(&file.0).unwrap(), Index::open(&file.0).unwrap());
     one.append(index_of("b.parquet", 1000)).unwrap();
@@ -176,7 +177,7 @@ fn a_change_that_would_undo_another_is_refused() {
     // Who has saved may go on, and a copy elsewhere harms nobody.
     one.append(index_of("d.parquet", 1000)).unwrap();
     one.save(&file.0).unwrap();
-    two.save(Scratch::new().0.clone()).unwrap();
+    two.save(TemporaryFile::new("ibx").0.clone()).unwrap();
     assert_eq!(names(&Index::open(&file.0).unwrap()), ["a.parquet", "b.parquet", "d.parquet"]);
     // An index that was deleted does not come back.
     std::fs::remove_file(&file.0).unwrap();
@@ -185,14 +186,14 @@ fn a_change_that_would_undo_another_is_refused() {
 
 #[test]
 fn writers_wait_for_each_other_and_readers_for_nobody() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     index_of("a.parquet", 1000).save(&file.0).unwrap();
     let lock = IndexLock::acquire(&file.0).unwrap();
     assert!(IndexLock::try_acquire(&file.0).unwrap().is_none());
     // By another name it is the same index.
     #[cfg(unix)]
     {
-        let link = Scratch::new();
+        let link = TemporaryFile::new("ibx");
         std::os::unix::fs::symlink(&file.0, &link.0).unwrap();
         assert!(IndexLock::try_acquire(&link.0).unwrap().is_none());
     }

@@ -2,11 +2,12 @@
 //! must.
 
 use crate::common::naive::{self, matching_rows};
-use crate::common::random::{self, Random};
-use crate::common::{Layout, TemporaryFile, find, layouts, reopen, rows_of};
+use crate::common::random;
+use crate::common::{Layout, find, layouts, reopen, rows_of};
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::take_record_batch;
 use ironbloom_index::{Find, Predicate, Table, TableError, Value};
+use ironbloom_testing::{Random, TemporaryFile};
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use crate::model::{Row, Scratch, batch, columns};
+use crate::model::{Row, batch, columns};
 use ironbloom_index::{
     Candidates, Error, Index, IndexBuilder, Params, Part, Predicate, SourceMeta, Value,
 };
+use ironbloom_testing::TemporaryFile;
 
 fn rows(count: i32) -> Vec<Row> {
     let row = |i: i32| Row {
@@ -47,7 +48,7 @@ fn answers(index: &Index) -> Result<Answers, Error> {
 }
 
 /// Everything a reader can ask of these bytes: refused, or right.
-fn refused_or_right(file: &Scratch, bytes: &[u8], right: &Answers) -> bool {
+fn refused_or_right(file: &TemporaryFile, bytes: &[u8], right: &Answers) -> bool {
     fs::write(&file.0, bytes).unwrap();
     let Ok(index) = Index::open(&file.0) else { return true };
     let all_verified = index.verify().is_empty();
@@ -64,7 +65,7 @@ fn refused_or_right(file: &Scratch, bytes: &[u8], right: &Answers) -> bool {
 
 #[test]
 fn every_changed_byte_is_refused_or_does_not_matter() {
-    let (file, damaged) = (Scratch::new(), Scratch::new());
+    let (file, damaged) = (TemporaryFile::new("ibx"), TemporaryFile::new("ibx"));
     small_index().save(&file.0).unwrap();
     let bytes = fs::read(&file.0).unwrap();
     let right = answers(&Index::open(&file.0).unwrap()).unwrap();
@@ -82,7 +83,7 @@ fn every_changed_byte_is_refused_or_does_not_matter() {
 
 #[test]
 fn every_truncation_and_any_appendix_is_refused() {
-    let (file, damaged) = (Scratch::new(), Scratch::new());
+    let (file, damaged) = (TemporaryFile::new("ibx"), TemporaryFile::new("ibx"));
     small_index().save(&file.0).unwrap();
     let mut bytes = fs::read(&file.0).unwrap();
     for len in 0..bytes.len() {
@@ -96,7 +97,7 @@ fn every_truncation_and_any_appendix_is_refused() {
 
 #[test]
 fn a_damaged_column_is_named_and_the_others_still_answer() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     small_index().save(&file.0).unwrap();
     let mut bytes = fs::read(&file.0).unwrap();
     // The first chunks are the blobs, then come int, text, … of the first segment: find int's by its damage.
@@ -126,7 +127,7 @@ fn a_damaged_column_is_named_and_the_others_still_answer() {
 
 #[test]
 fn files_that_are_no_index_are_refused() {
-    let file = Scratch::new();
+    let file = TemporaryFile::new("ibx");
     assert!(matches!(Index::open(&file.0), Err(Error::Io { .. })));
     for bytes in [&b""[..], b"PAR1", &[0; 1000], b"\x89IBF\r\n\x1a\n"] {
         fs::write(&file.0, bytes).unwrap();

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::naive::matching_rows;
-use crate::common::random::{self, Random};
-use crate::common::{TemporaryFile, layouts, other};
+use crate::common::random;
+use crate::common::{layouts, other};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch};
 use ironbloom_index::{
     Index, Indexed, IndexedError, Params, Predicate, TableCheck, Value, index_more_tables,
     index_tables, parse,
 };
+use ironbloom_testing::{Random, TemporaryFile};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use proptest::prelude::*;
 

@@ -2,8 +2,9 @@
 
 use std::ops::Bound;
 
-use crate::model::{self, Model, Row, Scratch, batch, check, columns};
+use crate::model::{self, Model, Row, batch, check, columns};
 use ironbloom_index::{Index, IndexBuilder, Params, Predicate, SourceMeta, Value};
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 /// Values from small sets, so that they repeat, meet, and become heavy.
@@ -123,7 +124,7 @@ fn apply(step: Step, number: usize, index: &mut Index, model: &mut Model) {
         }
         Step::Compact => index.compact().unwrap(),
         Step::SaveAndOpen => {
-            let file = Scratch::new();
+            let file = TemporaryFile::new("ibx");
             index.save(&file.0).unwrap();
             *index = Index::open(&file.0).unwrap();
             assert!(index.verify().is_empty());

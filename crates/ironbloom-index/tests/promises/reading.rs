@@ -2,13 +2,13 @@
 
 #![expect(clippy::single_range_in_vec_init, reason = "one range of rows is what is meant")]
 
-use crate::common;
-use crate::common::random::{self, Random};
-use crate::common::{Layout, TemporaryFile, layouts, read, reopen, scan_all};
+use crate::common::random;
+use crate::common::{Layout, layouts, read, reopen, scan_all};
 use arrow::array::{AsArray, FixedSizeBinaryArray, Float32Array, Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use ironbloom_index::{Reads, Table, TableError};
+use ironbloom_testing::{Random, TemporaryFile};
 use parquet::basic::Compression;
 use parquet::data_type::{Int96, Int96Type};
 use parquet::file::metadata::{FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter};
@@ -69,7 +69,7 @@ proptest! {
 }
 
 /// 100 000 rows in pages of 1000, two columns.
-fn paged(layout: Layout) -> (common::TemporaryFile, Table) {
+fn paged(layout: Layout) -> (TemporaryFile, Table) {
     let numbers =
         || Arc::new(Int64Array::from_iter_values((0..100_000).map(|i| i * 7919 % 50_021)));
     let batch = RecordBatch::try_from_iter([("a", numbers() as _), ("b", numbers() as _)]).unwrap();
@@ -124,7 +124,7 @@ fn what_was_decompressed_lately_is_not_decompressed_again() {
 
 /// 100 000 rows in one page of each column, as DuckDB writes them: without nulls but nullable, never null, with nulls; wide and
 /// narrow.
-fn large_pages(compression: Compression) -> (common::TemporaryFile, RecordBatch) {
+fn large_pages(compression: Compression) -> (TemporaryFile, RecordBatch) {
     let value = |row: i64| row * 7919 % 1_000_003;
     let all = || (0..100_000).map(value);
     let fixed = all().map(|value| (value as u32 * 31).to_le_bytes());

@@ -1,7 +1,7 @@
 //! Promise: what a user may do follows from the categories of commands, as with RedisBloom 8, wherever a server lets modules
 //! have categories (Redis 7.2 and later, Valkey); and from the names of commands and keys everywhere.
 
-use crate::common::server::{Client, Server, programs};
+use ironbloom_testing::module::{Client, Server, all_programs as programs};
 
 /// (command, categories beside the family's own) as RedisBloom 8 has them. It has no BF.FIND and BF.MERGE; its CF.COMPACT is
 /// `read`.

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::server::{Server, programs};
+use ironbloom_testing::module::{Server, all_programs as programs};
 
 #[test]
 fn redis_py_gets_the_answers_it_expects() {

@@ -1,8 +1,8 @@
 //! Promise: filters live in a cluster as other values do; a slot that moves takes its filters along.
 
-use crate::common::cluster::{SLOTS, cluster};
-use crate::common::server::{Client, Server, programs};
 use crate::common::*;
+use ironbloom_testing::cluster::{SLOTS, cluster};
+use ironbloom_testing::module::{Client, Server, all_programs as programs};
 
 fn slot_of(client: &mut Client, key: &str) -> u32 {
     client.text(&format!("CLUSTER KEYSLOT {key}"))[1..].trim().parse().unwrap()

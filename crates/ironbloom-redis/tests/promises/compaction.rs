@@ -1,8 +1,12 @@
 //! Promise: compacting a large filter goes on between commands, loses nothing whatever happens meanwhile, and a replica has
 //! the same bytes.
 
-use crate::common::server::{Client, Server, assert_equal, programs, replica_of, wait_until};
-use crate::common::{Random, key};
+use crate::common::key;
+use ironbloom_testing::Random;
+use ironbloom_testing::module::{
+    Client, Server, all_programs as programs, assert_equal, replica_of,
+};
+use ironbloom_testing::wait_until;
 
 const JOBS: &str = "ironbloom_cuckoo_filters_compacting";
 
@@ -79,7 +83,7 @@ fn large_filters_are_compacted_between_commands() {
                 insert(&mut client, name, next..next + 20);
                 next += 20;
                 for _ in 0..20 {
-                    let i = 60_000 + random.below(840_000);
+                    let i = 60_000 + random.index(840_000);
                     let reply = client.text(&format!("CF.EXISTS {name} {}", key(i)));
                     assert_eq!(
                         reply, ":1\r\n",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::server::{Server, module, programs};
+use ironbloom_testing::module::{Server, all_programs as programs, module};
 
 /// A module that has RedisBloom's data type and nothing else.
 const FAKE: &str = r#"

@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::common::Random;
 use crate::common::envelope::Fields;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
@@ -11,6 +10,7 @@ use ironbloom_redis::redisbloom::error::{CreateError, InsertError};
 use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_redis::redisbloom::{dump, rdb};
+use ironbloom_testing::Random;
 use proptest::prelude::*;
 
 fn bloom(key: u32) -> BloomHash {

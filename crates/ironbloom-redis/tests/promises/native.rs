@@ -4,7 +4,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use crate::common::Random;
 use crate::common::envelope::{Field, Fields};
 use ironbloom::{
     BinaryFuse, BlockedBloom, Bloom, BloomParams, Cuckoo, HashFn, Persist, Scalable, Windowed,
@@ -22,6 +21,7 @@ use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use ironbloom_redis::redisbloom::error::{CreateError, InsertError};
 use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
+use ironbloom_testing::Random;
 use proptest::prelude::*;
 
 const NONE: MemoryLimit = MemoryLimit::NONE;
@@ -250,9 +250,9 @@ fn batches_of_a_chain_are_the_keys_one_by_one() {
         let mut single = batched.clone();
         let mut taken = 0;
         while taken < count {
-            let len = 1 + random.below(BATCH);
+            let len = 1 + random.index(BATCH);
             let hashes: Vec<BloomHash> = (0..len)
-                .map(|_| BloomHash::of(&(random.below(keys) as u32).to_le_bytes()))
+                .map(|_| BloomHash::of(&(random.index(keys) as u32).to_le_bytes()))
                 .collect();
             let (mut new, mut found) = (vec![false; len], vec![false; len]);
             batched.contains_each(&hashes, &mut found);

@@ -1,8 +1,10 @@
 //! Promise: files, dumps and replicas hold what was acknowledged, and RedisBloom's own files and dumps are read.
 
 use crate::common::envelope;
-use crate::common::server::{Client, Server, assert_equal, programs, replica_of, save_or_rewrite};
 use crate::common::*;
+use ironbloom_testing::module::{
+    Client, Server, all_programs as programs, assert_equal, replica_of, save_or_rewrite,
+};
 
 /// Fills a golden filter through commands, and checks every reply.
 fn fill(client: &mut Client, case: &str) {

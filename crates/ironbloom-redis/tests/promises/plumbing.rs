@@ -1,14 +1,14 @@
 //! Promise: filters are values like others: copied, measured, renamed, freed, watched; settings and limits hold; forged
 //! dumps do no harm.
 
-use crate::common;
 use crate::common::envelope;
-use crate::common::server::{Client, Server, programs};
 use crate::common::*;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
 use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
+use ironbloom_testing::Random;
+use ironbloom_testing::module::{Client, Server, all_programs as programs};
 
 fn each_server(mut test: impl FnMut(&Server, &mut Client)) {
     for program in programs() {
@@ -422,9 +422,9 @@ fn forged_dumps_do_no_harm() {
             for round in 0..600 {
                 let mut forged = dump.clone();
                 let near = if round % 2 == 0 { 60 } else { dump.len() - 10 };
-                forged[random.below(near)] ^= 1 << random.below(8);
+                forged[random.index(near)] ^= 1 << random.index(8);
                 if round % 5 == 0 {
-                    forged.drain(dump.len() / 2..dump.len() - 10 - random.below(40));
+                    forged.drain(dump.len() / 2..dump.len() - 10 - random.index(40));
                 }
                 let forged = envelope::sealed(forged);
                 let reply = client.call_words(&[b"RESTORE", b"f", b"0", &forged, b"REPLACE"]);
@@ -465,9 +465,9 @@ fn random_commands_agree_with_the_library() {
         client.call("BF.RESERVE b 0.03 50 EXPANSION 3");
         client.call("CF.RESERVE c 60 BUCKETSIZE 3 MAXITERATIONS 10 EXPANSION 2");
         for _ in 0..6000 {
-            let key = key(random.below(900));
+            let key = key(random.index(900));
             let (bloom, cuckoo) = (BloomHash::of(key.as_bytes()), cuckoo_hash(key.as_bytes()));
-            let (command, expected) = match random.below(8) {
+            let (command, expected) = match random.index(8) {
                 0 => ("BF.ADD b", u64::from(chain.insert(bloom, limit).unwrap())),
                 1 => ("BF.EXISTS b", u64::from(chain.contains(bloom))),
                 2 | 3 => {
@@ -532,7 +532,7 @@ fn defragmentation_moves_filters_and_changes_none() {
             client.call(&format!("DEL k{i}"));
         }
         let many = FILTERS / KEEP_ONE_OF;
-        common::server::wait_until(|| {
+        ironbloom_testing::wait_until(|| {
             client.info("stats", "active_defrag_hits").parse::<usize>().unwrap() > many
         });
         for i in (0..FILTERS).filter(kept) {

@@ -4,8 +4,11 @@
 //! The same law without a server, with many more steps: `survival.rs`.
 
 use crate::common::envelope;
-use crate::common::server::{Client, Server, assert_equal, programs, replica_of, save_or_rewrite};
 use crate::common::*;
+use ironbloom_testing::Random;
+use ironbloom_testing::module::{
+    Client, Server, all_programs as programs, assert_equal, replica_of, save_or_rewrite,
+};
 
 /// The estimated number of keys after a merge may exceed what a stage was planned for: of two in five of such pairs.
 #[test]
@@ -135,9 +138,9 @@ const MADE: [(&str, &str, &str); 9] = [
 
 /// A random command on this key. What it replies does not matter: refused ones must leave the key as good, too.
 fn step(client: &mut Client, random: &mut Random, (name, family, made): (&str, &str, &str)) {
-    let first = random.below(400);
+    let first = random.index(400);
     let items = |count: usize| (first..first + count).map(key).collect::<Vec<_>>().join(" ");
-    match (random.below(12), family) {
+    match (random.index(12), family) {
         (0..=3, "BF") => {
             client.call(&format!("BF.MADD {name} {}", items(60)));
         }
@@ -173,8 +176,8 @@ fn step(client: &mut Client, random: &mut Random, (name, family, made): (&str, &
             client.call("CONFIG SET ironbloom.key-memory-limit 512mb");
         }
         _ => {
-            let iterator = random.below(300).to_string();
-            let bytes: Vec<u8> = (0..random.below(50)).map(|_| random.next() as u8).collect();
+            let iterator = random.index(300).to_string();
+            let bytes: Vec<u8> = (0..random.index(50)).map(|_| random.next() as u8).collect();
             let command = format!("{family}.LOADCHUNK");
             let words: [&[u8]; 4] =
                 [command.as_bytes(), name.as_bytes(), iterator.as_bytes(), &bytes];
@@ -187,10 +190,10 @@ fn step(client: &mut Client, random: &mut Random, (name, family, made): (&str, &
 fn load_half(client: &mut Client, random: &mut Random, name: &str, family: &str) {
     let Some(mut pairs) = dump(client, name, family) else { return };
     let (iterator, last) = pairs.pop().unwrap();
-    let end = random.below(last.len() + 1);
+    let end = random.index(last.len() + 1);
     pairs.push((iterator - (last.len() - end) as i64, last[..end].to_vec()));
-    if random.below(3) == 0 {
-        let at = random.below(pairs[0].1.len());
+    if random.index(3) == 0 {
+        let at = random.index(pairs[0].1.len());
         pairs[0].1[at] = random.next() as u8;
     }
     client.call(&format!("RENAME {name} kept"));

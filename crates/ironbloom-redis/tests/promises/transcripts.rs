@@ -1,7 +1,7 @@
 //! Promise: replies are RedisBloom 8's, to the byte, in both versions of the protocol.
 
 use crate::common::golden_path;
-use crate::common::server::{Server, programs};
+use ironbloom_testing::module::{Server, all_programs as programs};
 
 /// A line of a transcript: protocol, command, reply.
 fn lines(file: &str) -> Vec<(u8, String, Vec<u8>)> {

@@ -1,7 +1,8 @@
 //! Promise: every store that is its own process does what a guard relies on.
 
-use crate::common::{Scratch, exercise};
+use crate::common::exercise;
 use ironbloom_store::Memory;
+use ironbloom_testing::Scratch;
 
 #[test]
 fn a_store_in_memory_does_what_a_guard_relies_on() {

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Scratch, assert_covers, key};
+use crate::common::{assert_covers, key};
 use ironbloom::HashFn;
 use ironbloom_store::{
     Backend, Error, Guard, GuardKind, Memory, Opened, Options, Rebuild, Unusable,
 };
+use ironbloom_testing::Scratch;
 
 /// Enough for a blocked filter above the size up to which it is read at once.
 const LARGE: u64 = 5_000_000;

@@ -13,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::{EXACT, Random, Scratch, assert_covers, key};
+use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Guard, GuardKind, Opened, Options, Rebuild, Redb};
+use ironbloom_testing::{Random, Scratch};
 
 /// Kills in all; `IRONBLOOM_KILLS` asks for others.
 const KILLS: u64 = 3000;

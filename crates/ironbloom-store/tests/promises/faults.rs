@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::lab::Lab;
-use crate::common::{Random, Scratch, assert_covers, key};
+use crate::common::{assert_covers, key};
 use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options};
+use ironbloom_testing::{Random, Scratch};
 
 const WRITERS: u64 = 3;
 const KEYS: u64 = 60;

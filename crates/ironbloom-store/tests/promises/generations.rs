@@ -7,10 +7,11 @@
 
 use crate::common;
 use crate::common::lab::{Contents, Lab};
-use crate::common::{Scratch, assert_covers, key};
+use crate::common::{assert_covers, key};
 #[cfg(feature = "async")]
 use ironbloom_store::Backend;
 use ironbloom_store::{Generation, Guard, GuardKind, Opened, Options, Rebuild};
+use ironbloom_testing::Scratch;
 
 /// The files of a folder at some moment.
 type Files = Vec<(String, Vec<u8>)>;

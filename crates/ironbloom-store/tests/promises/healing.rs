@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::common::lab::{Fault, Lab};
-use crate::common::{EXACT, Scratch, assert_covers, key};
+use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Backend, Error, Guard, GuardKind, Opened, Options};
+use ironbloom_testing::Scratch;
 
 fn filled() -> Lab {
     let store = Lab::default();

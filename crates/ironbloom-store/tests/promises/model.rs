@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::common::{EXACT, Scratch, assert_covers, key};
+use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Guard, GuardKind, Memory, Opened, Options, Rebuild, Unusable};
+use ironbloom_testing::Scratch;
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::common::lab::{Fault, Lab};
-use crate::common::{EXACT, Scratch, assert_covers, key};
+use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Backend, Guard, GuardKind, Memory, Opened, Options, Rebuild};
+use ironbloom_testing::Scratch;
 
 /// Kinds that take a removed key out of the filter.
 const COUNTING: [GuardKind; 2] = [GuardKind::Cuckoo, GuardKind::DLeft];

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::common::{Random, Scratch, key};
+use crate::common::key;
 use futures_lite::future::block_on;
 use ironbloom::{AnyFilter, Persist};
 use ironbloom_store::{Backend, Error, Guard, GuardKind, Memory, Options, Published, Redb};
+use ironbloom_testing::{Random, Scratch};
 
 const DIRECTORY: &str = "IRONBLOOM_PUBLISHED_DIRECTORY";
 const FROM: &str = "IRONBLOOM_PUBLISHED_FROM";

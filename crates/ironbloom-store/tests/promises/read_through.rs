@@ -2,7 +2,6 @@
 //! however many ask for it.
 
 use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,50 +9,15 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use crate::common::tasks::Tasks;
 use futures_lite::future::{block_on, poll_once};
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, CodecError, Error, Generation, Guard, GuardKind, LoadError,
-    Memory, Options, ReadThrough, Serde, Typed, Visit,
+    AsyncGuard, Backend, CodecError, Error, Guard, GuardKind, LoadError, Memory, Options,
+    ReadThrough, Serde, Typed,
 };
 use serde::{Deserialize, Serialize};
 
 const CALLERS: u64 = 64;
-
-/// The memory store, asked asynchronously.
-#[derive(Clone, Default)]
-struct Tasks(Memory);
-
-impl AsyncBackend for Tasks {
-    type Error = Infallible;
-
-    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Infallible> {
-        self.0.get(key)
-    }
-
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
-        self.0.put(key, value)
-    }
-
-    async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
-        self.0.remove(key)
-    }
-
-    async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
-        self.0.scan(&mut |key: &[u8]| -> ControlFlow<()> { visit(key) })
-    }
-
-    async fn len_hint(&self) -> Result<Option<u64>, Infallible> {
-        self.0.len_hint()
-    }
-
-    async fn generation(&self) -> Result<Option<Generation>, Infallible> {
-        self.0.generation()
-    }
-
-    async fn set_generation(&self, generation: Generation) -> Result<(), Infallible> {
-        self.0.set_generation(generation)
-    }
-}
 
 fn options() -> Options {
     Options::new(GuardKind::Blocked, 10_000, 0.001)
@@ -63,7 +27,7 @@ fn threads(store: &Memory, options: Options) -> ReadThrough<Guard<Memory>> {
     ReadThrough::new(Guard::open(store.clone(), options).unwrap())
 }
 
-fn tasks(store: &Memory, options: Options) -> ReadThrough<AsyncGuard<Tasks>> {
+fn tasks(store: &Memory, options: Options) -> ReadThrough<AsyncGuard<Tasks<Memory>>> {
     ReadThrough::new(block_on(AsyncGuard::open(Tasks(store.clone()), options)).unwrap())
 }
 
@@ -106,7 +70,7 @@ fn typed_values_come_back_as_they_were() {
     users.into_guard().close().unwrap();
     assert_eq!(store.len(), 1);
 
-    let guard = block_on(AsyncGuard::open(Tasks::default(), options())).unwrap();
+    let guard = block_on(AsyncGuard::open(Tasks::<Memory>::default(), options())).unwrap();
     let numbers: Typed<_, i32, i16> = Typed::new(guard);
     block_on(async {
         assert!(numbers.put(&-7, &-300).await.unwrap());

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use crate::common::lab::{Broken, Fault, Lab};
-use crate::common::{EXACT, Random, Scratch, key};
+use crate::common::{EXACT, key};
 use futures_lite::future::{block_on, yield_now};
 use ironbloom_store::{
     AsyncBackend, AsyncGuard, Backend, Generation, GuardKind, Objects, Opened, Options, Unusable,
     Visit,
 };
+use ironbloom_testing::{Random, Scratch};
 use object_store::local::LocalFileSystem;
 
 async fn scan<B: AsyncBackend>(store: &B) -> Vec<Vec<u8>> {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::common::{EXACT, Random, Scratch, assert_covers, key};
+use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Backend, Guard, GuardKind, Memory, Options, Rebuild};
+use ironbloom_testing::{Random, Scratch};
 
 /// Keys that are there from the beginning and never removed.
 const STEADY: u64 = 2000;

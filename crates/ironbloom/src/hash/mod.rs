@@ -27,6 +27,7 @@ mod hashed;
 mod key;
 mod key_hash;
 mod probe;
+mod split_mix;
 mod uniform;
 
 use std::fmt;
@@ -35,6 +36,7 @@ pub use hashed::Hashed;
 pub use key::{Encoded, Key};
 pub use key_hash::{KeyError, KeyHash};
 pub use probe::Scheme;
+pub use split_mix::SplitMix64;
 pub(crate) use uniform::expect_uniform;
 
 /// The function that turns key bytes into the 64-bit hash, recorded in every filter and its file.
@@ -155,6 +157,9 @@ pub(crate) const fn remix(hash: u64) -> u64 {
     hash.wrapping_mul(MULTIPLIER)
 }
 
+/// What SplitMix64 adds in each step: 2^64 over the golden ratio.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Mixes all bits of an integer into all others: a bijection, one step of SplitMix64 (Stafford's mix 13).
 ///
 /// For integer keys, to skip byte hashing: `insert_hash(mix64(id))`. That is a different key from `insert(id)`, and
@@ -163,7 +168,7 @@ pub(crate) const fn remix(hash: u64) -> u64 {
 /// added first keeps the key 0 from hashing to 0.)
 #[inline]
 pub fn mix64(x: u64) -> u64 {
-    let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = x.wrapping_add(GOLDEN_GAMMA);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

@@ -7,6 +7,7 @@ use ironbloom::hash::mix64;
 use ironbloom::{
     Cuckoo, CuckooLayout, CuckooParams, Full, HashFn, MergeError, ParamError, Persist,
 };
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 const LAYOUTS: [CuckooLayout; 2] = [CuckooLayout::Plain, CuckooLayout::Packed];
@@ -305,7 +306,7 @@ fn filters_that_place_keys_differently_are_not_merged() {
 
 #[test]
 fn a_mapped_filter_answers_as_the_one_that_was_saved_and_never_changes_the_file() {
-    let path = std::env::temp_dir().join(format!("ironbloom-cuckoo-{}.ibf", std::process::id()));
+    let path = TemporaryFile::new("ibf");
     for layout in LAYOUTS {
         let mut filter = with_buckets(5002, 9, layout);
         let accepted = fill(&mut filter, 1);
@@ -315,7 +316,6 @@ fn a_mapped_filter_answers_as_the_one_that_was_saved_and_never_changes_the_file(
         assert!(accepted.iter().all(|&hash| mapped.remove_hash(hash)));
         assert_eq!(Cuckoo::load(&path).unwrap(), filter);
     }
-    std::fs::remove_file(path).unwrap();
 }
 
 #[derive(Clone, Debug)]

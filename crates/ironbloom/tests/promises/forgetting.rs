@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::mapped;
 use ironbloom::hash::mix64;
 use ironbloom::{Persist, Windowed, WindowedParams};
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 /// Hashes of a seeded sequence of distinct keys.
@@ -206,7 +207,7 @@ proptest! {
         let mut filter = Windowed::for_keys(window, 0.1f64.powi(exponent)).unwrap();
         let mut copy = filter.clone();
         let mut model = VecDeque::new();
-        let path = std::env::temp_dir().join(format!("ironbloom-window-{}.ibf", std::process::id()));
+        let path = TemporaryFile::new("ibf");
         for (step, len, from) in steps {
             for hash in (from..from + len as u64).map(mix64) {
                 let new = filter.insert_hash(hash);
@@ -229,7 +230,6 @@ proptest! {
                 _ => filter = Windowed::load(&path).unwrap(),
             }
         }
-        let _ = std::fs::remove_file(path);
     }
 
     /// Against the list of inserts with their times; the clock goes on in a loaded filter where it stood.

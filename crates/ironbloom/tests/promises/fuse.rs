@@ -3,6 +3,7 @@
 use crate::mapped;
 use ironbloom::hash::mix64;
 use ironbloom::{Arity, BinaryFuse, FuseParams, HashFn, Persist};
+use ironbloom_testing::TemporaryFile;
 
 const ARITIES: [Arity; 2] = [Arity::Three, Arity::Four];
 
@@ -200,15 +201,13 @@ fn saved_loaded_and_mapped_filters_are_equal() {
     for arity in ARITIES {
         for width in [4, 13, 32] {
             let filter = fuse(&hashes, width, arity);
-            let name = format!("ironbloom-fuse-{}-{width}-{arity:?}.ibf", std::process::id());
-            let path = std::env::temp_dir().join(name);
+            let path = TemporaryFile::new("ibf");
             filter.save(&path).unwrap();
             let loaded = BinaryFuse::load(&path).unwrap();
             let mapped = mapped::map::<BinaryFuse>(&path).unwrap();
             assert_eq!((&loaded, &mapped), (&filter, &filter));
             assert_holds_all(&mapped, &hashes);
             assert!(format!("{mapped:?}").contains("Words(mapped"), "the map was copied");
-            std::fs::remove_file(path).unwrap();
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::mapped;
 use ironbloom::hash::mix64;
 use ironbloom::sizing::scalable_bits_per_key;
 use ironbloom::{HashFn, ParamError, Persist, Scalable, ScalableParams, StageKind};
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 const KINDS: [StageKind; 2] = [StageKind::Bloom, StageKind::Blocked];
@@ -164,7 +165,7 @@ proptest! {
         let params = ScalableParams::new(initial, 0.02).unwrap().with_growth(growth).unwrap();
         let mut filter = Scalable::new(params.with_stages_of(kind), HashFn::default()).unwrap();
         let mut model = HashSet::new();
-        let path = std::env::temp_dir().join(format!("ironbloom-growth-{}.ibf", std::process::id()));
+        let path = TemporaryFile::new("ibf");
         for (step, len, from) in steps {
             let batch: Vec<u64> = (from..from + len as u64).map(mix64).collect();
             match step {
@@ -200,7 +201,6 @@ proptest! {
             prop_assert!(all.iter().all(|&hash| filter.contains_hash(hash)));
             prop_assert!(filter.len() <= model.len() as u64 && filter.len() <= filter.capacity());
         }
-        let _ = std::fs::remove_file(path);
     }
 }
 

@@ -7,6 +7,7 @@ use ironbloom::any::AnyFilter;
 use ironbloom::hash::mix64;
 use ironbloom::multi::{Joint, MultiFilter, ParallelBloom};
 use ironbloom::*;
+use ironbloom_testing::TemporaryFile;
 use xxhash_rust::xxh3::xxh3_64;
 
 const HEADER: usize = 256;
@@ -96,9 +97,7 @@ fn every_truncation_and_every_surplus_byte_is_refused() {
 /// The same through files: loading and mapping see the same damage, and `verify` names the place.
 #[test]
 fn damaged_files_are_refused_by_load_map_and_verify() {
-    let directory = std::env::temp_dir().join(format!("ironbloom-hostile-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let path = directory.join("damaged.ibf");
+    let path = TemporaryFile::new("ibf");
     for (name, bytes, _) in samples() {
         for at in [0, 9, 20, 100, HEADER, bytes.len() / 2, bytes.len() - 20, bytes.len() - 1] {
             let mut damaged = bytes.clone();
@@ -112,14 +111,11 @@ fn damaged_files_are_refused_by_load_map_and_verify() {
             }
         }
     }
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
 fn verify_names_the_damaged_chunk() {
-    let directory = std::env::temp_dir().join(format!("ironbloom-verify-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let path = directory.join("large.ibf");
+    let path = TemporaryFile::new("ibf");
     let mut bloom = Bloom::with_rate(200_000, 0.01).unwrap();
     bloom.insert_hashes(&hashes(1, 200_000));
     let mut bytes = bloom.to_bytes();
@@ -136,7 +132,6 @@ fn verify_names_the_damaged_chunk() {
         })
         .collect();
     assert_eq!(offsets, [256 + 65536, 256 + 3 * 65536]);
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// Puts a number into the header and makes the checksum fit, as an attacker would.

@@ -8,6 +8,7 @@ use crate::mapped;
 use ironbloom::hash::mix64;
 use ironbloom::multi::*;
 use ironbloom::*;
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 /// n / ln 2 counters a hash function, where half of them are in use; 7 functions.
@@ -552,7 +553,7 @@ fn filters_of_rows_survive_their_files() {
             filter.insert_hashed(&row(i % 900)).unwrap();
         }
         assert_eq!(F::from_bytes(&filter.to_bytes()).as_ref(), Ok(&filter));
-        let path = std::env::temp_dir().join(format!("ironbloom-rows-{}.ibf", std::process::id()));
+        let path = TemporaryFile::new("ibf");
         filter.save(&path).unwrap();
         let mapped = mapped::map::<F>(&path).unwrap();
         assert_eq!((&F::load(&path).unwrap(), &mapped), (&filter, &filter));
@@ -566,7 +567,6 @@ fn filters_of_rows_survive_their_files() {
         let any = AnyFilter::load(&path).unwrap();
         assert_eq!(any.as_multi().unwrap().len(), 1000);
         assert!(any.key_hash().of(b"key").is_err());
-        std::fs::remove_file(path).unwrap();
     }
     let attributes = || Attributes::new(["größe", "color"], HashFn::Xxh3 { seed: 9 }).unwrap();
     let params = CuckooParams::packed_for_rate(900, 0.01).unwrap();

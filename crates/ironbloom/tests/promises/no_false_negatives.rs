@@ -1,14 +1,13 @@
 //! Promise: no false negatives, ever. Random operations against an exact model, for every kind.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{self, FILTERS, hashes};
 use crate::mapped;
 use ironbloom::any::AnyFilter;
 use ironbloom::hash::mix64;
 use ironbloom::*;
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -33,13 +32,6 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Load),
         1 => Just(Operation::Map),
     ]
-}
-
-/// A file name of its own for every use.
-fn scratch() -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("ironbloom-model-{}-{number}.ibf", std::process::id()))
 }
 
 /// A filter beside the multiset of keys that it must contain.
@@ -91,13 +83,12 @@ impl Pair {
         }
     }
 
-    fn through_file(&mut self, open: impl Fn(&PathBuf) -> AnyFilter) {
-        let path = scratch();
+    fn through_file(&mut self, open: impl Fn(&TemporaryFile) -> AnyFilter) {
+        let path = TemporaryFile::new("ibf");
         self.filter.save(&path).unwrap();
         let back = open(&path);
         assert_eq!(back, self.filter);
         self.filter = back;
-        std::fs::remove_file(path).unwrap();
     }
 
     fn apply(&mut self, operation: &Operation) {
@@ -206,14 +197,13 @@ fn no_key_is_lost_past_the_capacity() {
 #[test]
 fn writing_to_a_mapped_filter_leaves_the_file_alone() {
     for config in FILTERS.iter().filter(|config| !config.name.starts_with("fuse")) {
-        let path = scratch();
+        let path = TemporaryFile::new("ibf");
         (config.build)(&hashes(1, 100), 1000, 0.01).save(&path).unwrap();
         let before = std::fs::read(&path).unwrap();
         let mut mapped = mapped::map_unverified::<AnyFilter>(&path).unwrap();
         mapped.insert_hashes(&hashes(2, 100)).unwrap();
         assert_eq!(common::found(&mapped, &hashes(2, 100)), 100, "{}", config.name);
         assert_eq!(std::fs::read(&path).unwrap(), before, "{}", config.name);
-        std::fs::remove_file(path).unwrap();
     }
 }
 

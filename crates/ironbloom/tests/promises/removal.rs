@@ -7,6 +7,7 @@ use ironbloom::hash::mix64;
 use ironbloom::{
     BloomParams, CountingBloom, DLeft, DLeftParams, Full, HashFn, MergeError, Mismatch, Persist,
 };
+use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
 const EXTERNAL: HashFn = HashFn::External { id: 0 };
@@ -376,7 +377,7 @@ fn dleft_filters_that_differ_are_not_united() {
 
 #[test]
 fn a_dleft_filter_with_a_stash_survives_its_file() {
-    let path = std::env::temp_dir().join(format!("ironbloom-dleft-{}.ibf", std::process::id()));
+    let path = TemporaryFile::new("ibf");
     let mut filter = dleft(1, 40);
     let hashes: Vec<u64> = (0..70).map(mix64).collect();
     filter.insert_hashes(&hashes).unwrap();
@@ -387,7 +388,6 @@ fn a_dleft_filter_with_a_stash_survives_its_file() {
         assert!(hashes.iter().all(|&hash| copy.remove_hash(hash)));
         assert_eq!(copy.to_bytes(), dleft(1, 40).to_bytes());
     }
-    std::fs::remove_file(path).unwrap();
 }
 
 /// Counters that three keys share stick for ever, so there must be few of them however often keys are replaced.

@@ -1,37 +1,12 @@
 //! Promise: the file under a name is the old filter or the new one, whole, whatever happens while it is written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{self, hashes};
 use crate::mapped;
 use ironbloom::any::AnyFilter;
 use ironbloom::*;
-
-/// A directory of its own for each test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("ironbloom-saving-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use ironbloom_testing::Scratch;
 
 fn filter(stream: u64) -> Bloom {
     let mut bloom = Bloom::with_rate(50_000, 0.01).unwrap();
@@ -42,7 +17,7 @@ fn filter(stream: u64) -> Bloom {
 #[test]
 fn saving_replaces_the_file_and_leaves_nothing_else() {
     let scratch = Scratch::new("replace");
-    let path = scratch.0.join("f.ibf");
+    let path = scratch.file("f.ibf");
     filter(1).save(&path).unwrap();
     filter(2).save(&path).unwrap();
     assert_eq!(Bloom::load(&path).unwrap(), filter(2));
@@ -52,7 +27,7 @@ fn saving_replaces_the_file_and_leaves_nothing_else() {
 #[test]
 fn threads_that_save_under_one_name_do_not_mix_their_bytes() {
     let scratch = Scratch::new("threads");
-    let path = scratch.0.join("f.ibf");
+    let path = scratch.file("f.ibf");
     let filters: Vec<Bloom> = (0..4).map(filter).collect();
     std::thread::scope(|scope| {
         for filter in &filters {
@@ -66,7 +41,7 @@ fn threads_that_save_under_one_name_do_not_mix_their_bytes() {
 #[test]
 fn a_mapped_filter_outlives_the_replacement_of_its_file() {
     let scratch = Scratch::new("outlive");
-    let path = scratch.0.join("f.ibf");
+    let path = scratch.file("f.ibf");
     filter(1).save(&path).unwrap();
     let mapped = mapped::map::<Bloom>(&path).unwrap();
     filter(2).save(&path).unwrap();
@@ -76,7 +51,7 @@ fn a_mapped_filter_outlives_the_replacement_of_its_file() {
 #[test]
 fn a_privately_mapped_filter_takes_keys_and_leaves_its_file_alone() {
     let scratch = Scratch::new("private");
-    let path = scratch.0.join("f.ibf");
+    let path = scratch.file("f.ibf");
     filter(1).save(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut private = mapped::map_private::<Bloom>(&path).unwrap();
@@ -100,10 +75,10 @@ fn a_privately_mapped_filter_takes_keys_and_leaves_its_file_alone() {
 #[test]
 fn a_failed_save_leaves_the_old_file_and_no_other() {
     let scratch = Scratch::new("failed");
-    let directory = scratch.0.join("directory.ibf");
+    let directory = scratch.file("directory.ibf");
     std::fs::create_dir(&directory).unwrap();
     assert!(matches!(filter(1).save(&directory), Err(FileError::Io { .. })));
-    assert!(filter(1).save(scratch.0.join("missing/f.ibf")).is_err());
+    assert!(filter(1).save(scratch.file("missing/f.ibf")).is_err());
     assert!(filter(1).save("").is_err());
     assert_eq!(scratch.names(), ["directory.ibf"]);
     assert!(std::fs::read_dir(directory).unwrap().next().is_none());
@@ -114,7 +89,7 @@ fn a_failed_save_leaves_the_old_file_and_no_other() {
 fn a_link_stays_a_link_and_permissions_stay() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let scratch = Scratch::new("link");
-    let (path, link) = (scratch.0.join("f.ibf"), scratch.0.join("link.ibf"));
+    let (path, link) = (scratch.file("f.ibf"), scratch.file("link.ibf"));
     filter(1).save(&path).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     symlink(&path, &link).unwrap();
@@ -131,7 +106,7 @@ fn a_link_stays_a_link_and_permissions_stay() {
 #[test]
 fn a_name_may_be_as_long_as_the_file_system_allows() {
     let scratch = Scratch::new("long");
-    let path = scratch.0.join("n".repeat(255));
+    let path = scratch.file(&"n".repeat(255));
     filter(1).save(&path).unwrap();
     assert_eq!(Bloom::load(&path).unwrap(), filter(1));
 }
@@ -148,7 +123,7 @@ fn a_device_is_written_to_and_not_replaced() {
 fn a_pipe_is_read_without_its_length_being_known() {
     let bytes = filter(1).to_bytes();
     let scratch = Scratch::new("header");
-    let path = scratch.0.join("f.ibf");
+    let path = scratch.file("f.ibf");
     std::fs::write(&path, &bytes).unwrap();
     let header = format::native::header(&path).unwrap();
     assert_eq!((header.kind, header.len), (Kind::Bloom, filter(1).len()));
@@ -162,7 +137,7 @@ fn a_pipe_is_read_without_its_length_being_known() {
 fn a_loaded_filter_does_not_care_what_becomes_of_its_file() {
     for config in common::FILTERS.iter() {
         let scratch = Scratch::new("loaded");
-        let path = scratch.0.join("f.ibf");
+        let path = scratch.file("f.ibf");
         let keys = hashes(1, 2000);
         (config.build)(&keys, 2000, 0.01).save(&path).unwrap();
         let loaded = AnyFilter::load(&path).unwrap();

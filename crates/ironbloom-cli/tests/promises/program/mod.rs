@@ -1,13 +1,12 @@
 //! Running the program as a person would: in a directory of its own, with bytes on standard input.
 
-#![allow(dead_code, reason = "every file of tests uses a part of this")]
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use ironbloom_testing::Random;
 
 /// Every value of `--kind` that takes keys; `rows.rs` has the one that takes rows.
 pub(crate) const KINDS: [&str; 13] = [
@@ -43,24 +42,22 @@ fn program() -> Command {
 
 /// A directory that the program runs in, gone when the test is.
 pub(crate) struct Scratch {
-    directory: PathBuf,
+    directory: ironbloom_testing::Scratch,
+}
+
+impl AsRef<Path> for Scratch {
+    fn as_ref(&self) -> &Path {
+        self.directory.path()
+    }
 }
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "ironbloom-test-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir_all(&directory).unwrap();
-        Self { directory }
+        Self { directory: ironbloom_testing::Scratch::on_disk("program") }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+        self.directory.file(name)
     }
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -77,17 +74,13 @@ impl Scratch {
 
     /// Names of all files, hidden ones too: a temporary file left behind would show.
     pub(crate) fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.directory).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        self.directory.names()
     }
 
     /// The program, not started yet.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = program();
-        command.args(args).current_dir(&self.directory);
+        command.args(args).current_dir(self.directory.path());
         command
     }
 
@@ -106,7 +99,7 @@ impl Scratch {
         let mut command = Command::new("sh");
         let beside = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
         let path = format!("{beside}:{}", std::env::var("PATH").unwrap());
-        command.args(["-c", line]).env("PATH", path).current_dir(&self.directory);
+        command.args(["-c", line]).env("PATH", path).current_dir(self.directory.path());
         finish(command, b"")
     }
 
@@ -150,12 +143,6 @@ impl Scratch {
     pub(crate) fn contents(&self) -> Vec<(String, Option<Vec<u8>>)> {
         let files = self.files().into_iter();
         files.map(|name| (name.clone(), fs::read(self.path(&name)).ok())).collect()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -227,13 +214,8 @@ pub(crate) fn lines(range: std::ops::Range<u64>) -> String {
     range.map(|i| format!("{i}\n")).collect()
 }
 
-/// Numbers that look random and are the same in every run (splitmix64).
+/// Numbers that look random and are the same in every run.
 pub(crate) fn random(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+    let mut random = Random(seed);
+    move || random.next()
 }

@@ -2,7 +2,7 @@
 
 use super::{keys, madd, redis, redis_with, refused, url};
 use crate::program::{Scratch, lines};
-use crate::servers::server::{Server, programs};
+use ironbloom_testing::module::{Server, programs};
 
 #[test]
 fn a_filter_of_each_kind_goes_up_answers_alike_and_comes_back_to_the_byte() {

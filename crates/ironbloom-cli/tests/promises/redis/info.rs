@@ -2,8 +2,8 @@
 
 use super::{madd, redis, refused, url};
 use crate::program::{Scratch, lines};
-use crate::servers::cluster::cluster;
-use crate::servers::server::{Server, programs};
+use ironbloom_testing::cluster::cluster;
+use ironbloom_testing::module::{Server, programs};
 
 /// The records of `redis info`, by key.
 fn info(scratch: &Scratch, server: &Server, args: &[&str]) -> Vec<serde_json::Value> {

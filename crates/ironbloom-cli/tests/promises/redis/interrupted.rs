@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{keys, url};
 use crate::program::Scratch;
-use crate::servers::server::{Server, programs};
+use ironbloom_testing::module::{Server, programs};
 
 /// A load that is held up when its first chunk is there: writes wait from then on.
 fn load_held_up(scratch: &Scratch, server: &Server) -> Option<Child> {

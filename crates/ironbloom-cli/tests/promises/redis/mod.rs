@@ -1,8 +1,7 @@
 //! Promise: filters go to servers and come back as they were, whole or not at all, and answer there as here.
 //!
-//! The servers are real ones, started by the tests of the module (see its `tests/common/server.rs`).
+//! The servers are real ones, with the module loaded (see the crate ironbloom-testing).
 
-mod certificates;
 mod files;
 mod info;
 mod interrupted;
@@ -15,7 +14,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::program::{Run, Scratch};
-use crate::servers::server::{Client, Server};
+use ironbloom_testing::module::{Client, Server};
 
 fn url(server: &Server) -> String {
     format!("redis://127.0.0.1:{}", server.port)

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use super::{keys, redis, redis_with, refused, url};
 use crate::program::{Run, Scratch, lines};
-use crate::servers::server::{Server, programs};
+use ironbloom_testing::module::{Server, programs};
 
 #[test]
 fn a_filter_that_vanishes_while_it_is_asked_is_an_error() {

@@ -3,65 +3,17 @@
 //! Real ones: a master, its replicas and three Sentinels. What a person would see at last is checked: that every key that
 //! was loaded is in the filter on the server that is the master then.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::certificates::{Authority, Secured, free_port, options_of, tls_programs};
 use super::{redis_with, refused};
 use crate::program::{Run, Scratch, lines};
-use crate::servers::server::{Client, Server, programs, replica_of, wait_until};
-
-/// A Sentinel, which is the same program in another mode.
-struct Sentinel {
-    child: Child,
-    port: u16,
-    folder: PathBuf,
-}
-
-impl Sentinel {
-    /// One that watches a master on this port, and takes it for lost after this many milliseconds.
-    fn start(
-        program: &Path,
-        scratch: &Scratch,
-        master: u16,
-        down_after: u32,
-        options: &[String],
-    ) -> Self {
-        let port = free_port();
-        let folder = scratch.path(&format!("sentinel-{port}"));
-        fs::create_dir(&folder).unwrap();
-        let config = format!(
-            "port {port}\nbind 127.0.0.1\nlogfile {0}/log\ndir {0}\nsentinel monitor mymaster 127.0.0.1 {master} 2\n\
-             sentinel down-after-milliseconds mymaster {down_after}\nsentinel failover-timeout mymaster 1500\n\
-             sentinel parallel-syncs mymaster 5\n",
-            folder.display()
-        );
-        fs::write(folder.join("sentinel.conf"), config).unwrap();
-        let mut command = Command::new(program);
-        command.arg(folder.join("sentinel.conf")).arg("--sentinel").args(options);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
-        wait_until(|| Client::connect(port).is_some());
-        let sentinel = Self { child, port, folder };
-        // It looks more often what has changed; servers before Redis 7 cannot.
-        sentinel.ask("SENTINEL DEBUG info-period 500 publish-period 500 ask-period 300");
-        sentinel
-    }
-
-    fn ask(&self, command: &str) -> String {
-        Client::connect(self.port).map_or(String::new(), |mut client| client.text(command))
-    }
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            eprintln!("{}", fs::read_to_string(self.folder.join("log")).unwrap_or_default());
-        }
-    }
-}
+use ironbloom_testing::certificates::Authority;
+use ironbloom_testing::free_port;
+use ironbloom_testing::module::{Server, programs, replica_of};
+use ironbloom_testing::sentinel::Sentinel;
+use ironbloom_testing::tls::{Secured, TlsFiles, tls_programs};
+use ironbloom_testing::wait_until;
 
 /// A master, its replicas, and three Sentinels that know all of them.
 struct Group {
@@ -70,13 +22,13 @@ struct Group {
 }
 
 impl Group {
-    fn start(program: &Path, scratch: &Scratch, replicas: usize, down_after: u32) -> Self {
+    fn start(program: &Path, replicas: usize, down_after: u32) -> Self {
         let options = ["--repl-diskless-sync-delay", "0"];
         let mut servers = vec![Server::start(program, &options)];
         for _ in 0..replicas {
             servers.push(replica_of(&servers[0], program, &options));
         }
-        let sentinel = |_| Sentinel::start(program, scratch, servers[0].port, down_after, &[]);
+        let sentinel = |_| Sentinel::start(program, servers[0].port, down_after, &[]);
         let sentinels: Vec<Sentinel> = (0..3).map(sentinel).collect();
         for sentinel in &sentinels {
             wait_until(|| {
@@ -160,7 +112,7 @@ fn filters() -> Scratch {
 fn a_load_goes_on_at_a_replica_that_is_promoted_meanwhile() {
     for program in programs().into_iter().take(1) {
         let scratch = filters();
-        let mut group = Group::start(&program, &scratch, 2, 1000);
+        let mut group = Group::start(&program, 2, 1000);
         // On command, with the old master alive: it confirms further chunks until it learns of it.
         let old = group.master();
         let child = group.load_held_up(&scratch, "a", &[]);
@@ -233,7 +185,7 @@ fn load_that_only_the_old_master_has(group: &Group, scratch: &Scratch, filter: &
 fn a_filter_that_only_the_lost_master_had_is_sent_again() {
     for program in programs().into_iter().take(1) {
         let scratch = filters();
-        let group = Group::start(&program, &scratch, 2, 4000);
+        let group = Group::start(&program, 2, 4000);
         let run = load_that_only_the_old_master_has(&group, &scratch, "medium.ibf").succeeds();
         assert!(run.stderr.contains("Asking the Sentinels for the master"), "{}", run.stderr);
         group.assert_loaded(&scratch, "k");
@@ -244,7 +196,7 @@ fn a_filter_that_only_the_lost_master_had_is_sent_again() {
 fn a_filter_that_the_new_master_has_got_is_not_taken_for_a_stranger() {
     for program in programs().into_iter().take(1) {
         let scratch = filters();
-        let group = Group::start(&program, &scratch, 1, 4000);
+        let group = Group::start(&program, 1, 4000);
         let run = while_replicas_stop(&group, |_| {
             let load = ["load", "small.ibf", "--key", "other", "--failover-wait", "1"];
             redis_with(&scratch, &group.url(), &load, "")
@@ -272,10 +224,10 @@ fn sentinels_have_passwords_of_their_own_and_speak_tls() {
         let server = Secured::start(&program, &scratch, "here", &["--tls-auth-clients", "no"]);
         assert_eq!(server.server.client().text("CONFIG SET requirepass sesame"), "+OK\r\n");
         let tls_port = free_port();
-        let mut of_sentinel = options_of(&scratch, "here", tls_port);
+        let mut of_sentinel = TlsFiles::named(&scratch, "here").options(tls_port);
         let others = ["--tls-auth-clients", "no", "--requirepass", "open"];
         of_sentinel.extend(others.map(str::to_owned));
-        let sentinel = Sentinel::start(&program, &scratch, server.tls_port, 60_000, &of_sentinel);
+        let sentinel = Sentinel::start(&program, server.tls_port, 60_000, &of_sentinel);
         let nobody = free_port();
         let hosts = format!("127.0.0.1:{nobody},127.0.0.1:{tls_port}");
         let url = format!("rediss+sentinel://:sesame@{hosts}/mymaster/0?sentinel_password=open");

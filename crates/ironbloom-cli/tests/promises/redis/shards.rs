@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use super::{keys, redis, redis_with, refused, url};
 use crate::program::{Scratch, lines};
-use crate::servers::cluster::cluster;
-use crate::servers::server::{Client, Server, programs};
+use ironbloom_testing::cluster::cluster;
+use ironbloom_testing::module::{Client, Server, programs};
 
 #[test]
 fn a_filter_in_shards_spreads_over_a_cluster_and_answers_as_one() {

@@ -1,10 +1,11 @@
 //! TLS: every command speaks it, to servers and clusters, and nothing is sent to a server that nobody vouches for.
 
-use super::certificates::{Authority, Secured, tls_programs};
 use super::{redis_with, refused, url};
 use crate::program::{Run, Scratch, lines};
-use crate::servers::cluster::SLOTS;
-use crate::servers::server::wait_until;
+use ironbloom_testing::certificates::Authority;
+use ironbloom_testing::cluster::SLOTS;
+use ironbloom_testing::tls::{Secured, tls_programs};
+use ironbloom_testing::wait_until;
 
 /// The files of a test: `ca.pem`, which has signed `here` (this machine) and `elsewhere` (another one).
 fn certificates() -> Scratch {

@@ -1,48 +1,19 @@
 //! Random tables of all types, files to keep them in, and the naive answer to compare with.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod naive;
 pub(crate) mod random;
 
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use ironbloom_index::{Find, Match, Predicate, Reads, Table};
+use ironbloom_testing::TemporaryFile;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-
-/// A file that is gone when the test is over.
-pub(crate) struct TemporaryFile(pub(crate) PathBuf);
-
-impl TemporaryFile {
-    pub(crate) fn new(extension: &str) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ironbloom-table-{}-{number}.{extension}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    pub(crate) fn with(extension: &str, content: impl AsRef<[u8]>) -> Self {
-        let file = Self::new(extension);
-        std::fs::write(&file.0, content).unwrap();
-        file
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// The bytes of a file that other people wrote.
 pub(crate) fn other(name: &str) -> Vec<u8> {

@@ -8,29 +8,20 @@ use arrow::datatypes::*;
 use ironbloom_index::{Predicate, Value};
 use std::ops::Bound;
 
+use ironbloom_testing::Random;
+
 use super::naive;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
+/// Cells of a table.
+trait Cells {
     /// A value, or null once in ten times.
+    fn cells<T>(&mut self, rows: usize, cell: impl FnMut(&mut Self) -> T) -> Vec<Option<T>>;
+    fn integer(&mut self) -> i64;
+    fn float(&mut self) -> f64;
+    fn text(&mut self) -> String;
+}
+
+impl Cells for Random {
     fn cells<T>(&mut self, rows: usize, mut cell: impl FnMut(&mut Self) -> T) -> Vec<Option<T>> {
         (0..rows).map(|_| if self.one_in(10) { None } else { Some(cell(self)) }).collect()
     }

@@ -1,11 +1,7 @@
 //! The naive version: rows in a vector, looked at one by one.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::ops::Bound;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use ironbloom_index::{Candidates, Column, Index, Predicate, Value, columns_of};
@@ -136,22 +132,4 @@ fn check_shape(found: &Candidates, index: &Index, model: &Model) {
         assert!(block.range().end <= index.sources()[block.source].rows());
     }
     assert!(found.blocks.len() as u64 <= found.considered);
-}
-
-/// A name for a file of this test alone, removed at the end.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ironbloom-index-{}-{number}.ibx", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }

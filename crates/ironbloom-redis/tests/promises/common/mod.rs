@@ -1,10 +1,6 @@
 //! The filters that RedisBloom itself wrote (`tests/golden`), and the outer bytes of a DUMP.
 
-#![allow(dead_code, reason = "every test uses its part")]
-
-pub(crate) mod cluster;
 pub(crate) mod envelope;
-pub(crate) mod server;
 
 use std::fs;
 use std::path::PathBuf;
@@ -160,21 +156,4 @@ pub(crate) fn unbase64(text: &str) -> Vec<u8> {
         );
     }
     bytes
-}
-
-/// Numbers that look random, always the same: SplitMix64 [SLF14].
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
 }

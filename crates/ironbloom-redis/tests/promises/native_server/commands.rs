@@ -1,8 +1,10 @@
 //! Commands and their options, beside sets; copies, merges, memory and limits.
 
 use super::{MADE, OVER_LIMIT, WRONG_TYPE, each_server, fill};
-use crate::common::server::{Client, wait_until};
-use crate::common::{Random, key};
+use crate::common::key;
+use ironbloom_testing::Random;
+use ironbloom_testing::module::Client;
+use ironbloom_testing::wait_until;
 
 /// (command, reply)
 #[test]
@@ -132,11 +134,11 @@ fn random_commands_agree_with_sets() {
         let mut counts = [[0u64; 400]; 5];
         let mut last: Vec<usize> = Vec::new();
         for _ in 0..8000 {
-            let (which, i) = (random.below(5), random.below(400));
+            let (which, i) = (random.index(5), random.index(400));
             let (name, family, _) = MADE[which];
             let word = key(i);
             let there = counts[which][i];
-            match (family, random.below(4)) {
+            match (family, random.index(4)) {
                 ("BF", 0 | 1) => {
                     let reply = client.text(&format!("BF.ADD {name} {word}"));
                     if name == "window" {

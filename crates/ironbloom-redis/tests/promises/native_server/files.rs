@@ -5,7 +5,9 @@ use ironbloom::Persist;
 use super::pieces::{built, pairs_of};
 use super::{MADE, check, fill};
 use crate::common::key;
-use crate::common::server::{Server, assert_equal, programs, replica_of, save_or_rewrite};
+use ironbloom_testing::module::{
+    Server, all_programs as programs, assert_equal, replica_of, save_or_rewrite,
+};
 
 #[test]
 fn native_filters_survive_saving_rewriting_and_restarts() {

@@ -6,7 +6,7 @@ mod files;
 mod pieces;
 
 use crate::common::key;
-use crate::common::server::{Client, Server, programs};
+use ironbloom_testing::module::{Client, Server, all_programs as programs};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
 const OVER_LIMIT: &str = "-ERR the filter would exceed the memory limit of a key, see CONFIG GET \

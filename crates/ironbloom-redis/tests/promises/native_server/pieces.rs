@@ -5,8 +5,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{OVER_LIMIT, WRONG_TYPE, each_server, fill};
 use crate::common::envelope::{self, Field};
-use crate::common::server::{Server, assert_equal, programs, replica_of};
-use crate::common::{Random, key};
+use crate::common::key;
+use ironbloom_testing::Random;
+use ironbloom_testing::module::{Server, all_programs as programs, assert_equal, replica_of};
 
 /// The header of a native image, as docs/redis.md says.
 pub(crate) fn header_of(image: &[u8]) -> Vec<u8> {
@@ -44,7 +45,7 @@ fn images_go_in_and_out_in_pieces() {
         assert_eq!(client.load("BF", "f", &pairs_of(&image, 10_000)), "+OK\r\n");
         let mut random = Random(1);
         for _ in 0..3000 {
-            let word = key(random.below(40_000));
+            let word = key(random.index(40_000));
             let reply = client.text(&format!("BF.EXISTS f {word}"));
             assert_eq!(
                 reply == ":1\r\n",
@@ -178,7 +179,7 @@ fn damaged_and_foreign_images_leave_nothing_behind() {
         let mut damaged = Vec::new();
         for _ in 0..40 {
             let mut bytes = image.clone();
-            bytes[random.below(image.len())] ^= 1 << random.below(8);
+            bytes[random.index(image.len())] ^= 1 << random.index(8);
             damaged.push(bytes);
         }
         let params = BloomParams::for_rate(100, 0.01).unwrap();
@@ -227,9 +228,9 @@ fn forged_dumps_of_native_filters_do_no_harm() {
             for round in 0..400 {
                 let mut forged = dump.clone();
                 let near = if round % 2 == 0 { 60 } else { dump.len() - 10 };
-                forged[random.below(near)] ^= 1 << random.below(8);
+                forged[random.index(near)] ^= 1 << random.index(8);
                 if round % 5 == 0 {
-                    forged.drain(dump.len() / 2..dump.len() - 10 - random.below(40));
+                    forged.drain(dump.len() / 2..dump.len() - 10 - random.index(40));
                 }
                 let forged = envelope::sealed(forged);
                 let reply = client.call_words(&[b"RESTORE", b"f", b"0", &forged, b"REPLACE"]);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbloom_store::{Backend, Generation};
 
-use super::Random;
+use ironbloom_testing::Random;
 
 /// What becomes of the next write, or of the next scan.
 pub(crate) enum Fault {

@@ -1,71 +1,14 @@
-//! What the tests share: a directory of their own, keys, and random numbers that are the same every time.
-
-#![allow(dead_code, reason = "no test uses all of it")]
+//! What the tests share: keys, and what every store must do.
 
 pub(crate) mod lab;
-pub(crate) mod servers;
-
-use std::path::{Path, PathBuf};
+pub(crate) mod tasks;
 
 use ironbloom_store::{Backend, Guard, GuardKind, Options};
-
-/// A directory that goes when the test ends.
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Self {
-        // In memory if there is such a place: these tests are about killed processes, not about power cuts, and a sync
-        // of a disk takes milliseconds.
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = parent.join(format!("ironbloom-store-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub(crate) fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use ironbloom_testing::Scratch;
 
 /// Key number `i`.
 pub(crate) fn key(i: u64) -> Vec<u8> {
     format!("key-{i}").into_bytes()
-}
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }
 
 /// The kinds that never forget.

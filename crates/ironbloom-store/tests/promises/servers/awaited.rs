@@ -12,8 +12,11 @@ use ironbloom_store::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
-use crate::common::servers::{PostgresServer, RedisServer, eventually};
-use crate::common::{Scratch, exercise, key};
+use crate::common::{exercise, key};
+use ironbloom_testing::Scratch;
+use ironbloom_testing::eventually;
+use ironbloom_testing::postgres::PostgresServer;
+use ironbloom_testing::redis::RedisServer;
 
 pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()

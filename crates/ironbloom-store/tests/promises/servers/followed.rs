@@ -10,8 +10,10 @@ use ironbloom_store::{
 use tokio::task::JoinHandle;
 
 use super::awaited::{in_the_end, runtime};
-use crate::common::Scratch;
-use crate::common::servers::{PostgresServer, RedisServer, eventually};
+use ironbloom_testing::Scratch;
+use ironbloom_testing::eventually;
+use ironbloom_testing::postgres::PostgresServer;
+use ironbloom_testing::redis::RedisServer;
 
 fn options() -> Options {
     Options::new(GuardKind::Cuckoo, 1000, 0.001)

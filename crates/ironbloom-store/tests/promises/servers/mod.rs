@@ -9,9 +9,12 @@ mod tls;
 
 use std::time::Duration;
 
-use crate::common::servers::{PostgresServer, RedisServer, eventually};
-use crate::common::{Scratch, exercise, key};
+use crate::common::{exercise, key};
 use ironbloom_store::{Backend, Connections, Postgres, PostgresError, Redis};
+use ironbloom_testing::Scratch;
+use ironbloom_testing::eventually;
+use ironbloom_testing::postgres::PostgresServer;
+use ironbloom_testing::redis::RedisServer;
 
 #[test]
 fn a_redis_server_does_what_a_guard_relies_on() {

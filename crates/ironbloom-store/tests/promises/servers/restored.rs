@@ -4,8 +4,11 @@ use std::path::Path;
 
 use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options, Postgres, Redis};
 
-use crate::common::servers::{PostgresServer, RedisServer, eventually};
-use crate::common::{Scratch, assert_covers, key};
+use crate::common::{assert_covers, key};
+use ironbloom_testing::Scratch;
+use ironbloom_testing::eventually;
+use ironbloom_testing::postgres::PostgresServer;
+use ironbloom_testing::redis::RedisServer;
 
 fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     let file = scratch.file(&format!("{kind}.ibg"));

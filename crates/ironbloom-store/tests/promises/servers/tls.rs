@@ -5,33 +5,19 @@ use std::path::Path;
 use ironbloom_store::{
     AsyncBackend, AsyncPostgres, AsyncRedis, Backend, Connections, Postgres, Redis, Tls, TlsError,
 };
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use ironbloom_testing::certificates::Authority;
 
 use super::awaited::runtime;
-use crate::common::Scratch;
-use crate::common::servers::{PostgresServer, RedisServer, TlsFiles, eventually};
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.distinguished_name.push(rcgen::DnType::CommonName, name);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// Certificate and key of somebody, in PEM format.
-fn certificate(authority: &Authority, name: &str) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, authority).unwrap();
-    (certificate.pem(), key.serialize_pem())
-}
+use ironbloom_testing::Scratch;
+use ironbloom_testing::eventually;
+use ironbloom_testing::postgres::PostgresServer;
+use ironbloom_testing::redis::RedisServer;
+use ironbloom_testing::tls::TlsFiles;
 
 /// A server that is called `localhost`, and nothing else.
 fn files(directory: &Path, authority: &Authority) -> TlsFiles {
     use std::os::unix::fs::PermissionsExt;
-    let (certificate, key) = certificate(authority, "localhost");
+    let (certificate, key) = authority.certificate("localhost", &["localhost"]);
     let write = |name: &str, text: &str| {
         let file = directory.join(name);
         std::fs::write(&file, text).unwrap();
@@ -58,7 +44,7 @@ fn refused<T, E: std::fmt::Display>(answer: Result<T, E>, words: &str) {
 #[test]
 fn postgresql_is_believed_only_with_the_right_certificate() {
     let scratch = Scratch::new("tls-postgres");
-    let (right, wrong) = (authority("right"), authority("wrong"));
+    let (right, wrong) = (Authority::named("right"), Authority::named("wrong"));
     let files = files(scratch.path(), &right);
     let Some(server) = PostgresServer::start_with(scratch.path(), Some(&files)) else { return };
     let place = |host: &str| {
@@ -123,7 +109,7 @@ fn postgresql_is_believed_only_with_the_right_certificate() {
     let refuses = || Postgres::connect_with(&url, "t", &trusting(&right)).err().ok_or("not yet");
     let said = eventually(refuses).to_string();
     assert!(said.contains("valid client certificate"), "{said}");
-    let (certificate, key) = certificate(&right, "me");
+    let (certificate, key) = right.certificate("me", &["me"]);
     let me = Tls::trusting(right.pem()).identity(certificate, key);
     let store = Postgres::connect_with(&url, "t", &Connections::new().tls(me)).unwrap();
     assert!(store.contains(b"a").unwrap());
@@ -132,7 +118,7 @@ fn postgresql_is_believed_only_with_the_right_certificate() {
 #[test]
 fn redis_is_believed_only_with_the_right_certificate() {
     let scratch = Scratch::new("tls-redis");
-    let (right, wrong) = (authority("right"), authority("wrong"));
+    let (right, wrong) = (Authority::named("right"), Authority::named("wrong"));
     let files = files(scratch.path(), &right);
     let Some(server) = RedisServer::start_with(scratch.path(), &[], Some(&files)) else { return };
     let place = |host: &str| format!("rediss://{host}:{}/", server.port);
@@ -157,7 +143,7 @@ fn redis_is_believed_only_with_the_right_certificate() {
         refused(AsyncRedis::connect(url.clone(), "").await, "UnknownIssuer");
     });
     // A server that wants to know who we are.
-    let (certificate, key) = certificate(&right, "me");
+    let (certificate, key) = right.certificate("me", &["me"]);
     let me = Connections::new().tls(Tls::trusting(right.pem()).identity(certificate, key));
     let mut connection = redis_client(&url, &right).get_connection().unwrap();
     redis::cmd("CONFIG").arg(&["SET", "tls-auth-clients", "yes"]).exec(&mut connection).unwrap();

@@ -1,5 +1,4 @@
 //! Every kind of filter once, so that each promise is tested on all of them.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::LazyLock;
 

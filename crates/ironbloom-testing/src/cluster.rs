@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::server::{Server, wait_until};
+use crate::module::Server;
+use crate::wait_until;
 
 /// The slots of each master.
-pub(crate) const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
+pub const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
 /// Three masters that know each other and share the slots.
-pub(crate) fn cluster(program: &Path) -> Vec<Server> {
+pub fn cluster(program: &Path) -> Vec<Server> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "30000"];
     let servers: Vec<Server> = SLOTS.iter().map(|_| Server::start(program, &options)).collect();
     for (server, (first, last)) in servers.iter().zip(SLOTS) {

@@ -1,100 +1,97 @@
-//! A real server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
+//! Servers with the module.
 //!
 //! The servers that are installed are used, all of them: `redis-server`, `valkey-server`, and what the variable
 //! IRONBLOOM_SERVERS names (paths, separated by colons); for the module's own tests, what IRONBLOOM_MODULE_SERVERS names as
-//! well. Without any, a test says loudly that it was skipped;
-//! with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it fails.
+//! well. Without any, a test says loudly that it was skipped; with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it
+//! fails.
 
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The programs of all servers that are installed.
-pub(crate) fn programs() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let folders: Vec<PathBuf> =
-        env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect();
-    for name in ["redis-server", "valkey-server"] {
-        found.extend(folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()));
-    }
-    // Others who start servers with this file need not do it on every version.
-    let is_module = env!("CARGO_PKG_NAME") == "ironbloom-redis";
-    for name in
-        ["IRONBLOOM_SERVERS", "IRONBLOOM_MODULE_SERVERS"].iter().take(1 + usize::from(is_module))
-    {
-        let more = env::var_os(name).filter(|more| !more.is_empty());
-        found.extend(more.iter().flat_map(env::split_paths).collect::<Vec<_>>());
+use crate::process::{find_program, skipped};
+use crate::{Scratch, free_port, wait_until};
+
+/// The programs of the servers that are installed.
+pub fn programs() -> Vec<PathBuf> {
+    programs_of(&["IRONBLOOM_SERVERS"])
+}
+
+/// Those, and what IRONBLOOM_MODULE_SERVERS names: only the module itself must work on every version.
+pub fn all_programs() -> Vec<PathBuf> {
+    programs_of(&["IRONBLOOM_SERVERS", "IRONBLOOM_MODULE_SERVERS"])
+}
+
+fn programs_of(variables: &[&str]) -> Vec<PathBuf> {
+    let installed =
+        ["redis-server", "valkey-server"].iter().filter_map(|name| find_program(name, &[]));
+    let mut found: Vec<PathBuf> = installed.collect();
+    for named in variables.iter().filter_map(env::var_os).filter(|named| !named.is_empty()) {
+        found.extend(env::split_paths(&named));
     }
     if found.is_empty() {
-        assert!(env::var_os("IRONBLOOM_REQUIRE_SERVER").is_none(), "no server is installed");
-        eprintln!("SKIPPED: neither redis-server nor valkey-server is installed");
+        skipped("redis-server or valkey-server");
     }
     found
 }
 
 /// The shared object that cargo built beside this test.
-pub(crate) fn module() -> PathBuf {
+pub fn module() -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let module = folder.join("libironbloom_redis.so");
     assert!(module.is_file(), "{} is missing", module.display());
     module
 }
 
-pub(crate) struct Server {
+/// A server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
+pub struct Server {
     program: PathBuf,
     child: Child,
-    pub(crate) port: u16,
-    folder: PathBuf,
+    /// Where it listens.
+    pub port: u16,
+    folder: Scratch,
     options: Vec<String>,
 }
 
 impl Server {
     /// A server with the module and these options.
-    pub(crate) fn start(program: &Path, options: &[&str]) -> Self {
+    pub fn start(program: &Path, options: &[&str]) -> Self {
         Self::start_with_files(program, options, &[])
     }
 
     /// A server whose module has these arguments.
-    pub(crate) fn start_with_arguments(program: &Path, arguments: &[&str]) -> Self {
+    pub fn start_with_arguments(program: &Path, arguments: &[&str]) -> Self {
         Self::start_with_all(program, &[], arguments, &[])
     }
 
     /// A server with files that are in its folder before it starts.
-    pub(crate) fn start_with_files(
-        program: &Path,
-        options: &[&str],
-        files: &[(&str, Vec<u8>)],
-    ) -> Self {
+    pub fn start_with_files(program: &Path, options: &[&str], files: &[(&str, Vec<u8>)]) -> Self {
         Self::start_with_all(program, options, &[], files)
     }
 
     /// A server with another module, which is made in its folder; none if it cannot be made.
-    pub(crate) fn start_beside(
+    pub fn start_beside(
         program: &Path,
         options: &[&str],
         make: impl FnOnce(&Path) -> Option<PathBuf>,
     ) -> Option<Self> {
         let folder = new_folder();
-        let Some(other) = make(&folder) else {
-            let _ = fs::remove_dir_all(&folder);
-            return None;
-        };
+        let other = make(folder.path())?;
         let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         options.extend(["--loadmodule".to_owned(), other.to_str().unwrap().to_owned()]);
-        let (child, port) = launch(program, &folder, &options);
+        let (child, port) = launch(program, folder.path(), &options);
         Some(Self { program: program.to_owned(), child, port, folder, options })
     }
 
     /// A server that does not know the commands.
-    pub(crate) fn start_without_module(program: &Path) -> Self {
+    pub fn start_without_module(program: &Path) -> Self {
         let folder = new_folder();
-        let (child, port) = launch(program, &folder, &[]);
+        let (child, port) = launch(program, folder.path(), &[]);
         Self { program: program.to_owned(), child, port, folder, options: Vec::new() }
     }
 
@@ -106,39 +103,40 @@ impl Server {
     ) -> Self {
         let folder = new_folder();
         for (name, bytes) in files {
-            fs::write(folder.join(name), bytes).unwrap();
+            fs::write(folder.file(name), bytes).unwrap();
         }
         let mut options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         options.extend(["--loadmodule".to_owned(), module().to_str().unwrap().to_owned()]);
         options.extend(arguments.iter().map(|&argument| argument.to_owned()));
-        let (child, port) = launch(program, &folder, &options);
+        let (child, port) = launch(program, folder.path(), &options);
         Self { program: program.to_owned(), child, port, folder, options }
     }
 
     /// Ends the server without warning.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Ends the server without warning, and starts it again over the same files.
-    pub(crate) fn kill_and_restart(&mut self) {
+    pub fn kill_and_restart(&mut self) {
         self.kill();
-        (self.child, self.port) = launch(&self.program, &self.folder, &self.options);
+        (self.child, self.port) = launch(&self.program, self.folder.path(), &self.options);
     }
 
-    pub(crate) fn client(&self) -> Client {
+    /// A new connection.
+    pub fn client(&self) -> Client {
         Client::connect(self.port).expect("the server answers")
     }
 
     /// The folder with its files.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What the server wrote to its log.
-    pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.file("log")).unwrap_or_default()
     }
 }
 
@@ -152,16 +150,11 @@ impl Drop for Server {
             let lines: Vec<&str> = log.lines().collect();
             lines.iter().skip(lines.len().saturating_sub(30)).for_each(|line| eprintln!("{line}"));
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-fn new_folder() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder = env::temp_dir().join(format!("ironbloom-redis-{}-{number}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    folder
+fn new_folder() -> Scratch {
+    Scratch::on_disk("server")
 }
 
 /// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
@@ -197,23 +190,14 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
     panic!("{} does not start:\n{log}", program.display());
 }
 
-/// A port that nobody uses, low enough that a cluster's second port, 10000 higher, is one, too.
-fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if port < 55_000 {
-            return port;
-        }
-    }
-}
-
 /// A connection. Replies are bytes, as they came.
-pub(crate) struct Client {
+pub struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub(crate) fn connect(port: u16) -> Option<Self> {
+    /// `None` if nobody listens there.
+    pub fn connect(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
         // A reply that never comes is a failure, and not a test that never ends.
@@ -226,35 +210,37 @@ impl Client {
     }
 
     /// Speaks the third version of the protocol from here on.
-    pub(crate) fn hello(&mut self, version: u8) {
+    pub fn hello(&mut self, version: u8) {
         let reply = self.call(&format!("HELLO {version}"));
         assert!(reply.starts_with(b"%") || reply.starts_with(b"*"), "{reply:?}");
     }
 
     /// The reply to a command, whose words blanks separate.
-    pub(crate) fn call(&mut self, command: &str) -> Vec<u8> {
+    pub fn call(&mut self, command: &str) -> Vec<u8> {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         self.call_words(&words)
     }
 
     /// The same as text.
-    pub(crate) fn text(&mut self, command: &str) -> String {
+    pub fn text(&mut self, command: &str) -> String {
         String::from_utf8_lossy(&self.call(command)).into_owned()
     }
 
-    pub(crate) fn call_words(&mut self, words: &[&[u8]]) -> Vec<u8> {
+    /// The reply to a command of these words.
+    pub fn call_words(&mut self, words: &[&[u8]]) -> Vec<u8> {
         self.try_call(words).unwrap_or_else(|| {
             panic!("no reply to {}", String::from_utf8_lossy(words[0]));
         })
     }
 
     /// `None` if the connection ended.
-    pub(crate) fn try_call(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+    pub fn try_call(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
         self.send(words)?;
         self.receive()
     }
 
-    pub(crate) fn send(&mut self, words: &[&[u8]]) -> Option<()> {
+    /// Sends a command, whose reply somebody must receive.
+    pub fn send(&mut self, words: &[&[u8]]) -> Option<()> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             command.extend(format!("${}\r\n", word.len()).bytes());
@@ -264,7 +250,8 @@ impl Client {
         self.stream.get_mut().write_all(&command).ok()
     }
 
-    pub(crate) fn receive(&mut self) -> Option<Vec<u8>> {
+    /// The next reply.
+    pub fn receive(&mut self) -> Option<Vec<u8>> {
         let mut reply = Vec::new();
         self.read_one(&mut reply)?;
         Some(reply)
@@ -291,12 +278,12 @@ impl Client {
     }
 
     /// The bytes of a reply that is a string.
-    pub(crate) fn bytes(&mut self, words: &[&[u8]]) -> Vec<u8> {
+    pub fn bytes(&mut self, words: &[&[u8]]) -> Vec<u8> {
         string_of(&self.call_words(words)).to_vec()
     }
 
     /// All pairs of SCANDUMP, as the client gets them.
-    pub(crate) fn scandump(&mut self, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
+    pub fn scandump(&mut self, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
         let mut pairs = Vec::new();
         let mut iterator = 0;
         loop {
@@ -312,7 +299,7 @@ impl Client {
     }
 
     /// Sends all pairs of a SCANDUMP to a key; the last reply.
-    pub(crate) fn load(&mut self, family: &str, key: &str, pairs: &[(i64, Vec<u8>)]) -> String {
+    pub fn load(&mut self, family: &str, key: &str, pairs: &[(i64, Vec<u8>)]) -> String {
         let mut last = String::new();
         for (iterator, piece) in pairs {
             let (command, iterator) = (format!("{family}.LOADCHUNK"), iterator.to_string());
@@ -327,14 +314,14 @@ impl Client {
     }
 
     /// Sets a setting of the module: Redis 8 has RedisBloom's by their plain names.
-    pub(crate) fn configure(&mut self, name: &str, value: &str) {
+    pub fn configure(&mut self, name: &str, value: &str) {
         let replies = [name, &format!("ironbloom.{name}")]
             .map(|name| self.text(&format!("CONFIG SET {name} {value}")));
         assert!(replies.iter().any(|reply| reply == "+OK\r\n"), "{name}: {replies:?}");
     }
 
     /// A number of INFO.
-    pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
+    pub fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.text(&format!("INFO {section}"));
         let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         line.unwrap_or_else(|| panic!("INFO {section} has no {field}:\n{text}")).to_owned()
@@ -342,25 +329,14 @@ impl Client {
 }
 
 /// The bytes of a reply that is a string.
-pub(crate) fn string_of(reply: &[u8]) -> &[u8] {
+pub fn string_of(reply: &[u8]) -> &[u8] {
     let end = reply.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     assert_eq!(reply[0], b'$', "{:?}", String::from_utf8_lossy(reply));
     &reply[end..reply.len() - 2]
 }
 
-/// Waits until something holds. No assertion hangs on the time: it only bounds how long is waited in vain.
-pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
-    for _ in 0..1200 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("waited in vain");
-}
-
 /// A replica of this server that has all it has.
-pub(crate) fn replica_of(server: &Server, program: &Path, options: &[&str]) -> Server {
+pub fn replica_of(server: &Server, program: &Path, options: &[&str]) -> Server {
     let replica = Server::start(program, options);
     let mut client = replica.client();
     client.call(&format!("REPLICAOF 127.0.0.1 {}", server.port));
@@ -369,7 +345,7 @@ pub(crate) fn replica_of(server: &Server, program: &Path, options: &[&str]) -> S
 }
 
 /// Waits until the replica has seen everything, then compares.
-pub(crate) fn assert_equal(server: &Server, replica: &Server) {
+pub fn assert_equal(server: &Server, replica: &Server) {
     let (mut one, mut two) = (server.client(), replica.client());
     // A command of its own, so that all before it have arrived when it has.
     one.call("SET last command");
@@ -380,7 +356,7 @@ pub(crate) fn assert_equal(server: &Server, replica: &Server) {
 }
 
 /// Saves everything into the file that a server with these options reads when it starts: all of it, not what led to it.
-pub(crate) fn save_or_rewrite(client: &mut Client, options: &[&str]) {
+pub fn save_or_rewrite(client: &mut Client, options: &[&str]) {
     if options[0] == "--dbfilename" {
         assert_eq!(client.text("SAVE"), "+OK\r\n");
         return;

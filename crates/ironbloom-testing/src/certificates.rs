@@ -1,0 +1,47 @@
+//! Certificates that are made for a test.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+/// Who signs.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// A new one.
+    pub fn named(name: &str) -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A new one, whose own certificate goes to this file.
+    pub fn new(folder: impl AsRef<Path>, file: &str) -> Self {
+        let authority = Self::named(file);
+        fs::write(folder.as_ref().join(file), authority.pem()).unwrap();
+        authority
+    }
+
+    /// Its own certificate, in PEM format.
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Certificate and key for somebody, in PEM format.
+    pub fn certificate(&self, name: &str, hosts: &[&str]) -> (String, String) {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// A certificate for these hosts, `NAME.pem`, and its key, `NAME.key`.
+    pub fn sign(&self, folder: impl AsRef<Path>, name: &str, hosts: &[&str]) {
+        let (certificate, key) = self.certificate(name, hosts);
+        fs::write(folder.as_ref().join(format!("{name}.pem")), certificate).unwrap();
+        fs::write(folder.as_ref().join(format!("{name}.key")), key).unwrap();
+    }
+}

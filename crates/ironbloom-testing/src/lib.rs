@@ -1,0 +1,25 @@
+//! What the tests of all crates share. Only tests, examples and benchmarks depend on it.
+//!
+//! - [`Scratch`] and [`TemporaryFile`]: folders and files that go when a test ends
+//! - [`Random`]: numbers that look random and are the same in every run
+//! - [`module`]: servers of Redis and Valkey with our module, and a client; [`cluster`], [`sentinel`]
+//! - [`redis`], [`postgres`]: servers as others have them, which can be stopped and started again
+//! - [`tls`]: servers that speak TLS; `certificates` (a feature, since it needs cryptography) for them
+//!
+//! Every server has a free port of loopback and a folder of its own, and ends with the test.
+
+#[cfg(feature = "certificates")]
+pub mod certificates;
+pub mod cluster;
+pub mod module;
+pub mod postgres;
+mod process;
+mod random;
+pub mod redis;
+mod scratch;
+pub mod sentinel;
+pub mod tls;
+
+pub use process::{eventually, free_port, wait_until};
+pub use random::Random;
+pub use scratch::{Scratch, TemporaryFile};

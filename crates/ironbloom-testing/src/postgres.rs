@@ -1,0 +1,140 @@
+//! Servers of PostgreSQL, which can be stopped and started again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{Process, find_program, skipped};
+use crate::tls::TlsFiles;
+use crate::{eventually, free_port};
+
+/// A server of PostgreSQL.
+pub struct PostgresServer {
+    /// Where its programs are.
+    programs: PathBuf,
+    directory: PathBuf,
+    /// Where it listens.
+    pub port: u16,
+    more: Vec<String>,
+    process: Option<Process>,
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// It refuses to run as root.
+fn as_user(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--"]).arg(program);
+    command
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+impl PostgresServer {
+    /// `None` if there is no such program here.
+    pub fn start(directory: &Path) -> Option<Self> {
+        Self::start_with(directory, None)
+    }
+
+    /// With TLS, it accepts nothing else.
+    pub fn start_with(directory: &Path, tls: Option<&TlsFiles>) -> Option<Self> {
+        let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+            .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())
+            .unwrap_or_default();
+        versions.sort();
+        let Some(server) = find_program("postgres", &versions) else {
+            skipped("postgres");
+            return None;
+        };
+        let server = server.canonicalize().unwrap();
+        let programs = server.parent().unwrap().to_owned();
+        let data = directory.join("data");
+        let own = |path: &Path| {
+            let owned = Command::new("chown").args(["-R", "postgres"]).arg(path).status().unwrap();
+            assert!(owned.success());
+        };
+        if is_root() {
+            own(directory);
+        }
+        let mut initdb = as_user(&programs.join("initdb"));
+        initdb.args(["-A", "trust", "-U", "postgres", "--no-sync", "-D"]).arg(&data);
+        let made = initdb.current_dir(directory).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let mut more: Vec<String> = vec!["-c".into(), "fsync=off".into()];
+        if let Some(files) = tls {
+            std::fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n")
+                .unwrap();
+            for (name, file) in [
+                ("ssl_cert_file", &files.certificate),
+                ("ssl_key_file", &files.key),
+                ("ssl_ca_file", &files.authority),
+            ] {
+                more.extend(["-c".into(), format!("{name}={}", file.display())]);
+            }
+            more.extend(["-c".into(), "ssl=on".into()]);
+        }
+        let (directory, port) = (directory.to_owned(), free_port());
+        let mut server = Self { programs, directory, port, more, process: None };
+        server.resume();
+        Some(server)
+    }
+
+    /// How a client finds it.
+    pub fn url(&self) -> String {
+        format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.port)
+    }
+
+    /// Starts it again, on the same port with the same files.
+    pub fn resume(&mut self) {
+        let mut command = as_user(&self.programs.join("postgres"));
+        command.arg("-D").arg(self.directory.join("data")).args(["-p", &self.port.to_string()]);
+        command.args(["-c", "listen_addresses=127.0.0.1"]).args(&self.more);
+        command.arg("-k").arg(&self.directory).current_dir(&self.directory);
+        self.process = Some(Process::new(&mut command, &self.directory.join("log")));
+    }
+
+    /// Waits until it answers.
+    pub fn wait(&self) {
+        let ready = || self.client("pg_isready").output().unwrap().status.success();
+        eventually(|| if ready() { Ok(()) } else { Err("not ready") });
+    }
+
+    /// Ends it and all its connections.
+    pub fn stop(&mut self) {
+        // Where it runs as another user, our child is only the one who has started it.
+        if let Ok(text) = std::fs::read_to_string(self.directory.join("data/postmaster.pid")) {
+            let number = text.lines().next().unwrap_or_default();
+            let _ = Command::new("kill").args(["-INT", number]).status();
+        }
+        self.process = None;
+    }
+
+    /// Its settings, for who connects without a library; and who they are.
+    fn client(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
+        command.current_dir(&self.directory);
+        command
+    }
+
+    /// Runs a program of PostgreSQL, and returns what it prints.
+    pub fn run(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
+        let run = self.client(name).args(arguments).output().unwrap();
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+        run.stdout
+    }
+
+    /// Has psql say this to the server, as anyone could.
+    pub fn psql(&self, sql: &str) -> String {
+        let printed = self.run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-At", "-c", sql]);
+        String::from_utf8(printed).unwrap()
+    }
+}

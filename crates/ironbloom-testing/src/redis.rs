@@ -1,0 +1,69 @@
+//! Servers of Redis as others have them, which can be stopped and started again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::free_port;
+use crate::process::{Process, find_program, skipped};
+use crate::tls::TlsFiles;
+
+/// A server of Redis.
+pub struct RedisServer {
+    program: PathBuf,
+    directory: PathBuf,
+    /// Where it listens.
+    pub port: u16,
+    more: Vec<String>,
+    process: Option<Process>,
+}
+
+impl RedisServer {
+    /// `None` if there is no such program here.
+    pub fn start(directory: &Path, more: &[&str]) -> Option<Self> {
+        Self::start_with(directory, more, None)
+    }
+
+    /// With TLS, it speaks nothing else.
+    pub fn start_with(directory: &Path, more: &[&str], tls: Option<&TlsFiles>) -> Option<Self> {
+        let Some(program) = find_program("redis-server", &[]) else {
+            skipped("redis-server");
+            return None;
+        };
+        let port = free_port();
+        let mut all: Vec<String> = match tls {
+            None => vec!["--port".into(), port.to_string()],
+            Some(files) => {
+                let plain = ["--port", "0", "--tls-auth-clients", "no"].map(String::from);
+                plain.into_iter().chain(files.options(port)).collect()
+            }
+        };
+        all.extend(["--bind", "127.0.0.1", "--save", "3600 1"].map(String::from));
+        all.extend(more.iter().map(|&word| word.to_owned()));
+        let directory = directory.to_owned();
+        let mut server = Self { program, directory, port, more: all, process: None };
+        server.resume();
+        Some(server)
+    }
+
+    /// How a client finds it.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Starts it again, on the same port with the same files.
+    pub fn resume(&mut self) {
+        let mut command = Command::new(&self.program);
+        command.args(&self.more).current_dir(&self.directory);
+        self.process = Some(Process::new(&mut command, &self.directory.join("log")));
+    }
+
+    /// Ends it in order: it saves its keys.
+    pub fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// Sends it a signal, such as `-STOP`.
+    pub fn signal(&self, name: &str) {
+        self.process.as_ref().unwrap().signal(name);
+    }
+}

@@ -1,0 +1,111 @@
+//! Folders and files of one test, gone when it ends.
+
+use std::fs;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A path that no other test has, in this process or another.
+fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    parent.join(format!("ironbloom-{name}-{}-{number}{extension}", std::process::id()))
+}
+
+/// A folder.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// In memory if there is such a place: tests are about killed processes, not about power cuts, and a sync of a disk
+    /// takes milliseconds. The name is for people who look for it.
+    pub fn new(name: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::in_folder(memory, name) } else { Self::on_disk(name) }
+    }
+
+    /// Among the temporary files, for tests with large ones: a container may have 64 MB of shared memory.
+    pub fn on_disk(name: &str) -> Self {
+        Self::in_folder(&std::env::temp_dir(), name)
+    }
+
+    fn in_folder(parent: &Path, name: &str) -> Self {
+        let path = unique(parent, name, "");
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The names of all files, hidden ones too, in order: a temporary file left behind would show.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl AsRef<Path> for Scratch {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The name of a file, which may exist or not.
+#[derive(Debug)]
+pub struct TemporaryFile(pub PathBuf);
+
+impl TemporaryFile {
+    /// A name with this extension. There is no such file yet.
+    pub fn new(extension: &str) -> Self {
+        Self(unique(&std::env::temp_dir(), "file", &format!(".{extension}")))
+    }
+
+    /// A file with this content.
+    pub fn with(extension: &str, content: impl AsRef<[u8]>) -> Self {
+        let file = Self::new(extension);
+        fs::write(&file.0, content).unwrap();
+        file
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for TemporaryFile {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Deref for TemporaryFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
