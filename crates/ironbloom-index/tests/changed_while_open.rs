@@ -18,8 +18,8 @@ use arrow::compute::concat_batches;
 use common::random::{self, Random};
 use common::{Layout, TemporaryFile, layouts, reopen, scan_all};
 use ironbloom_index::{
-    Candidates, Error, Index, IndexBuilder, Indexed, Params, Part, Predicate, Reads, SourceMeta,
-    Table, TableError, Value, columns_of, index_tables, parse,
+    Candidates, Error, FilePart, Index, IndexBuilder, Indexed, Params, Predicate, Reads,
+    SourceMeta, Table, TableError, Value, columns_of, index_tables, parse,
 };
 use model::{Row, Scratch, batch, columns};
 use parquet::basic::Compression;
@@ -138,7 +138,9 @@ fn refused_or_right(index: &Index, path: &Path, right: &[Candidates]) -> usize {
                 assert_eq!(&found, right, "{question:?}");
                 answered += 1;
             }
-            Err(error @ Error::Damaged { part: Part::Column { .. }, .. }) => names(&error, path),
+            Err(error @ Error::Damaged { part: FilePart::Column { .. }, .. }) => {
+                names(&error, path)
+            }
             Err(error) => panic!("{error}"),
         }
     }

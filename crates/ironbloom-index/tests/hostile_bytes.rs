@@ -5,7 +5,7 @@ mod model;
 use std::fs;
 
 use ironbloom_index::{
-    Candidates, Error, Index, IndexBuilder, Params, Part, Predicate, SourceMeta, Value,
+    Candidates, Error, FilePart, Index, IndexBuilder, Params, Predicate, SourceMeta, Value,
 };
 use model::{Row, Scratch, batch, columns};
 
@@ -115,7 +115,7 @@ fn a_damaged_column_is_named_and_the_others_still_answer() {
     fs::write(&file.0, &bytes).unwrap();
     let index = Index::open(&file.0).unwrap();
     let error = index.candidates(&predicates()[0]).unwrap_err();
-    let named = Part::Column { column: "int".into(), source: "one.parquet".into(), segment: 0 };
+    let named = FilePart::Column { column: "int".into(), source: "one.parquet".into(), segment: 0 };
     assert!(matches!(&error, Error::Damaged { part, .. } if *part == named), "{error:?}");
     let text = error.to_string();
     assert!(
