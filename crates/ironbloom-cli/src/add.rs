@@ -11,15 +11,15 @@ use crate::{Outcome, dash, file, info, output, report, rows};
 
 /// Add keys to a filter
 ///
-/// The file is replaced when all keys are in, and is left as it was if anything fails. A filter that gets more
-/// keys than it was planned for says so; scalable filters grow, fuse filters cannot take any. Rows, for a joint filter,
-/// come from CSV: from the columns that have the names of its attributes, unless --csv names others.
+/// The file is replaced once all keys have been added, and left unchanged if anything fails. A warning is printed if the
+/// filter now holds more keys than its capacity. Scalable filters grow; fuse filters do not accept keys. Rows for a joint
+/// filter are read from CSV: from the columns named like its attributes, unless --csv names others.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom add seen.ibf today.txt
   zcat -f logs/* | ironbloom add seen.ibf
-  ironbloom add monday.ibf tuesday.txt -o both.ibf    monday.ibf stays as it is
+  ironbloom add monday.ibf tuesday.txt -o both.ibf    monday.ibf is not changed
   ironbloom add t.ibf more.csv                        rows of a joint filter")]
 pub(crate) struct AddArgs {
     /// The filter; `-` reads it from standard input, and keys from files only

@@ -16,8 +16,8 @@ use crate::{Outcome, dash, file, info, number, output, report, rows};
 
 /// Build a filter from keys
 ///
-/// Without --capacity the 8-byte hashes of all keys are kept until the input ends, and the filter is sized to the
-/// distinct keys that came. With it, keys go straight into a filter of that size.
+/// Without --capacity, the 8-byte hashes of all keys are kept in memory until the input ends, and the filter is sized for
+/// the distinct keys. With it, keys go straight into a filter of that size.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,19 +40,19 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
-    /// Rate at which absent keys may be taken for present, e.g. 1%, 0.001, 1e-6 (bitmap: always 0)
+    /// False-positive rate, e.g. 1%, 0.001, 1e-6 (bitmap: always 0)
     #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
-    /// Seed of the hash; filters merge only if it is equal
+    /// Seed of the hash function; only filters with the same seed can be merged
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Probe sequence of a Bloom filter; the others are for comparison and miss the rate
+    /// Probe sequence of a Bloom filter; those other than remix are for comparison and exceed the rate
     #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
     scheme: Scheme,
 
-    /// Joint: also answer for some of the columns. Keeps a count for each distinct value
+    /// Joint: also answer queries on some of the columns. Keeps a count for each distinct value
     #[arg(long)]
     partial: bool,
 
@@ -68,11 +68,20 @@ pub(crate) struct BuildArgs {
     input: InputArgs,
 }
 
-fn parse_scheme(text: &str) -> Result<Scheme, String> {
-    Scheme::ALL.into_iter().find(|scheme| scheme.name() == text).ok_or_else(|| {
-        let names = Scheme::ALL.map(Scheme::name).join(", ");
-        format!("not a probe scheme; there are {names}")
-    })
+/// Not the name of a probe scheme.
+#[derive(Debug)]
+struct UnknownScheme;
+
+impl std::fmt::Display for UnknownScheme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "not a probe scheme; use one of {}", Scheme::ALL.map(Scheme::name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownScheme {}
+
+fn parse_scheme(text: &str) -> Result<Scheme, UnknownScheme> {
+    Scheme::ALL.into_iter().find(|scheme| scheme.name() == text).ok_or(UnknownScheme)
 }
 
 impl BuildArgs {
@@ -123,7 +132,7 @@ impl BuildArgs {
     }
 }
 
-/// Keys the first stage of a growing filter holds when nobody says.
+/// Default capacity of the first stage of a growing filter.
 const SCALABLE_START: u64 = 100_000;
 
 pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
@@ -146,7 +155,7 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         (None, Kind::Windowed) => {
             return Err(Advice::error(
                 "--kind windowed needs a window",
-                "say how many keys: --capacity 1M",
+                "give its number of keys: --capacity 1M",
             ));
         }
         (capacity, _) => from_distinct(args, capacity)?,
@@ -189,7 +198,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     {
         return Err(Advice::error(
             format!(
-                "{} came, more than --capacity {capacity}",
+                "{} in the input, more than --capacity {capacity}",
                 number::plural(distinct, "distinct key")
             ),
             "a fuse filter is sized to its keys: leave --capacity out",

@@ -15,9 +15,9 @@ use crate::{Outcome, dash, file, output, rows};
 
 /// Print the keys that may be in a filter
 ///
-/// Every key that was inserted is printed; of the others a few are, at the filter's rate. The status is 0 if any
-/// key may be present and 1 if none is, also with --absent and --count. Lines are printed as they came: a carriage
-/// return at the end of a line is no part of the key (unless --exact-bytes is given), but stays in the output.
+/// Every key that was inserted is printed, and a few others, at the filter's rate. The exit status is 0 if any key may be
+/// present and 1 if none is, also with --absent and --count. Lines are printed unchanged: a carriage return at the end of a
+/// line is not part of the key (unless --exact-bytes is given), but stays in the output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Ask for a row with this value, of a filter of rows. Repeat it for other attributes
+    /// Ask a filter of rows for a row with this value. Repeat for other attributes
     #[arg(
         long = "where",
         value_name = "NAME=VALUE",
@@ -61,11 +61,11 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     absent: bool,
 
-    /// Print only how many are present and absent
+    /// Print only the numbers of present and absent keys
     #[arg(long, short = 'c')]
     count: bool,
 
-    /// Print only how many are present and absent, as JSON
+    /// Print only the numbers of present and absent keys, as JSON
     #[arg(long)]
     json: bool,
 
@@ -76,7 +76,7 @@ pub(crate) struct AnswerArgs {
 /// Rows instead of keys, in commands that print what they were given.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct RowsArgs {
-    /// Of a table: print the header and whole rows, not only the column of the keys
+    /// With --csv or --tsv: print the header and whole rows, not only the keys
     #[arg(long, conflicts_with_all = ["null", "exact_bytes"])]
     rows: bool,
 }
@@ -105,14 +105,14 @@ impl AnswerArgs {
     }
 }
 
-/// How many keys are present, how many are not.
+/// Numbers of keys that are present and absent.
 #[derive(Default)]
 struct Counts {
     present: u64,
     absent: u64,
 }
 
-/// Prints the keys that are asked for as their answers come, and counts all.
+/// Prints the requested keys as their answers come, and counts all.
 pub(crate) struct Answers<'a> {
     args: &'a AnswerArgs,
     delimiter: u8,

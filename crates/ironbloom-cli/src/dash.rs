@@ -40,7 +40,7 @@ pub(crate) fn write(filter: &AnyFilter) -> Result<()> {
 pub(crate) fn refuse_terminal() -> Result<()> {
     if io::stdout().is_terminal() {
         return Err(Advice::error(
-            "standard output is a terminal, which cannot show a filter",
+            "standard output is a terminal, which cannot display a filter",
             "name a file, or redirect the output: > FILE",
         ));
     }

@@ -8,27 +8,26 @@ use ironbloom::any::KeyHash;
 
 use crate::check::RowsArgs;
 use crate::input::{self, InputArgs};
-use crate::memory::Memory;
 use crate::output::Lines;
 use crate::report::{self, Cell};
-use crate::{Outcome, dash, file, number, output};
+use crate::{Outcome, dash, dedup_state, file, number, output};
 
 /// Print each key the first time it is seen, in input order
 ///
-/// Memory grows with the distinct keys, ten to thirty bytes each whatever their length. The price is a small rate at
-/// which a new key is taken for a known one and dropped: one in a million unless --rate says otherwise. Lines are printed
-/// as they came; a carriage return at the end of a line is no part of the key, unless --exact-bytes is given.
+/// Memory grows with the number of distinct keys, by ten to thirty bytes each, whatever their length. In return, a new key
+/// is taken for a known one and dropped at a small rate: one in a million unless --rate says otherwise. Lines are printed
+/// unchanged; a carriage return at the end of a line is not part of the key, unless --exact-bytes is given.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom dedup urls.txt > distinct.txt
-  crawl | ironbloom dedup --state seen.ibf | fetch    go on tomorrow where this run ended
+  crawl | ironbloom dedup --state seen.ibf | fetch    continue tomorrow where this run ended
   ironbloom dedup --window 1M events.log              only repeats within the last million lines
   cut -f1 access.log | ironbloom dedup --count        distinct users of the day
   ironbloom dedup --csv email --rows users.csv        the first row with each address
 
-The state is saved when the input has ended. Interrupted before that, or with its output closed (| head), the \
-next run prints those keys again.")]
+The state is saved at the end of the input. If the run is interrupted before that, or its output is closed (| head), \
+the next run prints those keys again.")]
 pub(crate) struct DedupArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -40,7 +39,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
-    /// Forget keys that were not seen among the last N
+    /// Forget keys that are not among the last N
     #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     window: Option<u64>,
 
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         file::refuse_unwritable(path)?;
         file::refuse_same(path, &input.inputs)?;
     }
-    let mut memory = Memory::open(args.state.as_deref(), args.window, args.rate)?;
+    let mut memory = dedup_state::open(args.state.as_deref(), args.window, args.rate)?;
     output::widen_pipe();
     let key_hash = KeyHash::Hash(memory.hash_fn());
     let (mut seen, mut distinct) = (0u64, 0u64);

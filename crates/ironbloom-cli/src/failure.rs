@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use ironbloom::{DecodeError, FileError, ParamError, RowError, any::Refused};
+use ironbloom::any::{Operation, Refused};
+use ironbloom::{DecodeError, FileError, Mismatch, ParamError, RowError};
 #[cfg(feature = "index")]
 use ironbloom_index::{IndexedError, TableError};
 
@@ -52,7 +53,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(FileError::Decode { error: DecodeError::NotAFilter, .. }) = cause.downcast_ref()
         {
             return Some(
-                "filters are made by `ironbloom build` and come before the files of keys"
+                "filters are made by `ironbloom build`, and are named before the files of keys"
                     .to_owned(),
             );
         }
@@ -85,17 +86,17 @@ fn param_hint(error: &ParamError) -> Option<&'static str> {
 
 fn refusal_hint(error: &Refused) -> Option<&'static str> {
     Some(match error {
-        Refused::Unsupported { operation: "remove keys", .. } => {
+        Refused::Unsupported { operation: Operation::Remove, .. } => {
             "counting, d-left, cuckoo, bitmap and joint filters can remove"
         }
-        Refused::Unsupported { operation: "be merged", .. } => {
+        Refused::Unsupported { operation: Operation::Merge, .. } => {
             "build one filter from all inputs, or use --kind bloom or blocked, which merge"
         }
-        Refused::Unsupported { operation: "be intersected", .. } => {
+        Refused::Unsupported { operation: Operation::Intersect, .. } => {
             "bloom, blocked, split-block and bitmap filters can be intersected"
         }
         Refused::Unsupported { .. } => "build it again from all keys",
-        Refused::Mismatch(mismatch) if mismatch.what == "number of stages" => {
+        Refused::Mismatch(mismatch) if mismatch.what == Mismatch::STAGES => {
             "scalable filters merge if they have grown alike: give each the --capacity of the whole"
         }
         Refused::Mismatch(_) => {

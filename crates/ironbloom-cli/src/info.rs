@@ -18,7 +18,7 @@ use crate::{Outcome, dash, failure, file, number, output, rows};
 Examples:
   ironbloom info seen.ibf
   ironbloom info --json seen.ibf | jq .estimated_rate
-  ironbloom info --json *.ibf | jq '.[].estimated_keys'     several: a list
+  ironbloom info --json *.ibf | jq '.[].estimated_keys'     several files: a list
 
 Keys are counted when they are inserted, and one that looks present already is not counted. Over capacity most look \
 present: then the number is only a lower bound, and the estimate, from the bits that are set, is nearer.")]
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     last.map_or(Ok(Outcome::Found), Err)
 }
 
-/// Keys that were given to a command, as far as it knows.
+/// Keys given to a command, as far as it knows.
 #[derive(Clone, Copy)]
 pub(crate) struct Given {
     /// All that were read.
@@ -81,12 +81,12 @@ impl Given {
     }
 }
 
-/// Whether so many bits are set that an estimate says little.
+/// Whether the filter is too full for a useful estimate.
 fn is_saturated(filter: &AnyFilter) -> bool {
     filter.is_over_capacity() && filter.estimate_rate() > 0.9
 }
 
-/// A filter that was built, in a line.
+/// A filter that was built, in one line.
 pub(crate) fn built(path: &Path, filter: &AnyFilter, given: Given) -> String {
     let distinct = given.distinct(filter);
     let keys = match distinct {
@@ -94,12 +94,15 @@ pub(crate) fn built(path: &Path, filter: &AnyFilter, given: Given) -> String {
         Some(keys) => {
             format!("{} read, about {} distinct", plural(given.read, "key"), number::count(keys))
         }
-        None => format!("{} read, far too many to tell them apart", plural(given.read, "key")),
+        None => format!(
+            "{} read, far too many to estimate the distinct ones",
+            plural(given.read, "key")
+        ),
     };
     summary(path, filter, &keys, distinct)
 }
 
-/// A filter that got more keys, or those of others, in a line.
+/// A filter that was added to or merged, in one line.
 pub(crate) fn changed(path: &Path, filter: &AnyFilter, read: Option<u64>) -> String {
     let read = read.map_or(String::new(), |read| format!("{} read, now ", plural(read, "key")));
     summary(path, filter, &format!("{read}{}", counted_keys(filter)), Some(known_keys(filter)))
@@ -193,7 +196,7 @@ fn estimate(value: f64) -> Cell {
     }
 }
 
-/// What only this kind has.
+/// Facts that are specific to the kind.
 fn parameters(filter: &AnyFilter) -> Record {
     filter.describe().into_iter().map(|(name, value)| (name, cell(value))).collect()
 }

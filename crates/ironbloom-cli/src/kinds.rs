@@ -17,6 +17,11 @@ impl KindArg {
         Self(plan::named(name).unwrap_or_else(|| panic!("no plan is called {name}")))
     }
 
+    /// The plan.
+    pub(crate) fn plan(self) -> &'static Plan {
+        self.0
+    }
+
     /// Whether it makes a filter of this kind.
     pub(crate) fn is(self, kind: Kind) -> bool {
         self.kind == kind

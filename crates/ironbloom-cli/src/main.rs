@@ -10,6 +10,7 @@ mod build;
 mod check;
 mod dash;
 mod dedup;
+mod dedup_state;
 mod demo;
 mod failure;
 mod file;
@@ -19,7 +20,6 @@ mod info;
 mod input;
 mod interrupt;
 mod kinds;
-mod memory;
 mod merge;
 mod number;
 mod output;
@@ -65,7 +65,7 @@ Examples:
   ironbloom demo                                  the classic experiments, on this machine
 
 Exit status: 0 success (check: some key may be present), 1 (check: none is; remove: none was), 2 error, \
-3 (index find --skip-changed: tables were left out). \
+3 (index find --skip-changed: tables were skipped). \
 `ironbloom help COMMAND` explains a command with examples.";
 
 #[derive(Subcommand)]
@@ -90,7 +90,7 @@ enum Command {
     Man(shell::ManArgs),
 }
 
-/// What a command that succeeded found, as `grep` would say it.
+/// What a successful command found, in the manner of `grep`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Found,
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help or the version, in colours where there are some. Not printed is an error here, too.
+/// Prints help or the version, in colours if the terminal has them. Failing to print is an error.
 fn show_help(asked: &clap::Error) -> Result<Outcome> {
     let printed = asked.print().and_then(|()| std::io::stdout().flush());
     output::end_if_closed(printed).context("standard output")?;

@@ -9,10 +9,10 @@ use ironbloom::any::AnyFilter;
 
 use crate::{Outcome, dash, file, info, number, output, report};
 
-/// Merge filters that were built alike: per shard, per day, per machine
+/// Merge filters that were built with the same options: per shard, per day, per machine
 ///
-/// The filters must agree in kind, shape, hash and seed; anything else is refused by name, and nothing is written.
-/// Fuse, windowed and joint filters cannot be merged.
+/// The filters must have the same kind, shape, hash function and seed; if not, the difference is named, and nothing is
+/// written. Fuse, windowed and joint filters cannot be merged.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// A scalable filter holds its rate by growing. Merged stages hold the keys of both and cannot grow any more: what that costs
-/// is the rate, and its capacity is no plan that was broken.
+/// A scalable filter keeps its rate by growing. Merged stages hold the keys of both and cannot grow any more: that raises the
+/// rate, but no capacity was exceeded.
 fn warn_if_rate_is_lost(path: &Path, scalable: &Scalable) {
     if scalable.estimate_rate() > scalable.params().rate() {
         output::note(&format!(

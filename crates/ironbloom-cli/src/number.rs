@@ -1,7 +1,37 @@
 //! Numbers as people write them: `10M`, `1%`, `64MiB`, and back.
 
+use std::fmt;
+
+/// Text that is not the number it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NumberError {
+    NotACount(String),
+    NotASize(String),
+    NotARate(String),
+    OutOfRange(String),
+    Fraction(String),
+}
+
+impl fmt::Display for NumberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotACount(text) => {
+                write!(f, "not a number: {text:?} (write 1000000, 1M or 1e6)")
+            }
+            Self::NotASize(text) => write!(f, "not a size: {text:?} (write 64MiB, 1.5GB or 4096)"),
+            Self::NotARate(text) => {
+                write!(f, "not a rate: {text:?} (write 1%, 0.01, 1e-6 or 1/1000)")
+            }
+            Self::OutOfRange(text) => write!(f, "out of range: {text:?}"),
+            Self::Fraction(text) => write!(f, "not a whole number: {text:?}"),
+        }
+    }
+}
+
+impl std::error::Error for NumberError {}
+
 /// `10M`, `1.5k`, `1e6`, `10_000`, `10,000`: powers of 1000, k M G T (B as in billion).
-pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_count(text: &str) -> Result<u64, NumberError> {
     let value = scaled(text, |suffix| {
         Some(match suffix.to_ascii_lowercase().as_str() {
             "" => 1.0,
@@ -12,12 +42,12 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
             _ => return None,
         })
     })
-    .ok_or_else(|| format!("not a number: {text:?} (write 1000000, 1M or 1e6)"))?;
+    .ok_or_else(|| NumberError::NotACount(text.to_owned()))?;
     whole(value, text)
 }
 
 /// `64MiB`, `1.5G`, `4096`: KiB MiB GiB TiB are powers of 1024; kB MB GB TB (or k M G T) of 1000.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, NumberError> {
     let value = scaled(text, |suffix| {
         let suffix = suffix.to_ascii_lowercase();
         let (prefix, base) = match suffix.strip_suffix("ib") {
@@ -27,12 +57,12 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         let power = ["", "k", "m", "g", "t"].iter().position(|&p| p == prefix)?;
         Some(base.powi(power as i32))
     })
-    .ok_or_else(|| format!("not a size: {text:?} (write 64MiB, 1.5GB or 4096)"))?;
+    .ok_or_else(|| NumberError::NotASize(text.to_owned()))?;
     whole(value, text)
 }
 
 /// `1%`, `0.01`, `1e-6`, `1/1000`. Whether it lies between 0 and 1 is for the filter to say.
-pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<f64, NumberError> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|rate| rate.is_finite());
     let text_without_percent = text.strip_suffix('%');
     let rate = match (text_without_percent, text.split_once('/')) {
@@ -40,8 +70,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
         (None, Some((one, many))) => number(one).zip(number(many)).map(|(one, many)| one / many),
         (None, None) => number(text),
     };
-    rate.filter(|rate| rate.is_finite())
-        .ok_or_else(|| format!("not a rate: {text:?} (write 1%, 0.01, 1e-6 or 1/1000)"))
+    rate.filter(|rate| rate.is_finite()).ok_or_else(|| NumberError::NotARate(text.to_owned()))
 }
 
 fn scaled(text: &str, scale: impl Fn(&str) -> Option<f64>) -> Option<f64> {
@@ -52,12 +81,12 @@ fn scaled(text: &str, scale: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * scale(suffix.trim())?)
 }
 
-fn whole(value: f64, text: &str) -> Result<u64, String> {
+fn whole(value: f64, text: &str) -> Result<u64, NumberError> {
     if !(0.0..1.8e19).contains(&value) {
-        return Err(format!("out of range: {text:?}"));
+        return Err(NumberError::OutOfRange(text.to_owned()));
     }
     if (value - value.round()).abs() > 1e-6 * value.max(1.0) {
-        return Err(format!("not a whole number: {text:?}"));
+        return Err(NumberError::Fraction(text.to_owned()));
     }
     Ok(value.round() as u64)
 }

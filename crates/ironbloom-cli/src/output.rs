@@ -73,7 +73,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     write(text.as_bytes())
 }
 
-/// Asks for a pipe of 1 MiB behind standard output, for commands that stream much. With the usual 64 KiB the program
+/// Asks for a pipe of 1 MiB at standard output, for commands that stream a lot. With the usual 64 KiB the program
 /// and its reader take turns: `dedup` of ten million lines into `wc` took twice as long (docs/benchmarks/dedup.md).
 #[cfg(target_os = "linux")]
 pub(crate) fn widen_pipe() {

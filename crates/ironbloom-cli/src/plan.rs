@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result};
 use clap::{ArgGroup, Args, ValueEnum as _};
 use ironbloom::Kind;
 use ironbloom::plan::Shape;
+use ironbloom::recommend::{Offer, Sought, recommend};
 use serde_json::json;
 
 use crate::failure::Advice;
 use crate::kinds::KindArg;
 use crate::plot::{self, Curve};
-use crate::recommend::{self, Offer, Sought};
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, dash, number, output};
+use crate::{Outcome, dash, number, output, recommend};
 
 /// Compare the kinds of filter for a number of keys, a rate, or a memory limit
 ///
@@ -28,26 +28,26 @@ Examples:
   ironbloom plan --memory 64MiB --rate 0.1%          how many keys?
   ironbloom plan --capacity 10M --rate 1% --plot rates.svg
 
-Columns: probes and cache lines/lookup are the places and the cache lines looked at for a key that is present, at most; \
+Columns: probes and cache lines/lookup are the maximum numbers of positions and cache lines read for a key that is present; \
 scalable is planned for its first stage; windowed counts the keys of its window; the keys of joint are rows.
 
-The recommendation is for a filter of keys that are looked up much and not removed. It prefers blocked, the fastest kind, \
-unless that takes a quarter more memory than bloom or has twice its rate. docs/choosing.md has the other needs."
+The recommendation is for keys that are looked up often and never removed. It prefers blocked, the fastest kind, \
+unless that takes a quarter more memory than bloom or has twice its rate. docs/choosing.md covers other needs."
 )]
 pub(crate) struct PlanArgs {
     /// Keys to hold, e.g. 10M
     #[arg(long, value_name = "N", value_parser = number::parse_count, allow_negative_numbers = true)]
     capacity: Option<u64>,
 
-    /// Rate at which absent keys may be taken for present, e.g. 1%
+    /// False-positive rate, e.g. 1%
     #[arg(long, value_name = "P", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
-    /// Memory to stay within, e.g. 64MiB
+    /// Memory limit, e.g. 64MiB
     #[arg(long, value_name = "BYTES", value_parser = number::parse_bytes, allow_negative_numbers = true)]
     memory: Option<u64>,
 
-    /// Draw rate against bits per key, for all kinds, into an SVG file
+    /// Plot the rate against bits per key, for all kinds, to an SVG file
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
@@ -66,23 +66,23 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
     let (sought, plan) = plan(args)?;
     let offer = |kind: KindArg| {
         let (keys, shape) = plan(kind)?;
-        Some(Offer { kind, keys, shape })
+        Some(Offer { plan: kind.plan(), keys, shape })
     };
     let offers: Vec<Offer> =
         KindArg::value_variants().iter().filter_map(|&kind| offer(kind)).collect();
-    let Some(recommendation) = recommend::among(&offers, sought) else {
+    let Some(recommendation) = recommend(&offers, sought) else {
         return Err(Advice::error(
-            "no kind of filter fits into so little memory",
+            "no kind of filter fits into that little memory",
             "give more --memory, fewer keys or a higher --rate",
         ));
     };
-    let of = |kind: KindArg| offers.iter().find(|offer| offer.kind == kind);
+    let of = |kind: KindArg| offers.iter().find(|offer| offer.plan.name == kind.name);
     let kinds = KindArg::value_variants().iter().copied().filter(|kind| !kind.is(Kind::Bitmap));
     let records: Vec<Record> = kinds.map(|kind| record(kind, of(kind))).collect();
     let bitmap = of(KindArg::named("bitmap"));
     output::print(&if args.json {
         let document = json!({
-            "recommendation": recommendation.json(),
+            "recommendation": recommend::json(&recommendation, sought),
             "kinds": report::json_records(&records),
             "bitmap": bitmap.map(|offer| json!({
                 "integers": offer.keys,
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
         format!("{document:#}\n")
     } else {
         let table = report::text_table(&records);
-        format!("{table}\n{}\n{}", recommendation.text(), about_bitmap(bitmap))
+        format!("{table}\n{}\n{}", recommend::text(&recommendation, sought), about_bitmap(bitmap))
     })?;
     if let Some(path) = &args.plot {
         let capacity = args.capacity.unwrap_or(PLOT_CAPACITY);
@@ -110,7 +110,7 @@ fn plan(args: &PlanArgs) -> Result<(Sought, Fit)> {
     let bloom = KindArg::named("bloom");
     Ok(match (args.capacity, args.rate, args.memory) {
         (Some(capacity), Some(rate), None) => {
-            bloom.shape(capacity, rate)?; // what no kind can do is an error, not an empty table
+            bloom.shape(capacity, rate)?; // what is impossible for every kind is an error, not an empty table
             let shape = move |kind: KindArg| Some((capacity, kind.shape(capacity, rate).ok()?));
             (Sought::Size, Box::new(shape))
         }
@@ -149,7 +149,7 @@ fn record(kind: KindArg, offer: Option<&Offer>) -> Record {
         ("kind", Cell::text(kind.name)),
         ("keys", cell(&|offer| Cell::count(offer.keys))),
         ("rate", cell(&|offer| Cell::rate(offer.shape.rate))),
-        ("bits/key", cell(&|offer| Cell::float(offer.shape.bits as f64 / offer.keys as f64, 2))),
+        ("bits/key", cell(&|offer| Cell::float(offer.bits_per_key(), 2))),
         ("size", cell(&|offer| Cell::bytes(offer.shape.bytes()))),
         ("probes", cell(&|offer| Cell::count(offer.shape.probes.into()))),
         ("cache lines/lookup", cell(&|offer| Cell::count(offer.shape.lines.into()))),

@@ -16,7 +16,7 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 56.0;
 const BOTTOM: f64 = 60.0;
-const MOST_BITS: f64 = 40.0;
+const MAX_BITS: f64 = 40.0;
 /// Decades of rate shown: 1 to 10^-6.
 const DECADES: f64 = 6.0;
 
@@ -26,7 +26,7 @@ const COLOURS: [&str; 7] =
     ["#332288", "#CC3311", "#117733", "#EE7733", "#0077BB", "#AA4499", "#777777"];
 
 fn x(bits: f64) -> f64 {
-    LEFT + bits / MOST_BITS * (WIDTH - LEFT - RIGHT)
+    LEFT + bits / MAX_BITS * (WIDTH - LEFT - RIGHT)
 }
 
 fn y(rate: f64) -> f64 {
@@ -72,8 +72,8 @@ fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), stroke: &str) {
 }
 
 fn grid(svg: &mut String) {
-    let (right, bottom) = (x(MOST_BITS), y(10f64.powf(-DECADES)));
-    for bits in (0..=MOST_BITS as u32).step_by(4).map(f64::from) {
+    let (right, bottom) = (x(MAX_BITS), y(10f64.powf(-DECADES)));
+    for bits in (0..=MAX_BITS as u32).step_by(4).map(f64::from) {
         line(svg, (x(bits), TOP), (x(bits), bottom), "stroke=\"#ddd\"");
         text(svg, x(bits), bottom + 20.0, "middle", 13, &bits.to_string());
     }
@@ -102,12 +102,12 @@ fn draw(svg: &mut String, number: usize, curve: &Curve) {
         _ => " stroke-dasharray=\"7 4\"",
     };
     let stroke = format!("stroke=\"{colour}\" stroke-width=\"2\" fill=\"none\"{dash}");
-    let shown = curve.points.iter().filter(|(bits, _)| *bits <= MOST_BITS);
+    let shown = curve.points.iter().filter(|(bits, _)| *bits <= MAX_BITS);
     let path: Vec<String> = shown
         .map(|&(bits, rate)| format!("{:.1},{:.1}", x(bits), y(rate.clamp(1e-6, 1.0))))
         .collect();
     let _ = writeln!(svg, "<polyline points=\"{}\" {stroke}/>", path.join(" "));
-    let (left, height) = (x(MOST_BITS) + 16.0, TOP + 10.0 + 22.0 * number as f64);
+    let (left, height) = (x(MAX_BITS) + 16.0, TOP + 10.0 + 22.0 * number as f64);
     line(svg, (left, height), (left + 28.0, height), &stroke);
     text(svg, left + 36.0, height + 4.0, "start", 13, &curve.name);
 }

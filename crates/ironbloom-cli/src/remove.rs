@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use ironbloom::any::{AnyFilter, Refused};
+use ironbloom::any::{AnyFilter, Operation, Refused};
 use ironbloom::removal::Verdict;
 use ironbloom::{Persist as _, RemovalCheck};
 
@@ -15,16 +15,17 @@ use crate::{Outcome, dash, file, number, output, rows};
 
 /// Remove keys from a filter (counting, d-left, cuckoo, bitmap, joint)
 ///
-/// Remove only keys that were inserted, each as often as it was. A key that was not is mostly known to be absent and
-/// counted as such; but at the filter's rate it looks present, and then another key disappears instead of it. No filter of
-/// these kinds can notice that (a bitmap can). So the whole list is judged, and refused if it cannot be right: if it removes more
-/// keys than there are, or if so many of its keys are absent, or in it too often, that others must only look present. The
-/// file is then unchanged, unless --force is given. A list that holds just keys that look present, such as `ironbloom check`
-/// prints them, is not noticed.
+/// Remove only keys that were inserted, and each only as often as it was inserted. Most other keys are recognised as absent
+/// and counted as such; but at the filter's rate a key looks present although it is not, and removing it makes another key
+/// disappear. Except for bitmaps, no filter can detect that. So the list as a whole is checked and refused if it cannot be
+/// right: if it would remove more keys than there are, or if so many of its keys are absent or repeated that some of the
+/// others must only look present. The file is then not changed, unless --force is given. A list of keys that all look
+/// present, such as the output of `ironbloom check`, is not detected.
 ///
-/// `ironbloom build` inserts a key once however often it came; `ironbloom add` inserts it once more.
+/// `ironbloom build` inserts a key once, however often it occurs; `ironbloom add` inserts it once more.
 ///
-/// Rows of a joint filter come from CSV, as in `ironbloom add`. The status is 0 if any key was removed, 1 if none was.
+/// Rows of a joint filter are read from CSV, as in `ironbloom add`. The exit status is 0 if any key was removed, 1 if none
+/// was.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,7 @@ pub(crate) struct RemoveArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Remove what looks present even if other keys will disappear with it
+    /// Remove what looks present even if other keys disappear with it
     #[arg(long)]
     force: bool,
 
@@ -75,7 +76,7 @@ fn width(filter: &AnyFilter) -> usize {
     filter.as_multi().map_or(1, |filter| filter.attributes().len())
 }
 
-/// The hashes of the whole list, those of a row one behind the other. Nothing can be said of a list before its end.
+/// The hashes of the whole list, those of a row one after the other. A list can be judged only as a whole.
 fn read(args: &RemoveArgs, filter: &AnyFilter) -> Result<Vec<u64>> {
     let mut all: Vec<u64> = Vec::new();
     let mut keep = |hashes: Vec<u64>| {
@@ -117,7 +118,7 @@ fn check(filter: &AnyFilter, hashes: &[u64]) -> Result<RemovalCheck> {
     Ok(check)
 }
 
-/// Refuses a list that cannot be right, and says so of one that is doubtful.
+/// Refuses a list that cannot be right, and warns about one that is doubtful.
 fn judge(args: &RemoveArgs, check: &RemovalCheck) -> Result<()> {
     let count = number::count;
     let asked = count(check.present() + check.absent());
@@ -166,7 +167,7 @@ fn judge(args: &RemoveArgs, check: &RemovalCheck) -> Result<()> {
     ))
 }
 
-/// Of a list with repeated keys, mostly.
+/// Mostly about lists with repeated keys.
 fn too_often(check: &RemovalCheck) -> String {
     format!(
         "{} of {} removals found nothing: keys are in the list more often than they were inserted",
@@ -175,7 +176,7 @@ fn too_often(check: &RemovalCheck) -> String {
     )
 }
 
-/// How many were there. What a bitmap cannot hold is not.
+/// Number of keys that were present. A bitmap cannot hold keys beyond its bound.
 fn remove(filter: &mut AnyFilter, hashes: &[u64]) -> Result<u64> {
     let width = width(filter);
     let mut removed = 0;
@@ -195,10 +196,10 @@ fn remove(filter: &mut AnyFilter, hashes: &[u64]) -> Result<u64> {
     Ok(removed)
 }
 
-/// Says no before any input is read.
+/// Fails before any input is read.
 fn refuse_unless_removable(filter: &AnyFilter) -> Result<(), Refused> {
     if filter.abilities().remove {
         return Ok(());
     }
-    Err(Refused::Unsupported { kind: filter.kind(), operation: "remove keys" })
+    Err(Refused::Unsupported { kind: filter.kind(), operation: Operation::Remove })
 }

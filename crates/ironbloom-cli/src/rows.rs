@@ -40,7 +40,7 @@ fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>
     Ok(columns)
 }
 
-/// Gives all rows of the input to `consume`, in order: the block, and the hashes of its rows one behind the other.
+/// Passes all rows of the input to `consume`, in order: the block, and the hashes of its rows one after the other.
 pub(crate) fn for_each_block(
     input: &InputArgs,
     columns: Vec<String>,
@@ -72,12 +72,12 @@ pub(crate) fn for_each_block_of(
     threads: usize,
     consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
-    // Says no before any input is read.
+    // Fails before any input is read.
     attributes.hash(0, "").map_err(|error| file::named(path, error))?;
     for_each_block(input, columns_for(input, attributes)?, attributes, threads, consume)
 }
 
-/// Distinct rows, by their hashes one behind the other.
+/// Distinct rows, by their hashes one after the other.
 pub(crate) fn distinct(hashes: &[u64], attributes: usize) -> Vec<&[u64]> {
     let mut rows: Vec<&[u64]> = hashes.chunks_exact(attributes).collect();
     rows.sort_unstable();
@@ -85,7 +85,7 @@ pub(crate) fn distinct(hashes: &[u64], attributes: usize) -> Vec<&[u64]> {
     rows
 }
 
-/// What `--where` asks for: a value for each attribute that is named, none for the others.
+/// The query of `--where`: a value for each attribute that is named, none for the others.
 pub(crate) fn query(attributes: &Attributes, clauses: &[String]) -> Result<Vec<Option<String>>> {
     let mut query = vec![None; attributes.len()];
     for clause in clauses {
@@ -93,8 +93,8 @@ pub(crate) fn query(attributes: &Attributes, clauses: &[String]) -> Result<Vec<O
         if query[i].replace(value.to_owned()).is_some() {
             let name = &attributes.names()[i];
             return Err(Advice::error(
-                format!("attribute {name:?} is asked for twice"),
-                "a row has one value of each attribute; ask once for each row that you mean",
+                format!("attribute {name:?} is given twice"),
+                "a row has one value for each attribute; run the command once for each row",
             ));
         }
     }
@@ -163,7 +163,7 @@ pub(crate) fn refuse_keys(path: &Path, filter: &AnyFilter) -> anyhow::Error {
     )
 }
 
-/// Counts a row in, once more if it is there.
+/// Inserts a row, once more if it is present.
 pub(crate) fn insert(path: &Path, filter: &mut dyn MultiFilter, row: &[u64]) -> Result<()> {
     filter.insert_hashed(row).map_err(|error| file::named(path, error))
 }

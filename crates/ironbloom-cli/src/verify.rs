@@ -13,7 +13,7 @@ use crate::{Outcome, dash, number, output};
 
 /// Read a whole filter file and check it against its checksums
 ///
-/// Names every damaged part with its place in the file. Status 0 if the file is whole, 2 if it is not.
+/// Names every damaged part and its position in the file. Exit status 0 if the file is intact, 2 if not.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -46,10 +46,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// What is wrong with a file, part by part. One that cannot be read must not hide the state of the others.
+/// What is wrong with a file, part by part. A file that cannot be read must not hide the state of the others.
 ///
-/// Reading the filter is the whole check: checksums can fit around parameters that make no filter. Only the list of all
-/// damaged parts takes a second look, which a pipe does not allow.
+/// Reading the filter is the whole check: checksums can match around invalid parameters. Only the list of all damaged parts
+/// needs a second pass, which a pipe does not allow.
 fn damage(path: &Path) -> Vec<String> {
     if dash::is(path) {
         return dash::read()
@@ -68,7 +68,7 @@ fn damage(path: &Path) -> Vec<String> {
     }
 }
 
-/// The error without the name of the file, which stands beside it.
+/// The error without the name of the file, which is shown beside it.
 fn cause(error: FileError) -> String {
     match error {
         FileError::Io { error, .. } => error.to_string(),

@@ -44,13 +44,13 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is damaged.
-        part: Part,
+        part: FilePart,
         /// Its first byte in the file.
         offset: u64,
         /// Its bytes.
         len: u64,
     },
-    /// The index was changed by somebody else after it was opened. Saving it would undo that change.
+    /// The index was changed by another process after it was opened. Saving it would undo that change.
     Overtaken {
         /// The file.
         path: PathBuf,
@@ -131,7 +131,7 @@ impl From<ParamError> for Error {
 /// A part of an index file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Part {
+pub enum FilePart {
     /// The first bytes.
     Header,
     /// The list of columns, sources and segments.
@@ -152,7 +152,7 @@ pub enum Part {
     },
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for FilePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header => f.write_str("header"),
@@ -186,16 +186,14 @@ impl fmt::Display for Error {
             ),
             Self::Overtaken { path } => write!(
                 f,
-                "{}: was changed by somebody else after it was opened; nothing was saved",
+                "{}: was changed by another process after it was opened; nothing was saved",
                 path.display()
             ),
-            Self::Occupied { path } => write!(
-                f,
-                "{}: is not an Ironbloom index, and is not overwritten by one",
-                path.display()
-            ),
+            Self::Occupied { path } => {
+                write!(f, "{}: is not an Ironbloom index, so it is not overwritten", path.display())
+            }
             Self::NoColumn { column, known } => {
-                write!(f, "no column {column}; there are {}", known.join(", "))
+                write!(f, "no column {column}; the columns are {}", known.join(", "))
             }
             Self::TwoColumns { column } => write!(f, "column {column} is given twice"),
             Self::NoColumns => f.write_str("no columns to index"),
@@ -206,11 +204,11 @@ impl fmt::Display for Error {
                 write!(f, "column {column} holds {expected}, not {found}")
             }
             Self::NoSource { source } => write!(f, "{source} is not in the index"),
-            Self::TwoSources { source } => write!(f, "{source} is in the index already"),
+            Self::TwoSources { source } => write!(f, "{source} is already in the index"),
             Self::Gap { source, rows, first_row } => {
                 write!(
                     f,
-                    "{source} has {rows} rows in the index, new ones start at row {first_row}"
+                    "{source} has {rows} rows in the index, but the new ones start at row {first_row}"
                 )
             }
             Self::Mismatch { what, left, right } => write!(f, "{what} differs: {left} and {right}"),

@@ -20,10 +20,10 @@ pub(crate) const CUT_OFF: &str = "it was cut off while it was open";
 
 /// An open file. Copies share it.
 #[derive(Clone, Debug)]
-pub(crate) struct FileBytes(Arc<Open>);
+pub(crate) struct FileBytes(Arc<OpenFile>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     path: PathBuf,
     /// When it was opened.
@@ -38,13 +38,13 @@ impl FileBytes {
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        Ok(Self(Arc::new(Open { file, path: path.to_owned(), len: metadata.len() })))
+        Ok(Self(Arc::new(OpenFile { file, path: path.to_owned(), len: metadata.len() })))
     }
 
     /// A file that is open already, under the name that messages should have.
     pub(crate) fn of_file(file: File, path: &Path) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self(Arc::new(Open { file, path: path.to_owned(), len })))
+        Ok(Self(Arc::new(OpenFile { file, path: path.to_owned(), len })))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -97,8 +97,8 @@ impl FileBytes {
     }
 
     /// Reads from `start` on, to the end that the file had when it was opened.
-    pub(crate) fn reader(&self, start: u64) -> Reader {
-        Reader { file: self.clone(), at: start }
+    pub(crate) fn reader(&self, start: u64) -> FileReader {
+        FileReader { file: self.clone(), at: start }
     }
 
     fn cut_off(&self, offset: u64) -> io::Error {
@@ -130,12 +130,12 @@ impl Pieces<'_> {
 }
 
 /// See [`FileBytes::reader`]. Without a buffer.
-pub(crate) struct Reader {
+pub(crate) struct FileReader {
     file: FileBytes,
     at: u64,
 }
 
-impl Read for Reader {
+impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.len().saturating_sub(self.at).min(buffer.len() as u64) as usize;
         self.file.read_into(&mut buffer[..len], self.at)?;

@@ -12,7 +12,7 @@ use ironbloom_blocks::{
 };
 
 use crate::builder::{Buffer, arrays_of};
-use crate::error::{Error, Part};
+use crate::error::{Error, FilePart};
 use crate::fingerprints::append_fingerprints;
 use crate::lock::IndexLock;
 use crate::predicate::Predicate;
@@ -41,7 +41,7 @@ pub struct Index {
 /// A state of an index file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The file, behind all symbolic links.
+    /// The file, with all symbolic links resolved.
     pub(crate) target: PathBuf,
     /// Its first bytes, which differ if anything in the file does: they hold a checksum of all checksums.
     pub(crate) header: Vec<u8>,
@@ -223,8 +223,8 @@ impl Index {
     }
 
     /// The name of a column in a segment, for errors.
-    pub(crate) fn column_part(&self, number: usize, segment: &Segment, column: usize) -> Part {
-        Part::Column {
+    pub(crate) fn column_part(&self, number: usize, segment: &Segment, column: usize) -> FilePart {
+        FilePart::Column {
             column: self.columns[column].name.clone(),
             source: self.sources[segment.source].name.clone(),
             segment: number,
@@ -507,8 +507,8 @@ impl Index {
     /// Writes the index to a file: under a temporary name next to it, synced, then renamed, so that the file under the
     /// real name is always either the old one or the new one, never a mix.
     ///
-    /// Writers take turns ([`IndexLock`]); this one waits for its turn, for ever if this thread holds the lock. If the
-    /// index was opened from this file and somebody else has changed the file since, that change would be lost: it is
+    /// Writers take turns ([`IndexLock`]); this one waits for its turn, forever if this thread holds the lock. If the
+    /// index was opened from this file and another process has changed the file since, that change would be lost: it is
     /// [`Error::Overtaken`], and nothing is written. A file that is not an index is not overwritten
     /// ([`Error::Occupied`]), unless it is empty.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
@@ -545,7 +545,7 @@ impl Index {
         crate::file::check_replaceable(path.as_ref())
     }
 
-    /// Whether both have the same content, as far as they were read from files and not changed since.
+    /// Whether both were read from the same state of the same file.
     pub(crate) fn is_same_state(&self, other: &Self) -> bool {
         self.origin.is_some() && self.origin == other.origin
     }

@@ -32,7 +32,7 @@ use crate::table::{Compared, CsvOptions, Identity, Table, TableError, csv_option
 use crate::{Block, Candidates, IndexBuilder};
 use ironbloom_blocks::Params;
 
-/// Rows that are read at once while an index is built.
+/// Rows read at a time while an index is built.
 const BATCH_ROWS: usize = 1 << 16;
 
 /// An error from an index or its tables.
@@ -76,7 +76,7 @@ impl fmt::Display for IndexedError {
 impl std::error::Error for IndexedError {}
 
 impl IndexedError {
-    /// Whether one table is missing or has changed, and the others may be all right.
+    /// Whether a single table is missing or has changed, and the others may be intact.
     pub fn is_of_one_table(&self) -> bool {
         matches!(self, Self::Table(error) if error.is_of_the_file())
     }
@@ -106,7 +106,7 @@ pub fn index_tables(
     index_tables_with(tables, columns, params, file, &CsvOptions::default(), progress)
 }
 
-/// As [`index_tables`], with CSV read in this way.
+/// As [`index_tables`], with CSV read by these options.
 pub fn index_tables_with(
     tables: &[PathBuf],
     columns: Option<&[String]>,
@@ -134,7 +134,7 @@ pub fn index_tables_with(
 /// Indexes more tables, or the new rows of tables that have grown, to be [appended](Index::append) to an index that is saved
 /// as `file`.
 ///
-/// CSV is read as that of the index was. (If its files were read differently: as the first of them.)
+/// CSV is read like the CSV files of the index. (If those were read differently: like the first of them.)
 pub fn index_more_tables(
     index: &Index,
     tables: &[PathBuf],
@@ -145,7 +145,7 @@ pub fn index_more_tables(
     index_more_tables_with(index, tables, file, &csv, progress)
 }
 
-/// As [`index_more_tables`], with new CSV files read in this way.
+/// As [`index_more_tables`], with new CSV files read by these options.
 pub fn index_more_tables_with(
     index: &Index,
     tables: &[PathBuf],
@@ -169,8 +169,8 @@ pub fn index_more_tables_with(
 /// Adds tables, or the new rows of tables that have grown, to the index that is saved as `file`, and returns it with the
 /// lock under which it must be [saved](IndexLock::save). `csv` makes the options of new CSV files from those of the index.
 ///
-/// The tables are read before `lock` is called, so that others can change the index meanwhile; what is then appended to is
-/// the index that they have left. Only if their changes concern the same tables are these read again.
+/// The tables are read before `lock` is called, so that others can change the index meanwhile; the rows are then appended to
+/// the changed index. Tables are read again only if those changes concern them.
 pub fn append_tables(
     file: &Path,
     tables: &[PathBuf],
@@ -191,7 +191,7 @@ pub fn append_tables(
     Ok((lock, index))
 }
 
-/// Whether rows that were indexed to be appended to `seen` can be appended to what has become of it.
+/// Whether rows that were indexed to be appended to `seen` can be appended to its current state.
 fn still_fits(more: &Index, seen: &Index, now: &Index) -> bool {
     let state = |index: &Index, name: &str| {
         let source = &index.sources()[index.source(name)?];
@@ -326,8 +326,8 @@ impl Indexed {
         self.tables.get(&self.index, number)
     }
 
-    /// Names and types of columns: those of the first table that is there and has not changed. A column in which it has only
-    /// nulls has the type that it has elsewhere.
+    /// Names and types of columns: those of the first table that exists and is unchanged. A column in which it has only nulls
+    /// has its type in other tables.
     ///
     /// # Errors
     ///
@@ -417,8 +417,8 @@ impl Indexed {
 pub struct TableCheck {
     /// Every table that is missing or has changed, and how; once for each of its columns.
     pub errors: Vec<IndexedError>,
-    /// Tables with columns that could not be compared, because nobody has made checksums of them: neither the index, as
-    /// of the columns that are indexed, nor the writer of the table.
+    /// Tables with columns that could not be compared because there are no checksums: neither of the index, which has them
+    /// for indexed columns, nor of the writer of the table.
     pub unchecked: Vec<(String, Vec<String>)>,
 }
 
@@ -479,13 +479,13 @@ impl Search<'_> {
         &self.explanation
     }
 
-    /// Goes on with the next table where one is missing, has changed or cannot be read. Then the matches are not all that
-    /// there were when the tables were indexed: see [`skipped`](Self::skipped).
+    /// Continues with the next table if one is missing, has changed or cannot be read. Then matches may be missing: see
+    /// [`skipped`](Self::skipped).
     pub fn skip_changed(&mut self) {
         self.skipped.get_or_insert_default();
     }
 
-    /// What is wrong with the tables that were skipped so far. Matches that one of them gave before are right.
+    /// What is wrong with the tables that were skipped so far. Matches that they returned before are right.
     pub fn skipped(&self) -> &[TableError] {
         self.skipped.as_deref().unwrap_or_default()
     }
@@ -520,7 +520,7 @@ impl Search<'_> {
         }
     }
 
-    /// As [`step`](Self::step), but tables that must be skipped are.
+    /// As [`step`](Self::step), but skips tables if that is wanted.
     fn step_over(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
         loop {
             match (self.step(), &mut self.skipped) {

@@ -43,7 +43,7 @@ mod zone;
 
 pub use arrow;
 pub use builder::IndexBuilder;
-pub use error::{Error, Part};
+pub use error::{Error, FilePart};
 pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
 pub use index::{Block, Candidates, ColumnInfo, Index, Info};

@@ -8,10 +8,10 @@
 //!
 //! What is locked is an empty file beside the index, `.t.ibx.lock`. The index itself would not do, because each change
 //! replaces it by another file. The lock belongs to the process and ends with it, however it ends. The empty file is removed by
-//! whoever held the lock; a killed process leaves it behind, and it then means nothing.
+//! the writer that held the lock; a killed process leaves it, and it then means nothing.
 //!
-//! Everybody who writes temporary files for an index holds its lock, so those that are there when the lock has been taken
-//! are left over from killed processes.
+//! Whoever writes temporary files for an index holds its lock. So those that exist when a writer has just taken the lock were
+//! left by killed processes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -26,10 +26,10 @@ use crate::index::Index;
 /// dropped, or with the process.
 ///
 /// Readers need none. [`Index::save`] takes one for itself; hold one from before [`open`](Self::open) to after
-/// [`save`](Self::save) to be sure that nobody changes the index in between.
+/// [`save`](Self::save) so that no other writer changes the index in between.
 #[derive(Debug)]
 pub struct IndexLock {
-    /// The index, behind all symbolic links.
+    /// The index, with all symbolic links resolved.
     path: PathBuf,
     /// The file that is locked.
     lock_file: PathBuf,
@@ -38,11 +38,11 @@ pub struct IndexLock {
 }
 
 impl IndexLock {
-    /// Waits until nobody else changes the index that is, or will be, at this path.
+    /// Waits until no other writer changes the index that is, or will be, at this path.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if no file can be made beside the index, or if the file system has no locks.
+    /// [`Error::Io`] if no file can be created beside the index, or if the file system does not support locks.
     pub fn acquire(index: impl AsRef<Path>) -> Result<Self, Error> {
         let index = index.as_ref();
         let lock = |file: &File| loop {
@@ -54,7 +54,7 @@ impl IndexLock {
         Self::with(index, lock).map(|lock| lock.expect("waited for it"))
     }
 
-    /// As [`acquire`](Self::acquire), but `None` if somebody else is changing the index.
+    /// As [`acquire`](Self::acquire), but `None` if another writer is changing the index.
     ///
     /// # Errors
     ///
@@ -81,25 +81,25 @@ impl IndexLock {
             if !locked {
                 return Ok(None);
             }
-            // Whoever held it before has removed the file, and another writer may have made a new one.
+            // The writer that held it before has removed the file, and another one may have created a new one.
             if is_still_there(&file, &lock_file) {
                 return Ok(Some(Self { path, lock_file, _file: file }));
             }
         }
     }
 
-    /// The index, behind all symbolic links.
+    /// The index, with all symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The empty file that is locked. A process that ends without dropping the lock may remove it before, and not after: then
-    /// it belongs to somebody else.
+    /// The empty file that is locked. A process that ends without dropping the lock may remove it while it still holds the
+    /// lock, but not later: then it belongs to another writer.
     pub fn lock_file(&self) -> &Path {
         &self.lock_file
     }
 
-    /// Opens the index as it is now. Nobody else changes it while this lock is held.
+    /// Opens the index as it is now. No other writer changes it while this lock is held.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl IndexLock {
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        // While it is still locked: nobody else can have made this file. Where files have no numbers to recognise them
-        // by, it stays.
+        // While it is still locked: no other process can have created this file. Where files have no numbers to recognise
+        // them by, it stays.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.lock_file);
         }
@@ -162,9 +162,9 @@ fn beside(target: &Path, end: &str) -> PathBuf {
 
 /// The file that a path leads to, which need not exist: all paths to it must give the same.
 pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
-    const MOST_LINKS: u32 = 40; // as Linux
+    const MAX_LINKS: u32 = 40; // as Linux
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::canonicalize(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             done => return done,
@@ -185,7 +185,7 @@ pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
 /// Opened for writing where possible: some network file systems lock only such files.
 fn open_lock_file(path: &Path) -> io::Result<File> {
     match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
-        // Left behind by somebody else.
+        // Left over from another process.
         Err(error) if error.kind() == ErrorKind::PermissionDenied && path.exists() => {
             File::open(path)
         }

@@ -1,6 +1,6 @@
-//! The tables of an index: opened when a question needs them, and closed when others need the room.
+//! The tables of an index: opened when a query needs them, and closed when too many are open.
 //!
-//! An index may have more tables than a process may have open files, and a table that no question needs may be missing.
+//! An index may have more tables than a process may have open files, and a table that no query needs may be missing.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,12 +27,12 @@ impl OpenTables {
         Self { folder, open: Mutex::default() }
     }
 
-    /// A table, which stays open for the next question. It is the one that was indexed, as far as opening it shows.
+    /// A table, which stays open for the next query. It is the one that was indexed, as far as opening it shows.
     pub(crate) fn get(&self, index: &Index, number: usize) -> Result<Arc<Table>, IndexedError> {
         if let Some(table) = self.used_before(number) {
             return Ok(table);
         }
-        // Not while the list is locked: that takes long. If another thread does the same, one of the two is dropped.
+        // Not while the list is locked, because it takes long. If another thread does the same, one of the two is dropped.
         let table = Arc::new(self.open(index, number)?);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(other, _)| *other != number);

@@ -50,7 +50,7 @@ pub struct Column {
     pub kind: ValueKind,
 }
 
-/// Columns without a kind, because there were only nulls so far, take the one of the values that come now.
+/// Gives a kind to columns that have had only nulls so far: that of the values that come now.
 pub(crate) fn adopt_kinds(columns: &mut [Column], kinds: impl Iterator<Item = Option<ValueKind>>) {
     for (column, kind) in columns.iter_mut().zip(kinds) {
         if let (ValueKind::Null, Some(kind)) = (column.kind, kind) {

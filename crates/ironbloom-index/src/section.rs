@@ -6,7 +6,7 @@ use std::ops::Range;
 use ironbloom::memory::WordArray;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::error::{Error, Part};
+use crate::error::{Error, FilePart};
 use crate::file_bytes::{FileBytes, PIECE_BYTES, Pieces};
 
 /// The location and the checksum of a section.
@@ -90,7 +90,7 @@ impl Section {
     }
 
     /// The fault as an error that names the file and the part.
-    pub(crate) fn error(&self, fault: Fault, part: Part) -> Error {
+    pub(crate) fn error(&self, fault: Fault, part: FilePart) -> Error {
         let path = self.file.path().to_owned();
         match fault {
             Fault::Damaged => {

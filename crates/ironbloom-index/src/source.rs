@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::error::Part;
+use crate::error::FilePart;
 use crate::section::{Fault, Section};
 
 /// What is known about a table once all its rows have been read.
@@ -48,8 +48,8 @@ impl Source {
     }
 
     /// The name of its blob, for errors.
-    pub(crate) fn blob_part(&self) -> Part {
-        Part::Blob { source: self.name.clone() }
+    pub(crate) fn blob_part(&self) -> FilePart {
+        FilePart::Blob { source: self.name.clone() }
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Blob {
     Owned(Vec<u8>),
     Stored {
         section: Section,
-        /// From the first use on.
+        /// Set on first use.
         loaded: OnceLock<Vec<u8>>,
     },
 }

@@ -20,17 +20,17 @@ pub(crate) enum Zone {
     Rules(TimeZone),
 }
 
-/// Why a local time is no moment.
+/// Why a local time is not a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalTime {
-    /// Clocks were put forward over it.
+    /// Clocks were put forward past it.
     Skipped,
     /// Clocks were put back, and showed it again.
     Twice,
 }
 
 impl Zone {
-    /// The zone of this name; `None` if nobody knows it.
+    /// The zone of this name; `None` if it is unknown.
     pub(crate) fn get(name: &str) -> Option<Self> {
         if name == "Z" || name.eq_ignore_ascii_case("UTC") {
             return Some(Self::Offset(0));
@@ -68,7 +68,7 @@ impl Zone {
     }
 }
 
-/// What a clock shows, if it is a year that `jiff` knows.
+/// What a clock shows, if `jiff` knows the year.
 fn datetime(local: i128) -> Option<DateTime> {
     let utc = Timestamp::from_nanosecond(local).ok()?;
     Some(TimeZone::UTC.to_datetime(utc))
@@ -94,8 +94,8 @@ pub(crate) fn offset(text: &str) -> Option<i64> {
     (unit < 3600).then_some(sign * seconds)
 }
 
-/// A moment as clocks of a zone show it, with their offset: `2024-06-01T14:00:00+02:00`, in UTC `…Z`. A zone that nobody
-/// knows is shown as UTC: the moment is right all the same.
+/// A moment as clocks of a zone show it, with their offset: `2024-06-01T14:00:00+02:00`, in UTC `…Z`. An unknown
+/// zone is shown as UTC: the moment is right all the same.
 pub fn show_moment(nanoseconds: i128, zone: &str) -> String {
     let ahead = Zone::get(zone).map_or(0, |zone| zone.offset_at(nanoseconds));
     let local = nanoseconds + i128::from(ahead) * NANOS_PER_SECOND;
@@ -112,7 +112,7 @@ fn clock(seconds: i64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// As many groups of three digits as it takes.
+/// As many groups of three digits as needed.
 fn fraction(nanoseconds: u32) -> String {
     match nanoseconds {
         0 => String::new(),
@@ -164,7 +164,7 @@ mod tests {
             (summer + 5_000_000, "Asia/Kolkata", "2024-06-01T17:30:00.005+05:30"),
             (summer + 5, "America/New_York", "2024-06-01T08:00:00.000000005-04:00"),
             (-1, "UTC", "1969-12-31T23:59:59.999999999Z"),
-            // Rules go on for ever: in 2090 there is summer time, too.
+            // Rules apply forever: there is summer time in 2090, too.
             (3_799_915_200 * NANOS_PER_SECOND, "Europe/Oslo", "2090-05-31T14:00:00+02:00"),
             (253_402_300_799 * NANOS_PER_SECOND, "Asia/Tokyo", "10000-01-01T08:59:59+09:00"),
             (-3_000_000_000 * NANOS_PER_SECOND, "Europe/Berlin", "1874-12-07T19:33:28+00:53:28"),

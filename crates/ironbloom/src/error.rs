@@ -129,6 +129,9 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
+    /// What differs in growing filters that have not grown alike.
+    pub const STAGES: &'static str = "number of stages";
+
     /// Returns an error if the two values differ.
     pub(crate) fn unless_equal<T: PartialEq + fmt::Display>(
         what: &'static str,

@@ -42,6 +42,7 @@
 //! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
 
 mod bits;
+pub mod dedup;
 mod error;
 pub mod format;
 pub mod hash;

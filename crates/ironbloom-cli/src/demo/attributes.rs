@@ -14,7 +14,7 @@ use crate::report::{Cell, Record};
 
 const ROWS: u64 = 100_000;
 const ASKED: u64 = 200_000;
-/// Hash functions of an attribute, as in the seed, and counters of each: half of them in use.
+/// Hash functions per attribute, and counters of each: half of them in use.
 const PROBES: u32 = 7;
 const COUNTERS: u64 = 144_270;
 const FINGERPRINT_BITS: u32 = 12;

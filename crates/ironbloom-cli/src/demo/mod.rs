@@ -1,7 +1,7 @@
-//! `ironbloom demo`: the experiments of the documents this project was made from, on this machine.
+//! `ironbloom demo`: classic experiments, on this machine.
 //!
-//! Each experiment is a file, prints what it does, a table, and what to see in it. Numbers are measured here and
-//! now; what a document says is quoted beside them.
+//! Each experiment is a file. It prints what it does, a table, and what the table shows. Numbers are measured here and
+//! now, and published ones are quoted beside them.
 
 mod attributes;
 mod double_hashing;
@@ -35,11 +35,11 @@ pub(crate) struct DemoArgs {
     #[arg(value_enum)]
     experiments: Vec<Experiment>,
 
-    /// Rows of the table of the first experiment
+    /// Rows of the table in the first experiment
     #[arg(long, value_parser = number::parse_count, default_value = "10M")]
     rows: u64,
 
-    /// Run the same SQL on PostgreSQL too (takes minutes and some GB there): a connection string as psql takes it
+    /// Also run the table experiment in SQL on PostgreSQL (takes minutes and some GB there): a connection string for psql
     #[arg(long, value_name = "CONNECTION", num_args = 0..=1, default_missing_value = "postgres")]
     postgres: Option<String>,
 
@@ -65,7 +65,7 @@ enum Experiment {
     Attributes,
 }
 
-/// What an experiment has to show.
+/// The results of an experiment.
 struct Findings {
     title: &'static str,
     about: String,
@@ -123,7 +123,7 @@ fn numbers(stream: u64, count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |i| mix64(stream << 40 | i))
 }
 
-/// A random-looking string key of 16 letters, as the documents use.
+/// A random-looking string key of 16 letters.
 fn string_key(number: u64) -> String {
     let letter = |i: u32| char::from(b'a' + ((number >> (4 * i)) & 15) as u8);
     (0..16).map(letter).collect()

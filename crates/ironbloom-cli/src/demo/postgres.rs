@@ -1,7 +1,7 @@
-//! The table experiment in SQL, on a PostgreSQL that is there already: `ironbloom demo tables --postgres CONNECTION`.
+//! The table experiment in SQL, on an existing PostgreSQL: `ironbloom demo tables --postgres CONNECTION`.
 //!
-//! `psql` does the talking, so that every way to connect that it knows works here too. Everything is made in a schema of its own,
-//! which is dropped at the end.
+//! `psql` does the talking, so that every way to connect that it knows works here, too. Everything is created in a separate
+//! schema, which is dropped at the end.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Equality on any of ten columns of a table of ten million rows.
 //!
-//! The seed asks PostgreSQL, once with a `bloom` index and once with ten B-trees. Here its signature file and sorted columns
-//! stand in for the two, in this process and on columns in memory, beside our index in memory and on a Parquet file.
+//! The classic version asks PostgreSQL, once with a `bloom` index and once with ten B-trees. Here a signature file and sorted
+//! columns stand in for the two, in this process and on columns in memory, next to our index in memory and on a Parquet file.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -67,8 +67,8 @@ pub(super) fn run(rows: usize) -> Result<Findings> {
         ),
         records,
         see: "The index is no larger than the signature file and answers like the sorted columns, which take five times\n\
-              its space. On the Parquet file only the pages that can hold the rows are read. The seed measured 107 ms with\n\
-              PostgreSQL's bloom index (153 MB) and 0.06 ms with its ten B-trees (2.9 GB), for two columns."
+              its space. On the Parquet file only the pages that can hold the rows are read. PostgreSQL was measured with\n\
+              107 ms for two columns by its bloom index (153 MB), and 0.06 ms by its ten B-trees (2.9 GB)."
             .to_owned(),
     })
 }

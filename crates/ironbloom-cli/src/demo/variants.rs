@@ -24,7 +24,7 @@ pub(super) fn run() -> Result<Findings> {
     Ok(Findings {
         title: "The kinds of filter, measured",
         about: format!(
-            "{} keys at 1 % in every kind: bits per key, nanoseconds per key in batches (hashing left out), the\n\
+            "{} keys at 1 % in every kind: bits per key, nanoseconds per key in batches (without hashing), the\n\
              rate measured with as many absent keys, and whether a removed key is gone.",
             number::count(KEYS)
         ),

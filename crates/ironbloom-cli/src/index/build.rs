@@ -9,18 +9,18 @@ use ironbloom_index::{CsvOptions, Index, Params, csv_options_in, index_tables_wi
 
 use super::csv::CsvArgs;
 use super::names::Names;
-use super::{Turn, look, paths};
+use super::{Turn, info, paths};
 use crate::progress::Progress;
 use crate::{Outcome, dash, file, number, output};
 
-/// Make an index from Parquet, CSV or TSV tables
+/// Build an index on Parquet, CSV or TSV tables
 ///
-/// The tables stay where they are and are read again when rows are looked for. If one changes, the index says so and must
-/// be rebuilt. An index that is there already is replaced; any other file is not, unless it is empty.
+/// The tables stay where they are and are read again when rows are searched. If a table changes, searches report it, and the
+/// index must be rebuilt. An existing index is replaced; any other file is not, unless it is empty.
 ///
-/// A folder stands for all tables in it and in its folders, a pattern in quotes ('logs/*/2024-??.csv') for the files that
-/// match, and - for those that standard input lists, one a line. CSV and TSV files may be compressed (.csv.gz, .csv.zst):
-/// they are decompressed into a temporary file whenever rows are read.
+/// A folder stands for all tables in it and in its subfolders, a quoted pattern ('logs/*/2024-??.csv') for the matching
+/// files, and - for the files listed on standard input, one per line. CSV and TSV files may be compressed (.csv.gz,
+/// .csv.zst): they are decompressed into a temporary file whenever rows are read.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   ironbloom index build t.txt -o t.ibx --delimiter ';' --null NA --schema zip:text,day:date
   find . -name '*.csv' | ironbloom index build - -o t.ibx  the files that are listed")]
 pub(crate) struct BuildArgs {
-    /// The tables; all with the indexed columns. Files, folders, patterns, or - for a list on standard input
+    /// The tables, all with the indexed columns: files, folders, patterns, or - for a list on standard input
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
 
@@ -38,19 +38,19 @@ pub(crate) struct BuildArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Columns to index [default: all that can be]; a name with a comma in double quotes: '"a,b",c'
+    /// Columns to index [default: all that can be indexed]; quote a name that has a comma: '"a,b",c'
     #[arg(long, value_name = "A,B", value_parser = Names::parse)]
     columns: Option<Names>,
 
     #[command(flatten)]
     csv: CsvArgs,
 
-    /// Rows of a block, a power of two: what is read and compared at once
+    /// Rows per block, a power of two: the unit that is read and compared
     #[arg(long, value_name = "ROWS", default_value_t = Params::default().block_rows())]
     block_rows: u32,
 
-    /// A block without a match is looked into all the same with probability 2^-BITS, for each column; an index takes about
-    /// BITS + 2 bits a cell
+    /// Selectivity: a row that does not match is read with a probability of 2^-BITS per column; the index takes about BITS + 2
+    /// bits per cell
     #[arg(long, value_name = "BITS", default_value_t = Params::default().selectivity())]
     selectivity: u32,
 
@@ -78,14 +78,14 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     report_bad_rows(&index, |_| true)?;
     Turn::new(super::lock(&args.output)?).save(&mut index)?;
     output::print(&if args.json {
-        look::description(&args.output, &index, true)?
+        info::description(&args.output, &index, true)?
     } else {
         summary(&args.output, &index, start)
     })?;
     Ok(Outcome::Found)
 }
 
-/// Reads tables while a person watches.
+/// Reads tables and shows the progress.
 pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T {
     let mut progress = Progress::new(None);
     let made = read(&mut |rows| progress.update_rows(rows));
@@ -93,19 +93,19 @@ pub(super) fn with_progress<T>(read: impl FnOnce(&mut dyn FnMut(u64)) -> T) -> T
     made
 }
 
-/// Says which of these tables have rows that were left out.
+/// Names the tables of which rows were skipped.
 pub(super) fn report_bad_rows(index: &Index, is_meant: impl Fn(&str) -> bool) -> Result<()> {
     let sources = index.sources().iter().enumerate();
     for (number, source) in sources.filter(|(_, source)| is_meant(source.name())) {
         if let Some((_, bad @ 1..)) = csv_options_in(index.blob(number)?) {
             let rows = number::plural(bad, "bad row");
-            output::note(&format!("{}: {rows} left out", source.name()));
+            output::note(&format!("{}: {rows} skipped", source.name()));
         }
     }
     Ok(())
 }
 
-/// What was made, how fast, and what it takes.
+/// What was built, how fast, and its size.
 fn summary(file: &Path, index: &Index, start: Instant) -> String {
     let info = index.info();
     let seconds = start.elapsed().as_secs_f64();
@@ -115,6 +115,6 @@ fn summary(file: &Path, index: &Index, start: Instant) -> String {
         number::plural(info.rows, "row"),
         number::plural(info.columns.len() as u64, "column"),
         number::count((info.rows as f64 / seconds) as u64),
-        look::columns(index, false),
+        info::columns(index, false),
     )
 }

@@ -8,29 +8,30 @@ use ironbloom_index::{Index, append_tables, source_name};
 
 use super::build::{report_bad_rows, with_progress};
 use super::csv::CsvArgs;
-use super::{Turn, look, paths};
+use super::{Turn, info, paths};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
 /// Add tables to an index, or the new rows of tables that have grown
 ///
-/// A CSV or TSV file of the index to which lines were added is given again; a Parquet file that was rewritten is dropped
-/// first. The new index is written beside the old one and then replaces it: processes that read the old one keep it.
+/// Name a CSV or TSV file of the index again after after lines were added to it; drop a Parquet file that was rewritten first. The
+/// new index is written beside the old one and then replaces it: processes that have the old one open keep it.
 ///
-/// CSV files are read as those of the index were, and those that have grown exactly so; flags change it for new ones.
+/// New CSV files are read like those of the index, unless options say otherwise; files that have grown are read exactly as
+/// before.
 ///
 /// Several processes may change an index at the same time: they take turns, and no change is lost.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom index append 2024.ibx 2024-12.parquet
-  ironbloom index append log.ibx log.csv                 lines were added to it")]
+  ironbloom index append log.ibx log.csv                 after lines were added to it")]
 pub(crate) struct AppendArgs {
     /// The index
     #[arg(value_name = "INDEX")]
     index: PathBuf,
 
-    /// The tables to add. Files, folders, patterns, or - for a list on standard input
+    /// The tables to add: files, folders, patterns, or - for a list on standard input
     #[arg(value_name = "TABLE", required = true)]
     tables: Vec<PathBuf>,
 
@@ -60,7 +61,7 @@ pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
 
 /// Merge the segments of each table into one
 ///
-/// A lookup takes time for each segment. The tables are not read.
+/// Every segment adds to the time of a lookup. The tables are not read.
 #[derive(Args)]
 pub(crate) struct CompactArgs {
     /// The index
@@ -80,9 +81,9 @@ pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
     report(&args.index, &index, args.json)
 }
 
-/// Take a table out of an index
+/// Remove a table from an index
 ///
-/// The table itself is not touched, and need not be there any more.
+/// The table itself is not touched, and need not exist any more.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -112,7 +113,7 @@ pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
     report(&args.index, &index, args.json)
 }
 
-/// The name of a table in the index: as it is given, or as its path leads to it.
+/// The name of a table in the index: as given, or found by its path.
 fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
     let as_given = table.to_string_lossy().into_owned();
     let by_path = source_name(table, file).ok();
@@ -128,7 +129,7 @@ fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
 
 fn report(file: &Path, index: &Index, json: bool) -> Result<Outcome> {
     if json {
-        output::print(&look::description(file, index, true)?)?;
+        output::print(&info::description(file, index, true)?)?;
         return Ok(Outcome::Found);
     }
     let info = index.info();

@@ -10,31 +10,31 @@ use super::names::Types;
 #[derive(Args)]
 #[command(next_help_heading = "CSV files")]
 pub(super) struct CsvArgs {
-    /// What separates fields: a character, or tab [default: a comma; a tab in .tsv files]; files need not be named .csv then
+    /// Delimiter of fields: a character, or tab [default: comma; tab in .tsv files]. With it, files of any name are read as CSV
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
 
-    /// What encloses fields that have delimiters or line ends in them: a character, or none [default: "]
+    /// Quote around fields that contain delimiters or line ends: a character, or none [default: "]
     #[arg(long, value_name = "CHAR", value_parser = quote)]
     quote: Option<Quote>,
 
-    /// The first line is a row, too; columns are called column_1, column_2, …
+    /// There is no header: the first line is a row, and columns are called column_1, column_2, …
     #[arg(long)]
     no_header: bool,
 
-    /// Types of columns, of the others they are inferred: zip:text,day:date (bool, int, float, text, date, timestamp)
+    /// Types of columns: zip:text,day:date (bool, int, float, text, date, timestamp). Other types are inferred
     #[arg(long, value_name = "COLUMN:TYPE,…", value_parser = Types::parse)]
     schema: Option<Types>,
 
-    /// Infer no types: columns are text, except those in --schema
+    /// Do not infer types: columns are text, except those in --schema
     #[arg(long)]
     all_text: bool,
 
-    /// A word that means null, as the empty field does; may be given several times
+    /// A word that means null, like the empty field. Can be repeated
     #[arg(long = "null", value_name = "WORD")]
     nulls: Vec<String>,
 
-    /// What to do with rows that have another number of fields, are not UTF-8, or do not fit --schema
+    /// What to do with rows that have the wrong number of fields, are not UTF-8, or do not match --schema
     #[arg(long, value_enum)]
     bad_rows: Option<BadRows>,
 }
@@ -45,14 +45,14 @@ struct Quote(Option<u8>);
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BadRows {
-    /// Stop at the first (the default)
+    /// Stop at the first one (the default)
     Error,
-    /// Leave them out, and say how many
+    /// Skip them, and say how many
     Skip,
 }
 
 impl CsvArgs {
-    /// These flags on top of what an index remembers.
+    /// These options on top of what an index remembers.
     pub(super) fn options(&self, remembered: CsvOptions) -> CsvOptions {
         let mut options = remembered;
         options.delimiter = self.delimiter.or(options.delimiter);

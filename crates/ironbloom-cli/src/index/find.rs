@@ -19,24 +19,23 @@ use crate::{Outcome, number, output};
 /// Show the rows that match
 ///
 /// A condition compares a column with a literal: i3 = 306047, name = 'O''Hara', a in (1, 2), b is null, b is not null; also
-/// <, <=, >, >=, !=, between, and, or, not and parentheses. Equality, in, is null, and, or use the index; the others
-/// are compared on every row that the rest leaves over. Text and dates stand in quotes; a column with an unusual name in
-/// double quotes. A timestamp without an offset is one of the column's time zone; it may have its own: '2024-06-01 12:00
-/// Europe/Oslo'. like, functions and comparisons of two columns are not supported.
+/// <, <=, >, >=, !=, between, and, or, not and parentheses. =, in, is null, and, or use the index; the others are compared
+/// on the rows that remain. Text and dates are written in single quotes, unusual column names in double quotes. A timestamp
+/// without an offset is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. like, functions and
+/// comparisons of two columns are not supported.
 ///
 /// Rows are shown in the order of the tables and of the rows in them.
 ///
-/// A table that is missing or has changed is an error if rows of it may match. With --skip-changed it is left out and named.
+/// A table that is missing or has changed is an error if rows of it may match. With --skip-changed it is skipped and named.
 ///
-/// A table is opened only if the index names blocks of it (and one for the names and types of columns). It is refused
-/// if it is missing, or if its length or a fingerprint of it differs: of the footer of a Parquet file, of the
-/// beginning, the end and samples of a CSV file. Whatever is read of an indexed column, or of a CSV file, is compared
-/// with a checksum; pages of other columns are if their writer has put checksums into them. A change in anything else
-/// is not noticed: rows that it would add to the answer are not found, and a value that it changed in a column without
-/// checksums is shown as it is now. verify --tables reads all tables: it notices changes everywhere except in columns
-/// without checksums, which it names.
+/// A table is opened only if the index names blocks of it (and one table for the names and types of the columns). It is
+/// refused if it is missing, or if its length or fingerprint differs: that of the footer of a Parquet file, or of the
+/// beginning, the end and samples of a CSV file. Whatever is read of an indexed column or of a CSV file is compared with a
+/// checksum; pages of other columns only if their writer stored checksums. Other changes are not noticed: rows that would
+/// match now are not found, and a changed value in a column without checksums is shown as it is now. verify --tables reads
+/// all tables: it notices all changes except in columns without checksums, which it names.
 ///
-/// Status 0 if there are such rows, 1 if not, 2 after an error, 3 if a table was left out: there may be more rows then.
+/// Exit status 0 if rows match, 1 if none does, 2 after an error, 3 if a table was skipped: then there may be more rows.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,31 +49,31 @@ pub(crate) struct FindArgs {
     #[arg(value_name = "INDEX")]
     index: PathBuf,
 
-    /// What rows must satisfy: all of the conditions
+    /// Conditions that rows must satisfy, all of them
     #[arg(value_name = "CONDITION", required_unless_present = "values")]
     conditions: Vec<String>,
 
-    /// The column that must have one of these values, a line each in a file (or - for standard input); one more condition
+    /// One more condition: --column has one of the values in this file (- for standard input), one per line
     #[arg(long, value_name = "FILE", requires = "column")]
     values: Option<PathBuf>,
 
-    /// The column that --values is about
+    /// The column of --values
     #[arg(long, value_name = "NAME", requires = "values")]
     column: Option<String>,
 
-    /// One of the conditions is enough
+    /// Rows must satisfy one of the conditions, not all
     #[arg(long)]
     or: bool,
 
-    /// Columns to show [default: all]; a name with a comma in double quotes: '"a,b",c'
+    /// Columns to show [default: all]; quote a name that has a comma: '"a,b",c'
     #[arg(long, value_name = "A,B", value_parser = Names::parse)]
     select: Option<Names>,
 
-    /// Show no more than this many rows, and look no further
+    /// Stop after this many rows
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "count")]
     limit: Option<u64>,
 
-    /// Show only how many there are
+    /// Print only the number of rows
     #[arg(long, conflicts_with_all = ["select", "format"])]
     count: bool,
 
@@ -82,12 +81,12 @@ pub(crate) struct FindArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
-    /// Leave out tables that are missing, have changed or cannot be read, and name them on standard error; the status is
+    /// Skip tables that are missing, have changed or cannot be read, and name them on standard error; the exit status is
     /// then 3
     #[arg(long)]
     skip_changed: bool,
 
-    /// Say on standard error what was read, and how long it took
+    /// Print to standard error what was read, and how long it took
     #[arg(long)]
     explain: bool,
 }
@@ -97,12 +96,12 @@ pub(crate) struct FindArgs {
 pub(crate) enum Format {
     /// Aligned, for people
     Table,
-    /// With a line of names; null is an empty field, empty text is ""
+    /// With a header line; null is an empty field, empty text is ""
     Csv,
-    /// A JSON object a line
+    /// One JSON object per line
     #[value(alias = "json")]
     Jsonl,
-    /// A stream of Arrow's (IPC), with types
+    /// An Arrow IPC stream, with types
     Arrow,
     /// A Parquet file
     Parquet,
@@ -147,7 +146,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
         output::note(&explanation(search.explanation(), opened, start.elapsed()));
     }
     for error in search.skipped() {
-        output::note(&format!("left out: {error}"));
+        output::note(&format!("skipped: {error}"));
     }
     Ok(match rows {
         _ if !search.skipped().is_empty() => Outcome::Incomplete,
@@ -156,7 +155,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     })
 }
 
-/// With what to do about a table that is not as it was.
+/// Adds what to do about a table that has changed.
 fn advised(error: IndexedError) -> anyhow::Error {
     const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append`; \
                         --skip-changed finds rows in the other tables";
@@ -209,7 +208,7 @@ fn projected(schema: &Schema, names: &[&str]) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
 }
 
-/// What was done, a line each.
+/// What was done, one line each.
 fn explanation(did: &Explanation, opened: Duration, all: Duration) -> String {
     let tables = &did.tables;
     let (mut reads, time) = (tables.verify_reads, number::time);

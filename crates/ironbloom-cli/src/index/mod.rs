@@ -1,15 +1,17 @@
-//! `ironbloom index`: rows of big tables by any of their columns. One file a command.
+//! `ironbloom index`: rows of big tables by any of their columns. One file per command, except that `change.rs` has
+//! append, compact and drop.
 
 mod build;
 mod cell;
 mod change;
 mod csv;
 mod find;
-mod fit;
-mod look;
+mod info;
 mod names;
+mod one_schema;
 mod paths;
 mod show;
+mod verify;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,8 +24,8 @@ use crate::{Outcome, interrupt, output};
 
 /// Find rows of Parquet and CSV tables by any of their columns
 ///
-/// An index of some ten bits a cell tells which blocks of rows may hold the values asked for. Only these are read, and
-/// compared, so that answers are exact.
+/// An index of about twelve bits per cell knows which blocks of rows may hold a value. Only these blocks are read and
+/// compared, so the answers are exact.
 #[derive(Args)]
 #[command(
     arg_required_else_help = true,
@@ -46,8 +48,8 @@ enum Command {
     Append(change::AppendArgs),
     Compact(change::CompactArgs),
     Drop(change::DropArgs),
-    Info(look::InfoArgs),
-    Verify(look::VerifyArgs),
+    Info(info::InfoArgs),
+    Verify(verify::VerifyArgs),
 }
 
 pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
@@ -57,12 +59,12 @@ pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
         Command::Append(args) => change::append(args),
         Command::Compact(args) => change::compact(args),
         Command::Drop(args) => change::drop(args),
-        Command::Info(args) => look::info(args),
-        Command::Verify(args) => look::verify(args),
+        Command::Info(args) => info::run(args),
+        Command::Verify(args) => verify::run(args),
     }
 }
 
-/// The right to change an index. Ctrl-C meanwhile leaves no file of it.
+/// The right to change an index. If Ctrl-C is pressed meanwhile, its lock file is removed.
 struct Turn(IndexLock);
 
 impl Turn {
@@ -71,12 +73,12 @@ impl Turn {
         Self(lock)
     }
 
-    /// The index as the others have left it.
+    /// The index as other writers have left it.
     fn open(&self) -> Result<Index, Error> {
         self.0.open()
     }
 
-    /// Saves an index; Ctrl-C meanwhile leaves no temporary file.
+    /// Saves an index; if Ctrl-C is pressed meanwhile, the temporary file is removed.
     fn save(&self, index: &mut Index) -> Result<(), Error> {
         interrupt::while_writing(self.0.path(), || self.0.save(index))
     }
@@ -88,7 +90,7 @@ impl Drop for Turn {
     }
 }
 
-/// Waits until nobody else changes an index, and says so if that takes long.
+/// Waits until no other process changes the index, and says so if that takes long.
 fn lock(file: &Path) -> Result<IndexLock, Error> {
     const PATIENCE: Duration = Duration::from_secs(1);
     const PAUSE: Duration = Duration::from_millis(20);
@@ -99,6 +101,6 @@ fn lock(file: &Path) -> Result<IndexLock, Error> {
         }
         std::thread::sleep(PAUSE);
     }
-    output::note(&format!("{}: waiting for another process that changes it", file.display()));
+    output::note(&format!("{}: waiting for another process that is changing it", file.display()));
     IndexLock::acquire(file)
 }

@@ -13,7 +13,7 @@ impl Names {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let items = items(text)?;
         if items.iter().any(|item| !item.rest.is_empty()) {
-            bail!("a name in double quotes goes on after them");
+            bail!("text follows a name in double quotes");
         }
         Ok(Self(items.into_iter().map(|item| item.name).collect()))
     }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// What a file of a folder must be called to be taken for a table.
+/// Extensions of files in a folder that are tables.
 const TABLES: [&str; 8] =
     [".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"];
 
-/// The tables that are meant: files as they are, all tables in a folder and the folders in it (in the order of their names),
-/// what matches a pattern with `*` or `?`, and for `-` what standard input lists, a path a line. Each is named once.
+/// The tables that are meant: files as they are, all tables in a folder and its subfolders (ordered by name), what matches a
+/// pattern with `*` or `?`, and for `-` what standard input lists, one path per line. Each is named once.
 pub(super) fn tables(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut tables = Vec::new();
     for path in given {
@@ -119,7 +119,7 @@ fn add_matching(folder: &Path, parts: &[String], tables: &mut Vec<PathBuf>) -> R
     Ok(())
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any characters and `?` for one.
+/// Whether a name matches a pattern, in which `*` stands for any characters and `?` for one.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());

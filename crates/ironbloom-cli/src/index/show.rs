@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value};
 
 use super::cell::{texts, values};
-use super::fit::in_schema;
+use super::one_schema::in_schema;
 use crate::{number, output};
 
 /// Takes rows, batch by batch.

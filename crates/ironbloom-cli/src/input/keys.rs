@@ -38,7 +38,7 @@ impl Keys {
         Self { source: Arc::clone(source), rows, ..Self::default() }
     }
 
-    /// Cuts a block at its delimiters. Bytes behind the last one are a key too: a last line needs no newline.
+    /// Cuts a block at its delimiters. Bytes after the last one are a key, too: the last line needs no newline.
     pub(super) fn split(bytes: Vec<u8>, line_end: LineEnd) -> Self {
         let mut ends: Vec<usize> = memchr::memchr_iter(line_end.delimiter, &bytes).collect();
         let consumed = ends.last().map_or(0, |end| end + 1);
@@ -89,7 +89,7 @@ impl Keys {
         self.lines.get(place).copied()
     }
 
-    /// Writes the keys whose flag is `wanted`, each with the delimiter behind it, or their rows if those are kept. Lines
+    /// Writes the keys whose flag is `wanted`, each followed by the delimiter, or their rows if those are kept. Lines
     /// are written as they came. Neighbours are written in one go, delimiters included: most often that is the whole block.
     pub(crate) fn select(
         &self,

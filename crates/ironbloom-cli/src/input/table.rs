@@ -1,5 +1,6 @@
 //! Keys from CSV and its relatives: which column, which delimiter, and the rows that keys are from.
 
+use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["null", "exact_bytes"])]
     csv: Option<String>,
 
-    /// The same of fields separated by tabs
+    /// The same for fields separated by tabs
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["csv", "null", "exact_bytes"])]
     tsv: Option<String>,
 
@@ -26,18 +27,36 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter, conflicts_with_all = ["tsv", "null", "exact_bytes"])]
     delimiter: Option<u8>,
 
-    /// The table has no header line: its first line is a row, and columns have only numbers
+    /// The table has no header line: its first line is a row, and columns are numbered
     #[arg(long, conflicts_with_all = ["null", "exact_bytes"])]
     no_header: bool,
 }
 
-/// One ASCII character, or `\t` as shells make it hard to type one.
-fn parse_delimiter(text: &str) -> Result<u8, String> {
+/// Why text cannot separate fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DelimiterError {
+    Reserved,
+    NotOneCharacter,
+}
+
+impl fmt::Display for DelimiterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reserved => "quotes and line ends have another meaning in CSV",
+            Self::NotOneCharacter => "one ASCII character is needed, e.g. ';', or '\\t' for a tab",
+        })
+    }
+}
+
+impl std::error::Error for DelimiterError {}
+
+/// One ASCII character, or `\t`, because shells make it hard to type one.
+fn parse_delimiter(text: &str) -> Result<u8, DelimiterError> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
-        b"\"" | b"\n" | b"\r" => Err("quotes and line ends have another meaning in CSV".to_owned()),
+        b"\"" | b"\n" | b"\r" => Err(DelimiterError::Reserved),
         &[byte] if byte.is_ascii() => Ok(byte),
-        _ => Err("one ASCII character is needed, e.g. ';', or '\\t' for a tab".to_owned()),
+        _ => Err(DelimiterError::NotOneCharacter),
     }
 }
 
@@ -84,7 +103,7 @@ pub(super) enum Columns<'a> {
 /// Records in a block.
 const BLOCK_RECORDS: usize = 8192;
 
-/// The tables of all inputs, read one behind the other.
+/// The tables of all inputs, read one after the other.
 pub(super) struct Tables<'a> {
     pub(super) args: &'a TableArgs,
     pub(super) columns: Columns<'a>,
@@ -95,7 +114,7 @@ pub(super) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Sends the keys of one table. `Ok(false)` if nobody listens any more.
+    /// Sends the keys of one table. `Ok(false)` if the receiver is gone.
     pub(super) fn read(
         &mut self,
         input: Box<dyn Read>,

@@ -19,11 +19,11 @@ use crate::failure::Advice;
 pub(super) struct Address {
     /// As it may be shown: without passwords.
     pub(super) shown: String,
-    pub(super) place: Place,
+    pub(super) endpoint: Endpoint,
     pub(super) tls: Option<Tls>,
 }
 
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Server(Box<ConnectionInfo>),
     Sentinels(Sentinels),
 }
@@ -46,12 +46,12 @@ impl Address {
         let tls = tls.read(matches!(family, "rediss" | "valkeys"))?;
         let parsed =
             match is_sentinel && matches!(family, "redis" | "rediss" | "valkey" | "valkeys") {
-                true => sentinels(rest, tls.as_ref()).map(|found| found.map(Place::Sentinels)),
+                true => sentinels(rest, tls.as_ref()).map(|found| found.map(Endpoint::Sentinels)),
                 false => server(url, tls.as_ref())
-                    .map(|found| found.map(|one| Place::Server(Box::new(one)))),
+                    .map(|found| found.map(|one| Endpoint::Server(Box::new(one)))),
             };
         match parsed.map_err(|error| explain(&shown, error))? {
-            Some(place) => Ok(Self { shown, place, tls }),
+            Some(endpoint) => Ok(Self { shown, endpoint, tls }),
             None if is_sentinel => Err(Advice::error(
                 format!("--url {shown:?} does not say which Sentinels, and which master"),
                 "write redis+sentinel://[user:password@]host[:port][,host[:port]…]/NAME[/database][?sentinel_password=…]",
@@ -124,7 +124,7 @@ fn sentinels(rest: &str, tls: Option<&Tls>) -> Result<Option<Sentinels>, RedisEr
 
 /// Whether a host is followed by a port; those of IPv6 have colons, too, in brackets.
 fn has_port(host: &str) -> bool {
-    host.rsplit_once(']').map_or(host, |(_, behind)| behind).contains(':')
+    host.rsplit_once(']').map_or(host, |(_, port)| port).contains(':')
 }
 
 #[cfg(test)]

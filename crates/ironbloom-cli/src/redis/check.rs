@@ -7,15 +7,15 @@ use redis::{Cmd, Value};
 
 use super::TargetArgs;
 use super::local::key_hash;
-use super::server::{Found, Parts, Server};
+use super::server::{Found, Parts, Server, family_command};
 use crate::check::{AnswerArgs, Answers};
 use crate::input::{self, InputArgs, Keys};
 use crate::{Outcome, file};
 
 /// Print the keys that may be in a filter on a server
 ///
-/// As `ironbloom check`, of which it has the flags and the exit status: 0 if any key may be present, 1 if none is, 2 on
-/// errors. Keys go to the server in batches.
+/// Like `ironbloom check`, with the same options and exit status: 0 if any key may be present, 1 if none is, 2 after an
+/// error. Keys are sent to the server in batches.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ pub(crate) struct CheckArgs {
     answer: AnswerArgs,
 }
 
-/// Keys of one command: enough that its cost vanishes, few enough that the server has time for others.
+/// Keys per command: enough to make its cost negligible, few enough to leave the server time for others.
 const BATCH: usize = 500;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
@@ -71,13 +71,13 @@ fn ask(server: &mut Server, parts: &Parts, keys: &Keys, route: &[Vec<usize>]) ->
     let mut commands: Vec<Cmd> = Vec::new();
     for (name, places) in shards() {
         for batch in places.chunks(BATCH) {
-            let mut command = parts.family.command("MEXISTS", name.key());
+            let mut command = family_command(parts.family, "MEXISTS", name.key());
             batch.iter().for_each(|&place| {
                 command.arg(bytes[place]);
             });
             commands.push(command);
         }
-        // A filter that is gone answers "absent" to everything: it must be there behind its last answer.
+        // A filter that is gone answers "absent" to everything: it must still be there after its last answer.
         let mut still = redis::cmd("TYPE");
         still.arg(name.key());
         commands.push(still);
@@ -106,7 +106,7 @@ fn ask(server: &mut Server, parts: &Parts, keys: &Keys, route: &[Vec<usize>]) ->
 
 fn reply<T: redis::FromRedisValue>(value: Option<Value>) -> Result<T> {
     let value =
-        value.ok_or_else(|| anyhow!("the server gave fewer replies than it got commands"))?;
+        value.ok_or_else(|| anyhow!("the server sent fewer replies than it received commands"))?;
     redis::from_redis_value(value)
         .map_err(|error| anyhow!("the server's reply makes no sense: {error}"))
 }

@@ -8,23 +8,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use ironbloom::format::dump::{DumpWriter, Family};
 use ironbloom::format::native::replace_file;
+use ironbloom::format::redis_chunks::{ChunkHeader, ChunkSum, FIRST};
 
 use super::TargetArgs;
-use super::chunks::{FIRST, Header, Scan, Summed};
-use super::dump_file::Writer;
 use super::names::Name;
-use super::server::{Family, Parts, Server};
+use super::scan::Scan;
+use super::server::{Parts, Server};
 use crate::failure::Advice;
 use crate::progress::Progress;
 use crate::report::{self, Cell};
 use crate::{Outcome, dash, file, interrupt, number, output};
 
-/// Save a filter of a server to a file
+/// Save a filter from a server to a file
 ///
-/// A filter in one of Ironbloom's layouts becomes a filter file, which `ironbloom check` and the other commands take. A
-/// filter in RedisBloom's layout, in shards, or a cuckoo filter that grows becomes a dump, which `ironbloom redis load` takes.
-/// Dumps of RedisBloom's layout go to any server whose module knows it: that is how filters move from RedisBloom to
+/// A filter in one of Ironbloom's layouts is saved as a filter file, for `ironbloom check` and the other commands. A filter in
+/// RedisBloom's layout, a sharded one, or a cuckoo filter that grows is saved as a dump, for `ironbloom redis load`. Dumps of
+/// RedisBloom's layout can be loaded into any server whose module knows it: that is how filters move from RedisBloom to
 /// Valkey.
 #[derive(Args)]
 #[command(after_help = "\
@@ -45,7 +46,7 @@ pub(crate) struct DumpArgs {
     json: bool,
 }
 
-/// A filter that is written to all the time cannot be read in pieces.
+/// A filter that is written to all the time cannot be read consistently in pieces.
 const TRIES: u32 = 3;
 
 /// The filter was changed while it was read. The copy may lack keys of pieces that came early.
@@ -63,7 +64,7 @@ impl fmt::Display for Changed {
 pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
     dash::require_file(
         &args.output,
-        "a dump needs a file: it is begun again if the filter changes meanwhile",
+        "a dump needs a file: it starts again if the filter changes meanwhile",
     )?;
     file::refuse_unwritable(&args.output)?;
     if std::fs::metadata(&args.output).is_ok_and(|found| !found.is_file()) {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
     ))
 }
 
-/// Bytes of the file.
+/// Returns the size of the file.
 fn save(args: &DumpArgs, server: &mut Server) -> Result<u64> {
     let parts = server.parts(&args.target.name()?, args.target.shards)?;
     replace(&args.output, |out| match parts.keys.as_slice() {
@@ -107,7 +108,7 @@ fn save(args: &DumpArgs, server: &mut Server) -> Result<u64> {
     Ok(std::fs::metadata(&args.output)?.len())
 }
 
-/// Writes a file whole, or leaves the old one.
+/// Writes a complete file, or leaves the old one.
 fn replace(path: &Path, write: impl FnOnce(&mut Output<'_>) -> Result<()>) -> Result<()> {
     let mut failure = None;
     let written = interrupt::while_writing(path, || {
@@ -158,20 +159,20 @@ impl io::Write for Output<'_> {
 fn save_one(server: &mut Server, family: Family, name: &Name, out: &mut Output<'_>) -> Result<()> {
     let mut scan = Scan::new(family, name.key());
     let header = first_chunk(server, &mut scan, name)?;
-    let Header::File(announcement) = Header::parse(&header) else {
-        let mut dump = Writer::new(out, None)?;
+    let ChunkHeader::File(announcement) = ChunkHeader::parse(&header) else {
+        let mut dump = DumpWriter::new(out, None)?;
         return save_chunks(server, family, name, &header, scan, &mut dump);
     };
-    let mut summed = Summed::default();
+    let mut sum = ChunkSum::default();
     while let Some((_, bytes)) = scan.next(server)? {
-        summed.take(&bytes);
+        sum.take(&bytes);
         out.write_all(&bytes)?;
     }
-    if summed.announcement() == announcement { Ok(()) } else { Err(Changed.into()) }
+    if sum.announcement() == announcement { Ok(()) } else { Err(Changed.into()) }
 }
 
 fn save_shards(server: &mut Server, parts: &Parts, out: &mut Output<'_>) -> Result<()> {
-    let mut dump = Writer::new(out, parts.shards)?;
+    let mut dump = DumpWriter::new(out, parts.shards)?;
     for name in &parts.keys {
         let mut scan = Scan::new(parts.family, name.key());
         let header = first_chunk(server, &mut scan, name)?;
@@ -190,25 +191,27 @@ fn first_chunk(server: &mut Server, scan: &mut Scan<'_>, name: &Name) -> Result<
     })
 }
 
-/// The chunks behind the first, as they come.
+/// The chunks after the first, as they come.
 fn save_chunks(
     server: &mut Server,
     family: Family,
     name: &Name,
     header: &[u8],
     mut scan: Scan<'_>,
-    dump: &mut Writer<&mut Output<'_>>,
+    dump: &mut DumpWriter<&mut Output<'_>>,
 ) -> Result<()> {
     dump.chunk(family, FIRST, header)?;
-    let mut summed = Summed::default();
+    let mut sum = ChunkSum::default();
     while let Some((iterator, bytes)) = scan.next(server)? {
-        summed.take(&bytes);
+        sum.take(&bytes);
         dump.chunk(family, iterator, &bytes)?;
     }
     dump.end_filter(family)?;
-    let is_same = match Header::parse(header) {
-        Header::File(announced) | Header::Files(announced) => announced == summed.announcement(),
-        Header::RedisBloom => {
+    let is_same = match ChunkHeader::parse(header) {
+        ChunkHeader::File(announced) | ChunkHeader::Files(announced) => {
+            announced == sum.announcement()
+        }
+        ChunkHeader::RedisBloom => {
             first_chunk(server, &mut Scan::new(family, name.key()), name)? == header
         }
     };

@@ -135,7 +135,7 @@ fn explain_io(address: &str, error: &RedisError) -> anyhow::Error {
     Advice::error(format!("{address}: {error}"), running)
 }
 
-/// The error of TLS behind an error of the client.
+/// The TLS error inside an error of the client.
 fn tls_error(error: &RedisError) -> Option<&rustls::Error> {
     let cause: &Arc<dyn StdError + Send + Sync> = error.source()?.downcast_ref()?;
     cause.downcast_ref().or_else(|| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref())
@@ -151,7 +151,8 @@ fn explain_tls(address: &str, error: &rustls::Error) -> anyhow::Error {
             "write the host as the certificate has it; or, if the servers are known by IP address, add --any-host-name",
         ),
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => (
-            "the server's certificate is not trusted: nobody known here has signed it".to_owned(),
+            "the server's certificate is not trusted: it is not signed by a known authority"
+                .to_owned(),
             "give the certificate of who has signed it: --cacert FILE",
         ),
         rustls::Error::InvalidCertificate(_) => (

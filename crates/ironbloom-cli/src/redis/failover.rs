@@ -21,16 +21,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::address::{Address, Place};
+use super::address::{Address, Endpoint};
 use super::explain::Lost;
 use super::sentinel::Sentinels;
 use super::server::Server;
-use super::upload::{Plan, Upload, unlink};
+use super::upload::{Upload, UploadTarget, unlink};
 use crate::failure::{Advice, message};
 use crate::{number, output};
 
 /// So many masters may be lost during one load.
-const MOST_LOSSES: u32 = 10;
+const MAX_LOSSES: u32 = 10;
 /// Time between two tries to find the master.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Time in which replicas confirm, before the Sentinels are asked whether they are still there.
@@ -51,9 +51,9 @@ pub(super) fn connect(address: &Address, wait: Duration) -> Result<Server> {
 
 /// Whether Sentinels may know another master soon. If the Sentinels themselves are not there, nobody will.
 fn may_wait(address: &Address, error: &anyhow::Error) -> bool {
-    match &address.place {
-        Place::Sentinels(sentinels) => error.is::<Lost>() && sentinels.master().is_ok(),
-        Place::Server(_) => false,
+    match &address.endpoint {
+        Endpoint::Sentinels(sentinels) => error.is::<Lost>() && sentinels.master().is_ok(),
+        Endpoint::Server(_) => false,
     }
 }
 
@@ -61,18 +61,18 @@ fn may_wait(address: &Address, error: &anyhow::Error) -> bool {
 pub(super) fn load(
     address: &Address,
     wait: Duration,
-    plan: &Plan,
+    target: &UploadTarget,
     mut send: impl FnMut(&mut Upload<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut server = connect(address, wait)?;
-    let Place::Sentinels(sentinels) = &address.place else {
-        let mut upload = Upload::new(&mut server, plan)?;
+    let Endpoint::Sentinels(sentinels) = &address.endpoint else {
+        let mut upload = Upload::new(&mut server, target)?;
         send(&mut upload)?;
         let sent = upload.sent();
         upload.publish(None)?;
         return Ok(sent);
     };
-    let mut load = Load { sentinels, wait, plan, sent: 0, losses: 0, alive: Instant::now() };
+    let mut load = Load { sentinels, wait, target, sent: 0, losses: 0, alive: Instant::now() };
     let mut tries = 0;
     loop {
         let before = load.alive;
@@ -97,7 +97,7 @@ pub(super) fn load(
 struct Load<'a> {
     sentinels: &'a Sentinels,
     wait: Duration,
-    plan: &'a Plan,
+    target: &'a UploadTarget,
     sent: u64,
     losses: u32,
     /// When a master last took something.
@@ -111,9 +111,9 @@ impl Load<'_> {
         tries: u32,
         send: &mut impl FnMut(&mut Upload<'_>) -> Result<()>,
     ) -> Result<()> {
-        let receipt = self.plan.name.receipt(&self.plan.id);
+        let receipt = self.target.name.receipt(&self.target.id);
         if tries == 0 || !server.ask::<bool>(redis::cmd("EXISTS").arg(&receipt))? {
-            let mut upload = Upload::new(server, self.plan)?;
+            let mut upload = Upload::new(server, self.target)?;
             let sent = send(&mut upload);
             if upload.sent() > 0 {
                 self.alive = Instant::now();
@@ -131,7 +131,7 @@ impl Load<'_> {
 
     /// The master that is there now. Errors of any kind may pass: Sentinels come back, too.
     fn find_master(&self, address: &Address, lost: anyhow::Error) -> Result<Server> {
-        if self.losses > MOST_LOSSES || self.alive.elapsed() > self.wait {
+        if self.losses > MAX_LOSSES || self.alive.elapsed() > self.wait {
             return Err(self.unfinished(&lost));
         }
         loop {
@@ -147,11 +147,11 @@ impl Load<'_> {
     }
 
     fn unfinished(&self, error: &anyhow::Error) -> anyhow::Error {
-        let name = self.plan.name.key();
+        let name = self.target.name.key();
         let seconds = self.wait.as_secs();
         Advice::error(
             format!(
-                "{name}: not loaded; the master was lost {}, and none has come back for good: {}",
+                "{name}: not loaded; the master was lost {}, and no master has stayed: {}",
                 times(self.losses),
                 message(error)
             ),
@@ -166,7 +166,7 @@ impl Load<'_> {
     /// other master.
     fn settle(&self, server: &mut Server) -> Result<()> {
         let started = Instant::now();
-        // Zero would be for ever.
+        // Zero would mean forever.
         let patience = CONFIRMATION.min(self.wait).as_millis().max(1) as u64;
         loop {
             let replicas = self.sentinels.replicas();
@@ -204,7 +204,7 @@ impl Load<'_> {
     }
 
     fn unsettled(&self, server: &Server, why: &str) -> anyhow::Error {
-        let (name, master) = (self.plan.name.key(), server.address());
+        let (name, master) = (self.target.name.key(), server.address());
         Advice::error(
             format!("{name}: loaded to {master}, but it could be lost with this master: {why}"),
             format!(

@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use clap::Args;
+use ironbloom::format::dump::Family;
 
 use super::ServerArgs;
 use super::advice::{State, advice};
 use super::names::Name;
-use super::server::{Family, Found, Server};
+use super::server::{FilterInfo, Found, Server};
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, number, output};
 
 /// List the filters of a server with their fill, rate and advice
 ///
-/// Looks through the whole server, or through all servers of a cluster, in small steps. How many bits of a Bloom filter are
-/// set must be counted, for which the server stops: it is done for filters of up to 64 MiB, which takes some milliseconds
-/// each, and with --count-bits for all. A filter in shards is listed once, with what its shards have together.
+/// Scans the whole server, or all servers of a cluster, in small steps. The fill of a Bloom filter is known only by counting
+/// its bits, which blocks the server: this is done for filters of up to 64 MiB, a few milliseconds each, and with
+/// --count-bits for all. A sharded filter is listed once, with the totals of its shards.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Only filters with keys like this: ? is any character, * any number of them
+    /// Only filters whose keys match: ? is any character, * any number of characters
     #[arg(long = "match", value_name = "PATTERN", default_value = "*")]
     pattern: String,
 
@@ -39,7 +40,7 @@ pub(crate) struct InfoArgs {
     #[arg(long)]
     count_bits: bool,
 
-    /// List each shard of a filter by itself
+    /// List each shard of a filter separately
     #[arg(long)]
     each_shard: bool,
 
@@ -49,7 +50,7 @@ pub(crate) struct InfoArgs {
 }
 
 /// Bits of larger filters are counted only on request.
-const MOST_COUNTED: u64 = 64 << 20;
+const MAX_COUNTED: u64 = 64 << 20;
 
 /// The types of filters, ours and those of others.
 const TYPES: [&str; 5] = ["MBbloom--", "MBbloomCF", "ironbloom", "ironcucko", "bloomfltr"];
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
             None => look(&mut server, &entry.key, kind, args.count_bits)?
                 .map(|state| (advice(&state), state)),
         };
-        // A key that is gone meanwhile is left out.
+        // A key that has disappeared meanwhile is skipped.
         if let Some((advice, state)) = seen {
             records.push(record(entry, &state, advice));
         }
@@ -145,7 +146,7 @@ fn look_at_shards(
     let state = State::of_shards(&states);
     let advice = match missing.len() {
         _ if !is_used => Some(format!(
-            "{} does not lead to these shards: a load goes on, or they are left over",
+            "{} does not refer to these shards: a load is in progress, or they are left over",
             name.key()
         )),
         0 => advice(&state),
@@ -163,16 +164,18 @@ fn look(server: &mut Server, key: &[u8], kind: &str, count_bits: bool) -> Result
         if kind.ends_with("CF") || kind == "ironcucko" { Family::Cuckoo } else { Family::Bloom };
     let Some(fields) = server.info(family, key, None)? else { return Ok(None) };
     let fields = match fields {
-        Ok(fields) => fields,
-        Err(loading) => return Ok(Some(State::loading(kind, loading))),
+        FilterInfo::Fields(fields) => fields,
+        FilterInfo::Loading(bytes) => {
+            return Ok(Some(State::loading(kind, format!("is being loaded, {bytes}"))));
+        }
     };
     if family == Family::Cuckoo {
         return Ok(Some(State::of_cuckoo(kind, &fields)));
     }
-    let is_small = fields.number("Size").is_some_and(|size| size <= MOST_COUNTED);
+    let is_small = fields.number("Size").is_some_and(|size| size <= MAX_COUNTED);
     let full = match is_small || count_bits {
         // Only our module knows this word.
-        true => server.info(family, key, Some("FULL")).ok().flatten().and_then(Result::ok),
+        true => server.info(family, key, Some("FULL")).ok().flatten().and_then(FilterInfo::fields),
         false => None,
     };
     Ok(Some(State::of_bloom(kind, full.as_ref().unwrap_or(&fields))))

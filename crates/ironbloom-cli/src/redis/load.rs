@@ -7,14 +7,13 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::format::dump::{self, DumpReader, Family};
+use ironbloom::format::redis_chunks::{ChunkHeader, ChunkSum, FIRST};
 use ironbloom::{DecodeError, FileError, HashFn};
 
-use super::chunks::{FIRST, Header, Summed};
-use super::dump_file::{self, Reader};
 use super::local::LocalArgs;
 use super::names::LoadId;
-use super::server::Family;
-use super::upload::{Existing, Plan, Upload};
+use super::upload::{Existing, Upload, UploadTarget};
 use super::{TargetArgs, failover};
 use crate::failure::Advice;
 use crate::input::InputArgs;
@@ -23,10 +22,11 @@ use crate::{Outcome, dash, file, number, output};
 
 /// Load a filter into a server
 ///
-/// A file of `ironbloom build` (--kind blocked, bloom, segmented, scalable, windowed or cuckoo) or of `ironbloom redis dump`; or keys, with --lines, from
-/// which a filter is built here. That is far faster than to send keys. The filter appears when it is whole: interrupted, it
-/// leaves the key as it was. With --shards it is spread over several keys, and so over the servers of a cluster; it must be
-/// made from keys then, since a filter that is built does not say which key set which bit.
+/// The filter is a file of `ironbloom build` (--kind blocked, bloom, segmented, scalable, windowed or cuckoo) or of
+/// `ironbloom redis dump`; or, with --lines, it is built here from keys, which is far faster than sending them. It becomes
+/// visible once it is complete: an interrupted load leaves the key unchanged. With --shards, the filter is spread over
+/// several keys, and so over the servers of a cluster; this requires --lines, because a built filter does not know which key
+/// set which bit.
 #[derive(Args)]
 #[command(
     mut_arg("inputs", |arg| arg.value_name("FILE").help(
@@ -48,7 +48,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Put the filter in the place of one that has this key
+    /// Replace a filter that already has this key
     #[arg(long)]
     replace: bool,
 
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
 
 fn load_lines(args: &LoadArgs) -> Result<Outcome> {
     // What would be refused at the end is refused now. The server may not wait as long as it takes to read all keys.
-    let plan = args.plan(args.target.shards)?;
-    drop(Upload::new(&mut args.target.connect()?, &plan)?);
+    let target = args.target(args.target.shards)?;
+    drop(Upload::new(&mut args.target.connect()?, &target)?);
     load_filters(args, &args.local.build(&args.input, args.target.shards.unwrap_or(1))?)
 }
 
@@ -101,24 +101,24 @@ impl LoadArgs {
         }
     }
 
-    fn plan(&self, shards: Option<u32>) -> Result<Plan> {
+    fn target(&self, shards: Option<u32>) -> Result<UploadTarget> {
         let (id, name) = (LoadId::new(), self.target.name()?);
-        Ok(Plan { id, name, shards, existing: self.existing() })
+        Ok(UploadTarget { id, name, shards, existing: self.existing() })
     }
 
-    /// Sends what `send` sends, perhaps more than once. Bytes that were sent.
+    /// Sends what `send` sends, perhaps more than once. Returns the number of bytes.
     fn load(
         &self,
         shards: Option<u32>,
         send: impl FnMut(&mut Upload<'_>) -> Result<()>,
     ) -> Result<u64> {
         let server = &self.target.server;
-        failover::load(&server.address()?, server.failover_wait(), &self.plan(shards)?, send)
+        failover::load(&server.address()?, server.failover_wait(), &self.target(shards)?, send)
     }
 }
 
 /// A dump, if the file is one.
-fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
+fn open_dump(path: &Path) -> Result<Option<DumpReader<BufReader<File>>>> {
     if dash::is(path) {
         return Ok(None); // as a pipe below
     }
@@ -127,12 +127,12 @@ fn open_dump(path: &Path) -> Result<Option<Reader<BufReader<File>>>> {
     if !input.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(None); // a pipe, whose first bytes are read only once: a filter
     }
-    let mut first = [0; dump_file::MAGIC.len()];
-    if input.read_exact(&mut first).is_err() || first != dump_file::MAGIC {
+    let mut first = [0; dump::MAGIC.len()];
+    if input.read_exact(&mut first).is_err() || first != dump::MAGIC {
         return Ok(None);
     }
     let input = File::open(path).map_err(|error| named(error.into()))?;
-    Reader::new(BufReader::new(input)).map(Some).map_err(named)
+    DumpReader::new(BufReader::new(input)).map(Some).map_err(|error| named(error.into()))
 }
 
 fn open_filter(args: &LoadArgs, path: &Path) -> Result<AnyFilter> {
@@ -213,7 +213,7 @@ fn report(args: &LoadArgs, shards: Option<u32>, filter: Record, sent: u64) -> Re
     Ok(Outcome::Found)
 }
 
-fn load_dump(args: &LoadArgs, path: &Path, dump: Reader<BufReader<File>>) -> Result<Outcome> {
+fn load_dump(args: &LoadArgs, path: &Path, dump: DumpReader<BufReader<File>>) -> Result<Outcome> {
     let shards = dump.shards();
     if let Some(wanted) = args.target.shards
         && shards != Some(wanted)
@@ -251,26 +251,26 @@ fn load_dump(args: &LoadArgs, path: &Path, dump: Reader<BufReader<File>>) -> Res
 fn send_dump(
     upload: &mut Upload<'_>,
     path: &Path,
-    mut dump: Reader<BufReader<File>>,
+    mut dump: DumpReader<BufReader<File>>,
 ) -> Result<()> {
     let named = |error: anyhow::Error| file::named(path, error);
-    for _ in 0..dump_file::filters(dump.shards()) {
+    for _ in 0..dump.filters() {
         upload.start_filter();
-        let (mut header, mut summed) = (Header::RedisBloom, Summed::default());
-        while let Some(record) = dump.next().map_err(named)? {
-            match record.iterator {
-                FIRST => header = Header::parse(&record.bytes),
-                _ => summed.take(&record.bytes),
+        let (mut header, mut sum) = (ChunkHeader::RedisBloom, ChunkSum::default());
+        while let Some(chunk) = dump.next_chunk().map_err(|error| named(error.into()))? {
+            match chunk.iterator {
+                FIRST => header = ChunkHeader::parse(&chunk.bytes),
+                _ => sum.take(&chunk.bytes),
             }
-            upload.chunk(record.family, record.iterator, &record.bytes).map_err(named)?;
+            upload.chunk(chunk.family, chunk.iterator, &chunk.bytes).map_err(named)?;
         }
-        if let Header::File(announced) | Header::Files(announced) = header
-            && announced != summed.announcement()
+        if let ChunkHeader::File(announced) | ChunkHeader::Files(announced) = header
+            && announced != sum.announcement()
         {
             return Err(named(anyhow!("a filter of the dump is not the one that was announced")));
         }
     }
-    dump.finish().map_err(named)
+    dump.finish().map_err(|error| named(error.into()))
 }
 
 fn say(args: &LoadArgs, shards: Option<u32>, what: &str) {

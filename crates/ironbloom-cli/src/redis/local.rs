@@ -22,12 +22,12 @@ pub(super) struct LocalArgs {
     #[arg(long, requires = "lines", value_enum)]
     kind: Option<LocalKind>,
 
-    /// With --lines: keys to plan for, all shards together, e.g. 10M. Without it the hashes of all keys are kept in
-    /// memory and the filter is sized to them
+    /// With --lines: keys to plan for, all shards together, e.g. 10M. Without it, the hashes of all keys are kept
+    /// in memory, and the filter is sized for them
     #[arg(long, requires = "lines", value_name = "N", value_parser = number::parse_count)]
     capacity: Option<u64>,
 
-    /// With --lines: rate at which absent keys may be taken for present [default: 1%]
+    /// With --lines: false-positive rate [default: 1%]
     #[arg(long, requires = "lines", value_name = "P", value_parser = number::parse_rate)]
     rate: Option<f64>,
 }
@@ -39,7 +39,7 @@ enum LocalKind {
     Blocked,
     /// Classic Bloom filter, for rates below 10^-5: BF.* commands
     Bloom,
-    /// Removes keys, too: CF.* commands
+    /// Keys can be removed: CF.* commands
     Cuckoo,
 }
 

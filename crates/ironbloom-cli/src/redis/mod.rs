@@ -1,28 +1,27 @@
-//! `ironbloom redis`: filters between files and servers. One file a command.
+//! `ironbloom redis`: filters between files and servers. One file per command.
 //!
 //! ```text
 //! load ──► upload.rs ──┐                        ┌── .ibf file, its bytes as they are
-//! dump ◄── chunks.rs ──┼── server.rs ── BF./CF. ┤
-//! check ───────────────┤   or cluster           └── dump_file.rs: chunks of RedisBloom's own layout, or several shards
+//! dump ◄── scan.rs ────┼── server.rs ── BF./CF. ┤
+//! check ───────────────┤   or cluster           └── .ibd file: chunks of RedisBloom's own layout, or several shards
 //! info ◄── advice.rs ──┘   ▲
 //!                          └── address.rs: --url; tls.rs; sentinel.rs: which server; failover.rs: and if it is lost
 //! ```
 //!
-//! A filter goes over the wire as the chunks of SCANDUMP and LOADCHUNK (`chunks.rs`). One logical filter may be spread over
+//! A filter goes over the wire as the chunks of SCANDUMP and LOADCHUNK (`format::redis_chunks` and `format::dump` of the library). One logical filter may be spread over
 //! a cluster in shards (`names.rs`).
 
 mod address;
 mod advice;
 mod check;
-mod chunks;
 mod dump;
-mod dump_file;
 mod explain;
 mod failover;
 mod info;
 mod load;
 mod local;
 mod names;
+mod scan;
 mod sentinel;
 mod server;
 mod tls;
@@ -32,19 +31,20 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
+use ironbloom::format::dump::MAX_SHARDS;
 
 use self::address::Address;
 pub(crate) use self::explain::without_password;
-use self::names::{MOST_SHARDS, Name};
+use self::names::Name;
 use self::server::Server;
 use self::tls::TlsArgs;
 use crate::Outcome;
 use crate::failure::Advice;
 
-/// Push filters to Redis or Valkey servers and clusters, pull them back, and ask them
+/// Load filters into Redis or Valkey servers and clusters, save them to files, and query them
 ///
-/// The server must have the module of Ironbloom (docs/redis.md). With RedisBloom's module, its own filters can be dumped,
-/// loaded and asked.
+/// The server needs Ironbloom's module (docs/redis.md). With RedisBloom's module, RedisBloom's own filters can be dumped,
+/// loaded and queried.
 #[derive(Args)]
 #[command(
     arg_required_else_help = true,
@@ -90,12 +90,12 @@ pub(crate) fn run(args: &RedisArgs) -> Result<Outcome> {
 struct ServerArgs {
     /// The server, or any server of a cluster: redis://[user:password@]host[:port][/database] or unix:///path. By
     /// Sentinels: redis+sentinel://[user:password@]host[:port][,…]/NAME[/database][?sentinel_password=…]. With TLS:
-    /// rediss://…, rediss+sentinel://…. If not given, the variable IRONBLOOM_REDIS_URL, which other users of this
+    /// rediss://…, rediss+sentinel://…. Default: the environment variable IRONBLOOM_REDIS_URL, which other users of this
     /// machine cannot see
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// With Sentinels: wait so long for a master, and for replicas to confirm a load
+    /// With Sentinels: how long to wait for a master, and for replicas to confirm a load
     #[arg(long, value_name = "SECONDS", default_value_t = 120, hide_short_help = true)]
     failover_wait: u32,
 
@@ -109,16 +109,16 @@ struct TargetArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// The key that the filter has there
+    /// The key of the filter
     #[arg(long, value_name = "KEY")]
     key: String,
 
-    /// Number of keys that the filter is spread over; load makes them, dump and check find out themselves
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SHARDS)))]
+    /// Number of keys over which the filter is spread: for load; dump and check find out by themselves
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
     shards: Option<u32>,
 }
 
-/// Where the URL may be, too.
+/// The environment variable that may hold the URL.
 const URL_VARIABLE: &str = "IRONBLOOM_REDIS_URL";
 
 impl ServerArgs {

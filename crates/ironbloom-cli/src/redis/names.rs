@@ -15,11 +15,9 @@
 //! the old ones gets right answers until they are gone, and an error after that.
 
 use anyhow::Result;
+use ironbloom::format::dump::MAX_SHARDS;
 
 use crate::failure::Advice;
-
-/// More shards than a cluster can have servers are of no use.
-pub(super) const MOST_SHARDS: u32 = 1000;
 
 /// Field of the hash under the filter's own key: how many shards.
 pub(super) const SHARDS_FIELD: &str = "ironbloom:shards";
@@ -64,9 +62,8 @@ impl Name {
         let (name, place) = inner.rsplit_once(':')?;
         let (shard, shards) = place.split_once('/')?;
         let (name, shard, shards) = (Self::new(name), shard.parse().ok()?, shards.parse().ok()?);
-        let is_one = shard < shards
-            && shards <= MOST_SHARDS
-            && name.shard(shard, shards).0.as_bytes() == key;
+        let is_one =
+            shard < shards && shards <= MAX_SHARDS && name.shard(shard, shards).0.as_bytes() == key;
         (is_one && name.refuse_braces().is_ok()).then_some((name, shards))
     }
 
@@ -98,8 +95,8 @@ impl Name {
 
     /// Whether a part of the key alone decides its slot: what is between its first `{` and the next `}`, if anything.
     fn has_tag(&self) -> bool {
-        let behind = self.0.split_once('{').and_then(|(_, behind)| behind.split_once('}'));
-        behind.is_some_and(|(tag, _)| !tag.is_empty())
+        let tag = self.0.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        tag.is_some_and(|(tag, _)| !tag.is_empty())
     }
 
     /// Shards have braces of their own, and the first ones count.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use ironbloom::format::dump::Family;
 use redis::cluster::{ClusterClient, ClusterConnection, cluster_pipe};
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{
@@ -11,7 +12,7 @@ use redis::{
 };
 use rustls::InvalidMessage;
 
-use super::address::{Address, Place};
+use super::address::{Address, Endpoint};
 use super::explain::{Lost, explain};
 use super::names::{Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
 use super::sentinel::{Master, Sentinels};
@@ -40,28 +41,27 @@ pub(super) struct Server {
     master: Option<Master>,
 }
 
-/// The two families of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
-    Bloom,
-    Cuckoo,
+/// What a server says about a filter.
+pub(super) enum FilterInfo {
+    Fields(Fields),
+    /// It is being loaded: the server's words about how far it is.
+    Loading(String),
 }
 
-impl Family {
-    /// The start of the names of its commands.
-    pub(super) fn prefix(self) -> &'static str {
+impl FilterInfo {
+    pub(super) fn fields(self) -> Option<Fields> {
         match self {
-            Self::Bloom => "BF",
-            Self::Cuckoo => "CF",
+            Self::Fields(fields) => Some(fields),
+            Self::Loading(_) => None,
         }
     }
+}
 
-    /// A command of this family about a key.
-    pub(super) fn command(self, name: &str, key: &str) -> Cmd {
-        let mut command = redis::cmd(&format!("{}.{name}", self.prefix()));
-        command.arg(key);
-        command
-    }
+/// A command of a family about a key.
+pub(super) fn family_command(family: Family, name: &str, key: &str) -> Cmd {
+    let mut command = redis::cmd(&format!("{}.{name}", family.prefix()));
+    command.arg(key);
+    command
 }
 
 /// What is under a key.
@@ -81,9 +81,11 @@ const UNKNOWN_TYPE: &str = "unknown type name";
 impl Server {
     /// The server of an address, or the master that its Sentinels know: [`Lost`] if that one is none, or is not there.
     pub(super) fn connect(address: &Address) -> Result<Self> {
-        match &address.place {
-            Place::Server(info) => Self::open(info, address.tls.as_ref(), &address.shown),
-            Place::Sentinels(sentinels) => Self::connect_to_master(sentinels, address.tls.as_ref()),
+        match &address.endpoint {
+            Endpoint::Server(info) => Self::open(info, address.tls.as_ref(), &address.shown),
+            Endpoint::Sentinels(sentinels) => {
+                Self::connect_to_master(sentinels, address.tls.as_ref())
+            }
         }
     }
 
@@ -289,14 +291,13 @@ impl Server {
         }
     }
 
-    /// What BF.INFO or CF.INFO says, with this word; or the words about a load that is not finished. Nothing if there is no
-    /// such filter.
+    /// What BF.INFO or CF.INFO says, with this word. Nothing if there is no such filter.
     pub(super) fn info(
         &mut self,
         family: Family,
         key: &[u8],
         word: Option<&str>,
-    ) -> Result<Option<Result<Fields, String>>> {
+    ) -> Result<Option<FilterInfo>> {
         let mut command = redis::cmd(&format!("{}.INFO", family.prefix()));
         command.arg(key).arg(word);
         let reply = match &mut self.link {
@@ -304,11 +305,11 @@ impl Server {
             Link::Cluster(link) => command.query(link),
         };
         match reply {
-            Ok(reply) => Ok(Some(Ok(Fields(reply)))),
+            Ok(reply) => Ok(Some(FilterInfo::Fields(Fields(reply)))),
             Err(error) => {
                 let said = error.to_string();
                 if let Some((_, bytes)) = said.split_once("still being loaded: ") {
-                    return Ok(Some(Err(format!("is being loaded, {bytes}"))));
+                    return Ok(Some(FilterInfo::Loading(bytes.to_owned())));
                 }
                 // RedisBloom's words, with and without a code, and those for a key that has another type by now.
                 let is_gone = ["not found", "WRONGTYPE", "does not exist"]

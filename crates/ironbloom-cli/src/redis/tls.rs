@@ -19,30 +19,30 @@ use crate::{file, output};
 /// The heading of these options in the help.
 const TLS: &str = "TLS";
 
-/// The options of redis-cli, of which `--key` is called otherwise: here it is the key of the filter.
+/// The options of redis-cli, except that its `--key` has another name: here that is the key of the filter.
 #[derive(Args)]
 pub(super) struct TlsArgs {
-    /// Encrypt, as a URL that begins with rediss:// says, too
+    /// Encrypt the connection; a URL that begins with rediss:// implies it
     #[arg(long, help_heading = TLS)]
     tls: bool,
 
-    /// Trust certificates that were signed by those in this file (PEM), instead of those that the system trusts
+    /// Trust certificates signed by those in this file (PEM), instead of those that the system trusts
     #[arg(long, value_name = "FILE", help_heading = TLS)]
     cacert: Option<PathBuf>,
 
-    /// The certificate to show to a server that asks for one (PEM, with those between it and its authority)
+    /// Client certificate for servers that require one (PEM, with any intermediate certificates)
     #[arg(long, value_name = "FILE", help_heading = TLS)]
     cert: Option<PathBuf>,
 
-    /// Its private key (PEM); not needed if the file of --cert holds it, too
+    /// Its private key (PEM); not needed if the file of --cert contains it
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = TLS)]
     cert_key: Option<PathBuf>,
 
-    /// Accept a trusted certificate whatever host name it has: for clusters and Sentinels that know their servers by IP address
+    /// Do not check the host name of the certificate: for clusters and Sentinels that know their servers by IP address
     #[arg(long, help_heading = TLS)]
     any_host_name: bool,
 
-    /// Accept every certificate. Whoever is on the way can read and change all that is sent, passwords included
+    /// Accept any certificate. Anyone between here and the server can then read and change what is sent, passwords included
     #[arg(long, help_heading = TLS)]
     insecure: bool,
 }

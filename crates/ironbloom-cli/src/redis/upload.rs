@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use ironbloom::any::AnyFilter;
+use ironbloom::format::dump::Family;
+use ironbloom::format::redis_chunks::{self, FIRST};
 use redis::Cmd;
 
-use super::chunks::{self, FIRST};
 use super::explain::Lost;
 use super::names::{LoadId, Name, ROUTE, ROUTE_FIELD, SHARDS_FIELD};
-use super::server::{Family, Found, Server};
+use super::server::{FilterInfo, Found, Server, family_command};
 use crate::failure::Advice;
 use crate::progress::Progress;
 
 /// After this time a server forgets a filter of which no more chunks come.
 pub(super) const LIFETIME: Duration = Duration::from_secs(600);
-/// So often the lifetime of shards is renewed that are there already.
+/// How often the lifetime of shards that are there already is renewed.
 const RENEWAL: Duration = Duration::from_secs(60);
-/// Watched keys may change before a transaction; what that means is looked up again so often.
+/// Watched keys may change before a transaction; this is how often it is tried.
 const TRIES: u32 = 3;
 
 /// What becomes of a filter that has the key already.
@@ -32,7 +33,7 @@ pub(super) enum Existing {
 }
 
 /// What is loaded where.
-pub(super) struct Plan {
+pub(super) struct UploadTarget {
     pub(super) id: LoadId,
     pub(super) name: Name,
     pub(super) shards: Option<u32>,
@@ -41,7 +42,7 @@ pub(super) struct Plan {
 
 pub(super) struct Upload<'s> {
     server: &'s mut Server,
-    plan: &'s Plan,
+    target: &'s UploadTarget,
     /// What was there when the upload began.
     before: Found,
     /// Filters that are there under their temporary keys; the last one may be a part.
@@ -60,10 +61,10 @@ struct Pending {
 
 impl<'s> Upload<'s> {
     /// Refuses what would be refused at the end.
-    pub(super) fn new(server: &'s mut Server, plan: &'s Plan) -> Result<Self> {
-        let name = &plan.name;
+    pub(super) fn new(server: &'s mut Server, target: &'s UploadTarget) -> Result<Self> {
+        let name = &target.name;
         let before = server.find(name.key())?;
-        match (&before, plan.existing) {
+        match (&before, target.existing) {
             (Found::Nothing, _) | (Found::Filter(_) | Found::Shards(_), Existing::Replace) => {}
             (Found::Other(other), _) => return Err(server.no_filter(name.key(), other)),
             (Found::Filter(_) | Found::Shards(_), Existing::Keep) => {
@@ -71,17 +72,17 @@ impl<'s> Upload<'s> {
             }
         }
         let (progress, renewed) = (Progress::new(None), Instant::now());
-        Ok(Self { server, plan, before, pending: Vec::new(), renewed, progress, sent: 0 })
+        Ok(Self { server, target, before, pending: Vec::new(), renewed, progress, sent: 0 })
     }
 
     /// The next filter: of the next shard, or the only one.
     pub(super) fn start_filter(&mut self) {
-        let name = &self.plan.name;
-        let key = match self.plan.shards {
+        let name = &self.target.name;
+        let key = match self.target.shards {
             Some(shards) => name.shard(self.pending.len() as u32, shards),
             None => name.clone(),
         };
-        let temporary = key.temporary(&self.plan.id);
+        let temporary = key.temporary(&self.target.id);
         self.pending.push(Pending { key, temporary, family: None });
     }
 
@@ -94,7 +95,7 @@ impl<'s> Upload<'s> {
             // A master that was lost may have left it to this one.
             commands.push(unlink(&last.temporary));
         }
-        let mut load = family.command("LOADCHUNK", &last.temporary);
+        let mut load = family_command(family, "LOADCHUNK", &last.temporary);
         load.arg(iterator).arg(bytes);
         commands.extend([load, expire(&last.temporary)]);
         if self.renewed.elapsed() > RENEWAL {
@@ -110,7 +111,7 @@ impl<'s> Upload<'s> {
     /// A whole filter.
     pub(super) fn filter(&mut self, filter: &AnyFilter, family: Family) -> Result<()> {
         self.start_filter();
-        chunks::of_filter(filter, |iterator, bytes| {
+        redis_chunks::for_each_chunk(filter, |iterator, bytes| {
             let sent = self.chunk(family, iterator, bytes);
             // Servers with another module take our announcement for a damaged header of theirs.
             sent.map_err(|error| match (iterator, crate::failure::hint(&error)) {
@@ -145,8 +146,8 @@ impl<'s> Upload<'s> {
         for Pending { key, temporary, family } in &self.pending {
             let Some(family) = *family else { continue };
             let words = match self.server.info(family, temporary.as_bytes(), None)? {
-                Some(Ok(_)) => continue,
-                Some(Err(words)) => words,
+                Some(FilterInfo::Fields(_)) => continue,
+                Some(FilterInfo::Loading(bytes)) => format!("is being loaded, {bytes}"),
                 None => "is gone".to_owned(),
             };
             return Err(Advice::error(
@@ -162,9 +163,9 @@ impl<'s> Upload<'s> {
             let mut watched: Vec<&str> =
                 self.pending.iter().map(|one| one.temporary.as_str()).collect();
             let mut taken: Vec<&str> = Vec::new();
-            if self.plan.existing == Existing::Keep {
+            if self.target.existing == Existing::Keep {
                 taken.extend(self.pending.iter().map(|one| one.key.key()));
-                taken.push(self.plan.name.key());
+                taken.push(self.target.name.key());
             }
             watched.extend(&taken);
             self.server.ask::<()>(redis::cmd("WATCH").arg(&watched))?;
@@ -182,12 +183,12 @@ impl<'s> Upload<'s> {
                 return Ok(());
             }
         }
-        Err(anyhow!("{}: the server has removed what was sent", self.plan.name.key()))
+        Err(anyhow!("{}: the server has removed what was sent", self.target.name.key()))
     }
 
     /// What gives all filters their keys.
     fn renames(&self, receipt: Option<&str>) -> Vec<Cmd> {
-        let Plan { name, shards, .. } = self.plan;
+        let UploadTarget { name, shards, .. } = self.target;
         let mut commands = Vec::new();
         for Pending { key, temporary, .. } in &self.pending {
             commands.push(persist(temporary));
@@ -208,7 +209,7 @@ impl<'s> Upload<'s> {
 
     /// Shard by shard, and their common key last.
     fn publish_in_turn(&mut self) -> Result<()> {
-        let Plan { name, shards, existing, id } = self.plan;
+        let UploadTarget { name, shards, existing, id } = self.target;
         for Pending { key, temporary, .. } in &self.pending {
             // Before it has its name: a filter must not vanish under it.
             self.server.ask::<i64>(&persist(temporary))?;
@@ -228,7 +229,9 @@ impl<'s> Upload<'s> {
     /// Shards of the filter that is replaced.
     fn left_over(&self) -> Vec<Name> {
         match self.before {
-            Found::Shards(old) if Some(old) != self.plan.shards => self.plan.name.parts(Some(old)),
+            Found::Shards(old) if Some(old) != self.target.shards => {
+                self.target.name.parts(Some(old))
+            }
             _ => Vec::new(),
         }
     }

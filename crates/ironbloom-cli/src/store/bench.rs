@@ -1,7 +1,7 @@
 //! `ironbloom store bench`: the same lookups with and without a guard, in one run.
 //!
-//! Rounds alternate between the bare store and the guarded one, each on the same keys, and each from a cold start: a file of
-//! redb is opened again, with a small cache of its own, and its pages are dropped from the system's.
+//! Rounds alternate between the bare store and the guarded one, on the same keys, each from a cold start: redb's file is
+//! opened again with a small cache, and its pages are dropped from the system's cache.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,25 +30,25 @@ Examples:
   ironbloom store bench --backend postgres --url 'host=127.0.0.1 user=me' --keys 1M
   ironbloom store bench --backend redis --url redis://127.0.0.1/ --keys 1M --batch 100
 
-Servers get a table ironbloom_bench, or keys that begin with ironbloom_bench:, which stay for the next run.")]
+On a server, the table ironbloom_bench or keys that begin with ironbloom_bench: are created, and kept for the next run.")]
 pub(crate) struct BenchArgs {
     /// The store
     #[arg(long, value_enum, default_value_t = Store::Redb)]
     backend: Store,
 
-    /// Where a server is
+    /// Address of the server
     #[arg(long, value_name = "URL", required_if_eq_any([("backend", "postgres"), ("backend", "redis")]))]
     url: Option<String>,
 
-    /// Keep the store and its checkpoint here for another run; otherwise both go when it ends
+    /// Keep the store and its checkpoint in this directory for another run; otherwise both are removed at the end
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
 
-    /// Keys stored
+    /// Number of keys to store
     #[arg(long, value_parser = number::parse_count, default_value = "1M")]
     keys: u64,
 
-    /// Bytes of a value
+    /// Size of a value
     #[arg(long, value_parser = number::parse_bytes, default_value = "100")]
     value: u64,
 
@@ -56,27 +56,27 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_parser = number::parse_rate, default_value = "90%")]
     miss: f64,
 
-    /// Lookups of a round
+    /// Lookups per round
     #[arg(long, value_parser = number::parse_count, default_value = "50k")]
     lookups: u64,
 
-    /// Rounds, each once with and once without the guard
+    /// Number of rounds, each with and without the guard
     #[arg(long, value_name = "N", default_value_t = 4)]
     rounds: u64,
 
-    /// Lookups in one call, of the bare store as well
+    /// Lookups per call, for both the bare and the guarded store
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
 
-    /// GuardKind of filter: blocked, cuckoo, d-left, scalable
+    /// Kind of filter: blocked, cuckoo, d-left, scalable
     #[arg(long, default_value = "blocked")]
     kind: GuardKind,
 
-    /// Rate of the filter
+    /// False-positive rate of the filter
     #[arg(long, value_parser = number::parse_rate, default_value = "0.5%")]
     rate: f64,
 
-    /// Memory of redb for its pages
+    /// Size of redb's page cache
     #[arg(long, value_parser = number::parse_bytes, default_value = "16MiB")]
     cache: u64,
 
@@ -96,13 +96,13 @@ enum Store {
     Redis,
 }
 
-/// A directory that goes with the run unless it was asked for.
-struct Place {
+/// A directory that is removed after the run, unless the user named it.
+struct BenchFolder {
     directory: PathBuf,
     kept: bool,
 }
 
-impl Place {
+impl BenchFolder {
     fn new(asked: Option<&Path>) -> Result<Self> {
         let of_run =
             || std::env::temp_dir().join(format!("ironbloom-store-{}", std::process::id()));
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BenchFolder {
     fn drop(&mut self) {
         if !self.kept {
             let _ = std::fs::remove_dir_all(&self.directory);
@@ -127,22 +127,22 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
     );
     ensure!((0.0..=1.0).contains(&args.miss), "--miss is a share: 0% to 100%");
     ensure!(args.kind != GuardKind::Windowed, "a window forgets: its answers cannot be compared");
-    let place = Place::new(args.dir.as_deref())?;
+    let folder = BenchFolder::new(args.dir.as_deref())?;
     let url = args.url.clone().unwrap_or_default();
     let measured = match args.backend {
         Store::Redb => {
-            let file = place.directory.join(format!("bench-{}-{}.redb", args.keys, args.value));
+            let file = folder.directory.join(format!("bench-{}-{}.redb", args.keys, args.value));
             let open = || Redb::with_cache(&file, args.cache as usize);
             let cool = || if args.warm { Ok(()) } else { drop_pages(&file) };
             measure(args, &file, open, cool)?
         }
         Store::Postgres => {
-            let file = place.directory.join("bench-postgres");
+            let file = folder.directory.join("bench-postgres");
             measure(args, &file, || Postgres::connect(&url, "ironbloom_bench"), || Ok(()))
                 .context("PostgreSQL")?
         }
         Store::Redis => {
-            let file = place.directory.join("bench-redis");
+            let file = folder.directory.join("bench-redis");
             measure(args, &file, || Redis::connect(url.as_str(), "ironbloom_bench:"), || Ok(()))
                 .with_context(|| without_password(&url))?
         }

@@ -11,8 +11,8 @@ use crate::{Outcome, output};
 
 /// Show what the guard of a store has saved, and what other filters would have
 ///
-/// Reads the guard's last checkpoint, not the store, which may be in use. Delta is what a lookup takes longer, on average,
-/// than with an exact set in memory: P2·(C2 − C1), the share of false positives times what one costs.
+/// Reads the guard's last checkpoint, not the store, which may be in use. Delta is the average extra time of a lookup compared
+/// with an exact set in memory: P2·(C2 − C1), the share of false positives times the cost of one.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -123,7 +123,7 @@ fn schemes_of_the_literature_can_be_asked_for_by_name() {
         "a\n",
         "invalid value 'guess'",
     );
-    assert!(run.stderr.contains("there are remix, "), "{}", run.stderr);
+    assert!(run.stderr.contains("use one of remix, "), "{}", run.stderr);
     let args = ["build", "-o", "c.ibf", "--kind", "cuckoo", "--scheme", "double"];
     scratch.refuses(args, "a\n", "--scheme is for --kind bloom and segmented");
 }

@@ -149,7 +149,7 @@ fn tables_come_and_go() {
     assert_eq!(info["rows"], 10_000);
     assert_eq!(info["tables"][1]["table"], "more/u.csv");
     assert_eq!(info["columns"].as_array().unwrap().len(), 5);
-    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "is in the index already");
+    refuses(&scratch, ["index", "append", "t.ibx", "t.csv"], "is already in the index");
     scratch.run(["index", "drop", "t.ibx", "t.csv"]).succeeds();
     assert_eq!(count(&scratch, ["id = 4711"]), 1);
     assert_eq!(count(&scratch, ["city = 'Bergen'"]), 0);
@@ -447,7 +447,7 @@ fn the_same_change_twice_at_once_is_made_once() {
         assert_eq!(outputs.iter().filter(|output| output.status.success()).count(), 1, "{table}");
         for output in outputs.iter().filter(|output| !output.status.success()) {
             let message = String::from_utf8_lossy(&output.stderr);
-            assert!(message.contains("is in the index already"), "{table}: {message}");
+            assert!(message.contains("is already in the index"), "{table}: {message}");
         }
     }
     assert!(has_part(&scratch, "p0") && has_part(&scratch, "first"));

@@ -95,7 +95,7 @@ fn csv_is_read_as_the_flags_say_and_the_index_remembers_them() {
         "skip",
     ];
     let run = scratch.run(build).succeeds();
-    assert!(run.stderr.contains("t.txt: 1 bad row left out"), "{}", run.stderr);
+    assert!(run.stderr.contains("t.txt: 1 bad row skipped"), "{}", run.stderr);
     assert_eq!(find(&scratch, ["zip = '01234'", "--format", "csv"]), "zip,city\n01234,a;b\n");
     assert_eq!(
         find(&scratch, ["zip is null", "--select", "city", "--format", "csv"]),
@@ -109,7 +109,7 @@ fn csv_is_read_as_the_flags_say_and_the_index_remembers_them() {
     assert!(stale.stderr.starts_with("error: append: "), "{}", stale.stderr);
     assert!(stale.hint().contains("index append"), "{}", stale.stderr);
     let run = scratch.run(["index", "append", "t.ibx", "t.txt"]).succeeds();
-    assert!(run.stderr.contains("t.txt: 2 bad rows left out"), "{}", run.stderr);
+    assert!(run.stderr.contains("t.txt: 2 bad rows skipped"), "{}", run.stderr);
     assert_eq!(
         find(&scratch, ["zip = '01234'", "--select", "city", "--format", "csv"]),
         "city\na;b\ne;f\nc;d\n"

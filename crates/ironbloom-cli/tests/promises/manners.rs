@@ -160,7 +160,9 @@ fn an_overfull_filter_does_not_pretend_to_know_its_keys() {
     let run = scratch.run_with(args, lines(0..1000)).succeeds();
     assert!(run.stderr.starts_with("warning: x.ibf: at least "), "{}", run.stderr);
     assert!(
-        run.stderr.contains("\nx.ibf: bloom, 1,000 keys read, far too many to tell them apart, "),
+        run.stderr.contains(
+            "\nx.ibf: bloom, 1,000 keys read, far too many to estimate the distinct ones, "
+        ),
         "{}",
         run.stderr
     );
@@ -253,7 +255,7 @@ fn a_file_of_keys_in_the_place_of_the_filter_gets_a_hint() {
     scratch.write("keys.txt", "a\n");
     let run =
         scratch.refuses(["check", "keys.txt", "x.ibf"], "", "keys.txt: not an Ironbloom filter");
-    assert!(run.hint().contains("come before the files of keys"), "{}", run.stderr);
+    assert!(run.hint().contains("are named before the files of keys"), "{}", run.stderr);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_question_that_makes_no_sense_is_refused() {
     };
     let unknown = refuses(["size=large", "weight=3"], "no attribute \"weight\"");
     assert_eq!(unknown.hint(), "the attributes are: size, color\n");
-    let twice = refuses(["size=large", "size=small"], "attribute \"size\" is asked for twice");
+    let twice = refuses(["size=large", "size=small"], "attribute \"size\" is given twice");
     assert!(twice.hint().contains("one value"));
     let missing = refuses(["size=large", "color"], "--where \"color\" has no =");
     assert!(missing.hint().contains("NAME=VALUE") && missing.hint().contains("size, color"));

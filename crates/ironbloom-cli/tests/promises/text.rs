@@ -19,7 +19,7 @@ fn a_key_built_from_a_windows_file_is_found_by_a_unix_line_and_the_other_way_rou
     assert_eq!(
         notes(&run),
         [
-            "note: left out the carriage return at the end of 2 lines; --exact-bytes makes it part of the key"
+            "note: ignored the carriage return at the end of 2 lines; --exact-bytes makes it part of the key"
         ]
     );
     assert_eq!(scratch.present("dos.ibf", "alice\nbob\n"), "alice\nbob\n");
@@ -38,7 +38,7 @@ fn a_byte_order_mark_is_no_part_of_the_first_key_of_any_input() {
     scratch.shell("gzip -k a.txt && zstd -q b.txt").succeeds();
     for inputs in [["a.txt", "b.txt"], ["a.txt.gz", "b.txt.zst"]] {
         let run = scratch.run(["build", "-o", "x.ibf", inputs[0], inputs[1]]).succeeds();
-        let note = "note: left out the carriage return at the end of 1 line and the byte-order mark of 2 inputs; \
+        let note = "note: ignored the carriage return at the end of 1 line and the byte-order mark of 2 inputs; \
                     --exact-bytes makes it part of the key";
         assert_eq!(notes(&run), [note]);
         // A mark inside of an input is a character like any other.

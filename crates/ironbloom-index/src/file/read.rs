@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Extent, Rest};
 use super::*;
-use crate::error::{Error, Part};
+use crate::error::{Error, FilePart};
 use crate::file_bytes::FileBytes;
 use crate::index::{Index, Origin};
 use crate::lock::behind_links;
@@ -27,7 +27,7 @@ pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     let directory = file.read(start..file.len()).map_err(failed)?;
     let damaged = || Error::Damaged {
         path: path.to_owned(),
-        part: Part::Directory,
+        part: FilePart::Directory,
         offset: start,
         len: directory.len() as u64,
     };
@@ -74,8 +74,12 @@ fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
     let Some(header) = bytes.get(..HEADER_BYTES) else {
         return Err(Error::Length { path: path(), expected: HEADER_BYTES as u64, found });
     };
-    let damaged =
-        Error::Damaged { path: path(), part: Part::Header, offset: 0, len: HEADER_BYTES as u64 };
+    let damaged = Error::Damaged {
+        path: path(),
+        part: FilePart::Header,
+        offset: 0,
+        len: HEADER_BYTES as u64,
+    };
     if xxh3_64(&header[..SEAL_AT]) != number(header, SEAL_AT) {
         return Err(damaged);
     }

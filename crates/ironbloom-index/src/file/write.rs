@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Extent, Fields};
 use super::*;
-use crate::error::{Error, Part};
+use crate::error::{Error, FilePart};
 use crate::index::Index;
 use crate::section::Section;
 use crate::segment::SegmentColumn;
@@ -63,7 +63,7 @@ impl<W: Write> Sections<W> {
 
     /// What is already stored is copied as it is, with its checksum: any damage stays visible. An error says which part
     /// of which file could not be read.
-    fn copy(&mut self, section: &Section, part: impl FnOnce() -> Part) -> io::Result<Extent> {
+    fn copy(&mut self, section: &Section, part: impl FnOnce() -> FilePart) -> io::Result<Extent> {
         let start = self.align()?;
         let mut pieces = section.pieces();
         while let Some(piece) = pieces.next() {
@@ -78,7 +78,7 @@ impl<W: Write> Sections<W> {
     fn column(
         &mut self,
         column: &SegmentColumn,
-        part: impl FnOnce() -> Part,
+        part: impl FnOnce() -> FilePart,
     ) -> io::Result<Extent> {
         match column {
             SegmentColumn::Stored(column) => match column.loaded.get() {

@@ -1,8 +1,8 @@
 //! Conditions as people type them: `i3 = 306047 and name in ('O''Hara', 'Li')`.
 //!
 //! ```text
-//!  text ──► words ──► Condition, which knows no types ──► Predicate, typed by the columns of a table
-//!           words.rs  mod.rs                               typed.rs, moment.rs (dates), number.rs (exact decimals)
+//!  text ──► tokens ──► Condition, which knows no types ──► Predicate, typed by the columns of a table
+//!           tokens.rs   mod.rs                              typed.rs, moment.rs (dates), number.rs (exact decimals)
 //! ```
 //!
 //! The grammar is the part of SQL's `WHERE` that compares one column with literals:
@@ -21,14 +21,14 @@
 
 mod moment;
 mod number;
+mod tokens;
 mod typed;
-mod words;
 
 use std::fmt;
 
 use arrow::datatypes::{DataType, Schema};
 
-use self::words::{Word, Words};
+use self::tokens::{Token, Tokens};
 use crate::Predicate;
 use crate::similar::write_similar;
 
@@ -135,7 +135,7 @@ pub enum ConditionError {
         /// What was typed.
         literal: Literal,
     },
-    /// The literal is no moment in the time zone of the column, or in its own.
+    /// The literal is not a moment in the time zone of the column, or in the one that it names.
     Moment {
         /// The column.
         column: String,
@@ -189,11 +189,11 @@ impl Condition {
     ///
     /// [`ConditionError::Syntax`], with the position.
     pub fn parse(text: &str) -> Result<Self, ConditionError> {
-        let mut parser = Parser { words: Words::new(text), depth: 0 };
+        let mut parser = Parser { tokens: Tokens::new(text), depth: 0 };
         let condition = parser.any()?;
-        match parser.words.peek()? {
+        match parser.tokens.peek()? {
             None => Ok(condition),
-            Some(_) => Err(parser.words.expected("`and`, `or` or the end")),
+            Some(_) => Err(parser.tokens.expected("`and`, `or` or the end")),
         }
     }
 
@@ -223,7 +223,7 @@ const FUNCTIONS: &str = "functions are";
 const MAX_DEPTH: u32 = 64;
 
 struct Parser<'a> {
-    words: Words<'a>,
+    tokens: Tokens<'a>,
     depth: u32,
 }
 
@@ -233,7 +233,7 @@ impl Parser<'_> {
     fn any(&mut self) -> Parsed<Condition> {
         let first = self.all()?;
         let mut parts = vec![first];
-        while self.words.take_keyword("or")? {
+        while self.tokens.take_keyword("or")? {
             parts.push(self.all()?);
         }
         Ok(only_or(parts, Condition::Or))
@@ -242,7 +242,7 @@ impl Parser<'_> {
     fn all(&mut self) -> Parsed<Condition> {
         let first = self.one()?;
         let mut parts = vec![first];
-        while self.words.take_keyword("and")? {
+        while self.tokens.take_keyword("and")? {
             parts.push(self.one()?);
         }
         Ok(only_or(parts, Condition::And))
@@ -250,14 +250,14 @@ impl Parser<'_> {
 
     fn one(&mut self) -> Parsed<Condition> {
         if self.depth == MAX_DEPTH {
-            return Err(self.words.expected("less nesting"));
+            return Err(self.tokens.expected("less nesting"));
         }
         self.depth += 1;
-        let condition = if self.words.take_keyword("not")? {
+        let condition = if self.tokens.take_keyword("not")? {
             Condition::Not(Box::new(self.one()?))
-        } else if self.words.take(&Word::Open)? {
+        } else if self.tokens.take(&Token::LeftParen)? {
             let inner = self.any()?;
-            self.require(Word::Close, "`)`")?;
+            self.require(Token::RightParen, "`)`")?;
             inner
         } else {
             self.comparison()?
@@ -268,24 +268,24 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Parsed<Condition> {
         let column = self.column()?;
-        if let Some(Word::Comparison(comparison)) = self.words.peek()? {
-            self.words.next()?;
+        if let Some(Token::Comparison(comparison)) = self.tokens.peek()? {
+            self.tokens.next()?;
             return Ok(Condition::Compare(column, comparison, self.literal()?));
         }
-        if self.words.take_keyword("is")? {
-            let not = self.words.take_keyword("not")?;
-            if !self.words.take_keyword("null")? {
-                return Err(self.words.expected("`null`"));
+        if self.tokens.take_keyword("is")? {
+            let not = self.tokens.take_keyword("not")?;
+            if !self.tokens.take_keyword("null")? {
+                return Err(self.tokens.expected("`null`"));
             }
             return Ok(negated_if(not, Condition::IsNull(column)));
         }
-        let not = self.words.take_keyword("not")?;
-        let condition = if self.words.take_keyword("in")? {
+        let not = self.tokens.take_keyword("not")?;
+        let condition = if self.tokens.take_keyword("in")? {
             Condition::In(column, self.list()?)
-        } else if self.words.take_keyword("between")? {
+        } else if self.tokens.take_keyword("between")? {
             let low = self.literal()?;
-            if !self.words.take_keyword("and")? {
-                return Err(self.words.expected("`and`"));
+            if !self.tokens.take_keyword("and")? {
+                return Err(self.tokens.expected("`and`"));
             }
             Condition::Between(column, low, self.literal()?)
         } else {
@@ -294,74 +294,74 @@ impl Parser<'_> {
         Ok(negated_if(not, condition))
     }
 
-    /// The error for what follows a column and is no comparison.
+    /// The error for what follows a column and is not a comparison.
     fn no_comparison(&mut self) -> Parsed<ConditionError> {
         const PATTERNS: [&str; 6] = ["like", "ilike", "glob", "similar", "regexp", "rlike"];
-        Ok(match self.words.peek()? {
-            Some(Word::Open) => self.words.unsupported(FUNCTIONS),
-            Some(Word::Name(name))
+        Ok(match self.tokens.peek()? {
+            Some(Token::LeftParen) => self.tokens.unsupported(FUNCTIONS),
+            Some(Token::Name(name))
                 if PATTERNS.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
             {
-                self.words.unsupported("`like` and other patterns are")
+                self.tokens.unsupported("`like` and other patterns are")
             }
-            _ => self.words.expected("a comparison such as `=`, `in` or `is null`"),
+            _ => self.tokens.expected("a comparison such as `=`, `in` or `is null`"),
         })
     }
 
     fn column(&mut self) -> Parsed<String> {
         const KEYWORDS: [&str; 7] = ["and", "or", "not", "in", "is", "between", "null"];
-        match self.words.peek()? {
-            Some(Word::Quoted(name)) => {
-                self.words.next()?;
+        match self.tokens.peek()? {
+            Some(Token::Quoted(name)) => {
+                self.tokens.next()?;
                 Ok(name)
             }
-            Some(Word::Name(name))
+            Some(Token::Name(name))
                 if !KEYWORDS.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
             {
-                self.words.next()?;
+                self.tokens.next()?;
                 Ok(name)
             }
-            _ => Err(self.words.expected("a column")),
+            _ => Err(self.tokens.expected("a column")),
         }
     }
 
     fn list(&mut self) -> Parsed<Vec<Literal>> {
-        self.require(Word::Open, "`(`")?;
+        self.require(Token::LeftParen, "`(`")?;
         let mut list = vec![self.literal()?];
-        while self.words.take(&Word::Comma)? {
+        while self.tokens.take(&Token::Comma)? {
             list.push(self.literal()?);
         }
-        self.require(Word::Close, "`,` or `)`")?;
+        self.require(Token::RightParen, "`,` or `)`")?;
         Ok(list)
     }
 
     fn literal(&mut self) -> Parsed<Literal> {
-        let literal = match self.words.peek()? {
-            Some(Word::Literal(literal)) => literal,
-            Some(Word::Name(name)) if name.eq_ignore_ascii_case("true") => Literal::Bool(true),
-            Some(Word::Name(name)) if name.eq_ignore_ascii_case("false") => Literal::Bool(false),
-            Some(Word::Name(name)) if name.eq_ignore_ascii_case("null") => {
-                return Err(self.words.expected("a value (nulls are found by `is null`)"));
+        let literal = match self.tokens.peek()? {
+            Some(Token::Literal(literal)) => literal,
+            Some(Token::Name(name)) if name.eq_ignore_ascii_case("true") => Literal::Bool(true),
+            Some(Token::Name(name)) if name.eq_ignore_ascii_case("false") => Literal::Bool(false),
+            Some(Token::Name(name)) if name.eq_ignore_ascii_case("null") => {
+                return Err(self.tokens.expected("a value (nulls are found by `is null`)"));
             }
-            Some(Word::Quoted(_)) => {
-                return Err(self.words.unsupported("comparing two columns is"));
+            Some(Token::Quoted(_)) => {
+                return Err(self.tokens.unsupported("comparing two columns is"));
             }
-            Some(Word::Name(_)) => {
-                let expected = self.words.expected(
+            Some(Token::Name(_)) => {
+                let expected = self.tokens.expected(
                     "a value (text in single quotes: 'text'; comparing two columns is not supported)",
                 );
-                self.words.next()?;
-                let called = self.words.peek()? == Some(Word::Open);
-                return Err(if called { self.words.unsupported(FUNCTIONS) } else { expected });
+                self.tokens.next()?;
+                let called = self.tokens.peek()? == Some(Token::LeftParen);
+                return Err(if called { self.tokens.unsupported(FUNCTIONS) } else { expected });
             }
-            _ => return Err(self.words.expected("a value")),
+            _ => return Err(self.tokens.expected("a value")),
         };
-        self.words.next()?;
+        self.tokens.next()?;
         Ok(literal)
     }
 
-    fn require(&mut self, word: Word, name: &'static str) -> Parsed<()> {
-        if self.words.take(&word)? { Ok(()) } else { Err(self.words.expected(name)) }
+    fn require(&mut self, token: Token, name: &'static str) -> Parsed<()> {
+        if self.tokens.take(&token)? { Ok(()) } else { Err(self.tokens.expected(name)) }
     }
 }
 

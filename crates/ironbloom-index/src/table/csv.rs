@@ -25,11 +25,11 @@ use arrow::error::ArrowError;
 use regex::Regex;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::compressed::{Content, Packing};
 use super::csv_notes::{self, CsvNotes};
 use super::csv_options::{CsvOptions, Dialect};
 use super::csv_rows::{BadRows, Records, STRIDE, Stride, bad_line, find_rows, first_byte, line_at};
 use super::notes;
-use super::packed::{Content, Packing};
 use super::{Reads, Scan, TableError};
 use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES};
 
@@ -42,7 +42,7 @@ pub(super) struct CsvTable {
     schema: SchemaRef,
     rows: u64,
     strides: Vec<Stride>,
-    /// Rows that are left out, in order.
+    /// Rows that are skipped, in order.
     bad: Vec<Range<u64>>,
 }
 
@@ -381,8 +381,7 @@ impl CsvTable {
         (self.rows.min(strides.end as u64 * STRIDE) - strides.start as u64 * STRIDE) as usize
     }
 
-    /// The bytes of some strides, which are what they were when the rows were counted, without the rows that are left
-    /// out.
+    /// The bytes of some strides, which are what they were when the rows were counted, without skipped rows.
     fn read_strides(&self, strides: Range<usize>) -> Result<Vec<u8>, TableError> {
         let (path, content) = (self.path(), self.content.bytes()?);
         let range = self.bytes_of(&strides);
@@ -500,7 +499,7 @@ impl CsvTable {
             let is_bad = self.bad.binary_search_by_key(&start, |row| row.start).is_ok();
             left -= usize::from(!is_bad);
         }
-        // Rows that were left out may follow the last one that was not.
+        // Skipped rows may follow the last one.
         while records.at() < last.bytes.end {
             let start = records.at();
             if self.bad.binary_search_by_key(&start, |row| row.start).is_err() {

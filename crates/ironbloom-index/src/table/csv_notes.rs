@@ -12,10 +12,10 @@ use std::ops::Range;
 
 use arrow::datatypes::{Field, Schema};
 
+use super::compressed::Packing;
 use super::csv_options::{CsvOptions, type_by_number, type_number};
 use super::csv_rows::{STRIDE, Stride};
-use super::notes::{Reader, Writer};
-use super::packed::Packing;
+use super::notes::{NotesReader, NotesWriter};
 
 const PLAIN: [u8; 4] = *b"IBNC";
 const WITH_OPTIONS: [u8; 4] = *b"IBND";
@@ -31,7 +31,7 @@ pub(super) struct CsvNotes {
     pub(super) bad: Vec<Range<u64>>,
 }
 
-/// How the CSV file that these notes are about was read, and how many of its rows were left out as bad; `None` if they are
+/// How the CSV file that these notes are about was read, and how many bad rows were skipped; `None` if they are
 /// about another kind of file, or damaged.
 pub fn csv_options_in(notes: &[u8]) -> Option<(CsvOptions, u64)> {
     let notes = CsvNotes::read(notes).ok()?;
@@ -41,7 +41,7 @@ pub fn csv_options_in(notes: &[u8]) -> Option<(CsvOptions, u64)> {
 impl CsvNotes {
     pub(super) fn write(&self) -> Vec<u8> {
         let is_plain = self.options == CsvOptions::default() && self.packing.is_none();
-        let mut writer = Writer::new(if is_plain { PLAIN } else { WITH_OPTIONS });
+        let mut writer = NotesWriter::new(if is_plain { PLAIN } else { WITH_OPTIONS });
         if !is_plain {
             self.options.write(&mut writer);
             writer.number(match self.packing {
@@ -68,7 +68,7 @@ impl CsvNotes {
         writer.finish()
     }
 
-    fn write_bad_rows(&self, writer: &mut Writer) {
+    fn write_bad_rows(&self, writer: &mut NotesWriter) {
         writer.number(self.bad.len() as u64);
         let mut free = 0;
         for row in &self.bad {
@@ -80,7 +80,7 @@ impl CsvNotes {
 
     pub(super) fn read(notes: &[u8]) -> Result<Self, &'static str> {
         let is_plain = !notes.starts_with(&WITH_OPTIONS);
-        let mut reader = Reader::new(notes, if is_plain { PLAIN } else { WITH_OPTIONS })?;
+        let mut reader = NotesReader::new(notes, if is_plain { PLAIN } else { WITH_OPTIONS })?;
         let (mut options, mut packing) = (CsvOptions::default(), None);
         if !is_plain {
             options = CsvOptions::read(&mut reader)?;
@@ -115,7 +115,7 @@ impl CsvNotes {
 
 pub(super) const OUTSIDE: &str = "a stride lies outside the file";
 
-fn read_bad_rows(reader: &mut Reader<'_>) -> Result<Vec<Range<u64>>, &'static str> {
+fn read_bad_rows(reader: &mut NotesReader<'_>) -> Result<Vec<Range<u64>>, &'static str> {
     let mut free = 0u64;
     let rows = (0..reader.count(2)?).map(|_| {
         let start = free.checked_add(reader.number()?).ok_or(OUTSIDE)?;

@@ -1,18 +1,18 @@
-//! How a CSV file is to be read. An index remembers it for each of its files, with the types of the columns.
+//! How a CSV file is read. An index remembers it for each of its files, with the types of the columns.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use regex::Regex;
 
-use super::notes::{Reader, Writer};
+use super::notes::{NotesReader, NotesWriter};
 
 /// How CSV files are read. The default: commas (tabs in `.tsv` files), fields in double quotes, a line of names, types as
 /// they are inferred, empty fields are null, and a bad row is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CsvOptions {
-    /// What separates fields. If it is given, every file that is not Parquet is CSV, whatever its name.
+    /// Delimiter of fields. If given, every file that is not Parquet is CSV, whatever its name.
     pub delimiter: Option<u8>,
-    /// What encloses fields with delimiters and line ends in them; `None` if nothing does.
+    /// Quote around fields that contain delimiters or line ends; `None` if there are no quotes.
     pub quote: Option<u8>,
     /// Whether the first row has the names of the columns. If not, they are `column_1`, `column_2` and so on.
     pub header: bool,
@@ -23,7 +23,7 @@ pub struct CsvOptions {
     /// Words that mean null, besides the empty field.
     pub nulls: Vec<String>,
     /// Rows with a wrong number of fields, bytes that are not UTF-8, or a value that is not of the type given for its
-    /// column are left out instead of being an error.
+    /// column are skipped instead of being an error.
     pub skip_bad_rows: bool,
 }
 
@@ -57,7 +57,7 @@ impl CsvOptions {
     }
 
     /// All fields, in order.
-    pub(super) fn write(&self, writer: &mut Writer) {
+    pub(super) fn write(&self, writer: &mut NotesWriter) {
         writer.number(self.delimiter.unwrap_or(0).into());
         writer.number(self.quote.unwrap_or(0).into());
         writer.number(self.header.into());
@@ -72,7 +72,7 @@ impl CsvOptions {
         writer.number(self.skip_bad_rows.into());
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, &'static str> {
+    pub(super) fn read(reader: &mut NotesReader<'_>) -> Result<Self, &'static str> {
         let byte = |number: u64| match u8::try_from(number) {
             Ok(0) => Ok(None),
             Ok(byte) if byte.is_ascii() => Ok(Some(byte)),
@@ -112,7 +112,7 @@ impl Dialect {
     }
 }
 
-/// The type that people call this: bool, int, float, text, date, timestamp (microseconds), or timestamp(s), (ms), (us) or
+/// The type with this name: bool, int, float, text, date, timestamp (microseconds), or timestamp(s), (ms), (us) or
 /// (ns).
 pub fn csv_type(name: &str) -> Option<DataType> {
     let timestamp = |unit| Some(DataType::Timestamp(unit, None));

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::TableError;
 use super::csv_options::Dialect;
-use crate::file_bytes::{FileBytes, PIECE_BYTES, Reader};
+use crate::file_bytes::{FileBytes, FileReader, PIECE_BYTES};
 
 /// Rows of a stride: the default of the index for a block, so that one block is one stride.
 pub(super) const STRIDE: u64 = 512;
@@ -29,7 +29,7 @@ pub(super) struct Stride {
 pub(super) struct Rows {
     pub(super) count: u64,
     pub(super) strides: Vec<Stride>,
-    /// Rows that are left out, in order.
+    /// Rows that are skipped, in order.
     pub(super) bad: Vec<Range<u64>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Rows {
 pub(super) enum BadRows<'a> {
     /// They are an error.
     Refuse,
-    /// They are left out, and so are those that begin at these bytes.
+    /// They are skipped, and so are those that begin at these bytes.
     Skip(&'a BTreeSet<u64>),
 }
 
@@ -120,7 +120,7 @@ pub(super) fn first_byte(file: &FileBytes) -> io::Result<u64> {
 /// The rows of a file from some place on, by the rules of the reader in `arrow`.
 pub(super) struct Records {
     parser: csv_core::Reader,
-    input: BufReader<Reader>,
+    input: BufReader<FileReader>,
     at: u64,
     /// Whether the file ended inside quotes.
     pub(super) quote_is_open: bool,

@@ -55,18 +55,18 @@ pub enum TableError {
         /// How it differs.
         what: String,
     },
-    /// The file that was indexed is not there any more.
+    /// The file that was indexed does not exist any more.
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The file is the one that was indexed, and has more at its end. The new rows can be appended to the index.
+    /// The file is the one that was indexed, with rows added at its end. They can be appended to the index.
     Grown {
         /// The file.
         path: PathBuf,
-        /// Its bytes when it was indexed.
+        /// Its length when it was indexed.
         before: u64,
-        /// Its bytes now.
+        /// Its length now.
         now: u64,
     },
     /// The notes that an index keeps about this file do not match it.
@@ -161,11 +161,11 @@ impl fmt::Display for TableError {
                 write!(f, "rebuild: {} changed since it was indexed: {what}", path.display())
             }
             Self::Missing { path } => {
-                write!(f, "{}: is missing, and was there when it was indexed", path.display())
+                write!(f, "{}: is missing, but existed when it was indexed", path.display())
             }
             Self::Grown { path, before, now } => write!(
                 f,
-                "append: {} has grown since it was indexed: it had {before} bytes and has {now}",
+                "append: {} has grown since it was indexed: from {before} to {now} bytes",
                 path.display()
             ),
             Self::Notes { path, what } => {

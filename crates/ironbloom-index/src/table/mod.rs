@@ -4,7 +4,7 @@
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
 //!            │             footer                        foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
-//!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, packed (.gz, .zst)
+//!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, compressed (.gz, .zst)
 //! ```
 //!
 //! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query
@@ -19,6 +19,7 @@
 //! detected is a change in a part that is not read, if length and footer stay the same: rows that such a change would
 //! add to the answer are not found. [`Table::verify`] reads everything.
 
+mod compressed;
 mod csv;
 mod csv_notes;
 mod csv_options;
@@ -27,14 +28,14 @@ mod error;
 mod foreign;
 mod held_bytes;
 mod int96;
+mod layout_error;
 mod notes;
-mod packed;
 mod page_cache;
 mod page_header;
 mod page_map;
 mod page_reader;
 mod parquet;
-mod part;
+mod partial_page;
 mod quiet;
 mod snappy;
 mod thrift;
@@ -53,8 +54,8 @@ pub use csv_notes::csv_options_in;
 pub use csv_options::{CsvOptions, csv_type};
 pub use error::TableError;
 
+use self::compressed::Packing;
 use self::csv::{CsvKind, CsvTable};
-use self::packed::Packing;
 use self::parquet::{Footer, ParquetTable};
 use crate::file_bytes::FileBytes;
 

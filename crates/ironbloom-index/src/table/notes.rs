@@ -20,9 +20,9 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Notes being written.
-pub(super) struct Writer(Vec<u8>);
+pub(super) struct NotesWriter(Vec<u8>);
 
-impl Writer {
+impl NotesWriter {
     pub(super) fn new(tag: [u8; TAG_BYTES]) -> Self {
         Self(tag.to_vec())
     }
@@ -52,11 +52,11 @@ impl Writer {
 }
 
 /// Notes being read. Every function reports problems in human-readable form.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct NotesReader<'a>(&'a [u8]);
 
 const CUT: &str = "they end too early";
 
-impl<'a> Reader<'a> {
+impl<'a> NotesReader<'a> {
     pub(super) fn new(bytes: &'a [u8], tag: [u8; TAG_BYTES]) -> Result<Self, &'static str> {
         let length = bytes.len().checked_sub(CHECK_BYTES).ok_or(CUT)?;
         let (content, check) = bytes.split_at(length);
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let mut writer = Writer::new(*b"TEST");
+        let mut writer = NotesWriter::new(*b"TEST");
         for number in [0, 1, 127, 128, 300, u64::MAX] {
             writer.number(number);
         }
         writer.checksum(7);
         writer.text("größe");
         let bytes = writer.finish();
-        let mut reader = Reader::new(&bytes, *b"TEST").unwrap();
+        let mut reader = NotesReader::new(&bytes, *b"TEST").unwrap();
         for number in [0, 1, 127, 128, 300, u64::MAX] {
             assert_eq!(reader.number(), Ok(number));
         }
@@ -138,30 +138,30 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        let mut writer = Writer::new(*b"TEST");
+        let mut writer = NotesWriter::new(*b"TEST");
         writer.text("abc");
         let bytes = writer.finish();
         for bit in 0..bytes.len() * 8 {
             let mut wrong = bytes.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert!(Reader::new(&wrong, *b"TEST").is_err(), "bit {bit}");
+            assert!(NotesReader::new(&wrong, *b"TEST").is_err(), "bit {bit}");
         }
     }
 
     #[test]
     fn no_count_is_believed_beyond_the_bytes_that_are_there() {
-        let mut writer = Writer::new(*b"TEST");
+        let mut writer = NotesWriter::new(*b"TEST");
         writer.number(1 << 60);
         let bytes = writer.finish();
-        assert!(Reader::new(&bytes, *b"TEST").unwrap().count(1).is_err());
+        assert!(NotesReader::new(&bytes, *b"TEST").unwrap().count(1).is_err());
     }
 
     #[test]
     fn numbers_of_more_than_64_bits_are_refused() {
-        let mut writer = Writer::new(*b"TEST");
+        let mut writer = NotesWriter::new(*b"TEST");
         writer.0.extend_from_slice(&[0xff; 9]);
         writer.0.push(2);
         let bytes = writer.finish();
-        assert!(Reader::new(&bytes, *b"TEST").unwrap().number().is_err());
+        assert!(NotesReader::new(&bytes, *b"TEST").unwrap().number().is_err());
     }
 }

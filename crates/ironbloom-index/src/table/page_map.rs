@@ -18,7 +18,8 @@ use std::ops::Range;
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
-use super::notes::{self, Reader, Writer};
+use super::layout_error::LayoutError;
+use super::notes::{self, NotesReader, NotesWriter};
 use super::page_header::{self, PageHeader, PageKind};
 use super::snappy;
 use super::verify::{Crc, WRONG_CRC, crc_of};
@@ -139,20 +140,20 @@ pub(super) fn from_headers(
     file: &FileBytes,
     chunk: &ColumnChunkMetaData,
     rows: u64,
-) -> Result<Option<ChunkPages>, String> {
+) -> Result<Option<ChunkPages>, LayoutError> {
     let (start, length) = chunk.byte_range();
-    let wrong = |at: u64| format!("no page header at byte {at}, in column {}", chunk.column_path());
+    let column = || chunk.column_path().to_string();
     let mut found = ChunkPages { dictionary: None, pages: Vec::new(), rows };
     let (mut at, end) = (start, start + length);
     let mut first_row = 0;
     while first_row < rows && at < end {
-        let header = header_at(file, at..end).map_err(|error| error.to_string())?;
-        let header = header.ok_or_else(|| wrong(at))?;
+        let header = header_at(file, at..end)?;
+        let header = header.ok_or_else(|| LayoutError::NoPageHeader { at, column: column() })?;
         let size = header.header_bytes.checked_add(header.body_bytes);
         let bytes = size
             .and_then(|size| u32::try_from(size).ok())
             .filter(|&size| u64::from(size) <= end - at)
-            .ok_or_else(|| format!("the page at byte {at} is longer than its column"))?;
+            .ok_or(LayoutError::PageTooLong { at })?;
         let spot = Spot { offset: at, bytes, check: None };
         match header.kind {
             PageKind::Dictionary => found.dictionary = Some(spot),
@@ -172,10 +173,8 @@ pub(super) fn from_headers(
         at += u64::from(bytes);
     }
     if first_row != rows || !found.is_sound(chunk) {
-        return Err(format!(
-            "the pages of column {} hold {first_row} rows, its row group {rows}",
-            chunk.column_path()
-        ));
+        let (column, found) = (column(), first_row);
+        return Err(LayoutError::PageRows { column, found, expected: rows });
     }
     Ok(Some(found))
 }
@@ -183,16 +182,16 @@ pub(super) fn from_headers(
 /// The header at the start of these bytes of a file. Its length is known only after reading it: usually some ten bytes,
 /// but it can contain values.
 pub(super) fn header_at(file: &FileBytes, range: Range<u64>) -> io::Result<Option<PageHeader>> {
-    const MOST_BYTES: u64 = 16 << 20;
-    let most = (range.end - range.start).min(MOST_BYTES);
-    let mut length = most.min(256);
+    const MAX_BYTES: u64 = 16 << 20;
+    let longest = (range.end - range.start).min(MAX_BYTES);
+    let mut length = longest.min(256);
     loop {
         let bytes = file.read(range.start..range.start + length)?;
         let header = page_header::parse(&bytes);
-        if header.is_some() || length == most {
+        if header.is_some() || length == longest {
             return Ok(header);
         }
-        length = most.min(length * 16);
+        length = longest.min(length * 16);
     }
 }
 
@@ -209,7 +208,7 @@ const CHECKED: u64 = 2;
 /// The map as notes, and the columns of 96-bit timestamps that are read in microseconds. See [`read_notes`] for the
 /// layout.
 pub(super) fn write_notes(map: &PageMap, coarse: &[usize]) -> Vec<u8> {
-    let mut writer = Writer::new(TAG);
+    let mut writer = NotesWriter::new(TAG);
     writer.number(map.len() as u64);
     for group in map {
         writer.number(group.len() as u64);
@@ -224,7 +223,7 @@ pub(super) fn write_notes(map: &PageMap, coarse: &[usize]) -> Vec<u8> {
     writer.finish()
 }
 
-fn write_chunk(writer: &mut Writer, chunk: Option<&ChunkPages>) {
+fn write_chunk(writer: &mut NotesWriter, chunk: Option<&ChunkPages>) {
     let Some(chunk) = chunk else { return writer.number(UNKNOWN) };
     let spots = || chunk.dictionary.iter().chain(chunk.pages.iter().map(|page| &page.spot));
     let checked = spots().all(|spot| spot.check.is_some());
@@ -249,7 +248,7 @@ fn write_chunk(writer: &mut Writer, chunk: Option<&ChunkPages>) {
     }
 }
 
-fn write_pieces(writer: &mut Writer, page: &DataPage) {
+fn write_pieces(writer: &mut NotesWriter, page: &DataPage) {
     writer.number(page.pieces.len() as u64);
     for (number, piece) in page.pieces.iter().enumerate() {
         writer.number(page.piece_range(number).len() as u64);
@@ -257,7 +256,7 @@ fn write_pieces(writer: &mut Writer, page: &DataPage) {
     }
 }
 
-fn read_pieces(reader: &mut Reader<'_>) -> Result<Box<[Piece]>, &'static str> {
+fn read_pieces(reader: &mut NotesReader<'_>) -> Result<Box<[Piece]>, &'static str> {
     let mut start = 0u32;
     let pieces = (0..reader.count(5)?).map(|_| {
         let piece = Piece { start, check: 0 };
@@ -282,7 +281,7 @@ pub(super) fn read_notes(
     notes: &[u8],
     metadata: &ParquetMetaData,
 ) -> Result<(PageMap, Vec<usize>), &'static str> {
-    let mut reader = Reader::new(notes, TAG)?;
+    let mut reader = NotesReader::new(notes, TAG)?;
     if reader.number()? != metadata.num_row_groups() as u64 {
         return Err("another number of row groups");
     }
@@ -301,7 +300,7 @@ pub(super) fn read_notes(
 }
 
 fn read_coarse(
-    reader: &mut Reader<'_>,
+    reader: &mut NotesReader<'_>,
     metadata: &ParquetMetaData,
 ) -> Result<Vec<usize>, &'static str> {
     let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
@@ -318,7 +317,7 @@ fn read_coarse(
 }
 
 fn read_chunk(
-    reader: &mut Reader<'_>,
+    reader: &mut NotesReader<'_>,
     chunk: &ColumnChunkMetaData,
     rows: u64,
 ) -> Result<Option<ChunkPages>, &'static str> {
@@ -332,7 +331,7 @@ fn read_chunk(
     let count = reader.count(2)?;
     let has_dictionary = reader.number()? == 1;
     let mut free = reader.number()?;
-    let mut spot = |reader: &mut Reader<'_>| -> Result<Spot, &'static str> {
+    let mut spot = |reader: &mut NotesReader<'_>| -> Result<Spot, &'static str> {
         let offset = free.checked_add(reader.number()?).ok_or(OUTSIDE)?;
         let bytes = u32::try_from(reader.number()?).map_err(|_| OUTSIDE)?;
         let check = if checked { Some(reader.checksum()?) } else { None };

@@ -19,9 +19,9 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::held_bytes::{HeldBytes, failed};
 use super::page_cache::PageCache;
 use super::page_map::{ChunkPages, Spot};
-use super::part::Fault;
+use super::partial_page::Fault;
 use super::verify::{self, Crc};
-use super::{notes, part};
+use super::{notes, partial_page};
 use crate::file_bytes::FileBytes;
 
 /// What one query has read.
@@ -34,7 +34,7 @@ pub(super) struct Meter {
 
 /// Pages are read from here.
 #[derive(Clone)]
-pub(super) struct Source {
+pub(super) struct PageSource {
     pub(super) file: FileBytes,
     pub(super) metadata: Arc<ParquetMetaData>,
     pub(super) cache: Arc<PageCache>,
@@ -45,7 +45,7 @@ pub(super) struct Source {
 pub(super) const CHANGED: &str = "page differs from when it was indexed";
 
 /// A column in a row group.
-pub(super) struct Chunk {
+pub(super) struct ColumnChunk {
     pub(super) group: usize,
     pub(super) leaf: usize,
     pub(super) pages: Arc<ChunkPages>,
@@ -53,8 +53,8 @@ pub(super) struct Chunk {
 
 /// The pages of one chunk, in order; those that are skipped are never touched.
 pub(super) struct ChunkReader {
-    source: Source,
-    chunk: Chunk,
+    source: PageSource,
+    chunk: ColumnChunk,
     /// Rows that will be read, in order: of a page that holds few of them only parts are decompressed.
     wanted: Arc<[Range<usize>]>,
     next: usize,
@@ -65,7 +65,7 @@ pub(super) struct ChunkReader {
 }
 
 impl ChunkReader {
-    pub(super) fn new(source: Source, chunk: Chunk, wanted: Arc<[Range<usize>]>) -> Self {
+    pub(super) fn new(source: PageSource, chunk: ColumnChunk, wanted: Arc<[Range<usize>]>) -> Self {
         Self { source, chunk, wanted, next: 0, dictionary_given: false, waiting: None }
     }
 
@@ -80,7 +80,7 @@ impl ChunkReader {
             let start = data.first_row as usize;
             let wanted =
                 within(&self.wanted, start..start + self.chunk.pages.rows_of(page) as usize);
-            let request = part::Request {
+            let request = partial_page::Request {
                 file: &self.source.file,
                 chunk: self.metadata(),
                 page: data,

@@ -34,9 +34,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::held_bytes::HeldBytes;
 use super::int96;
+use super::layout_error::LayoutError;
 use super::page_cache::PageCache;
 use super::page_map::{self, ChunkPages, PageMap};
-use super::page_reader::{CHANGED, Chunk, ChunkReader, Meter, OneChunk, Source};
+use super::page_reader::{CHANGED, ChunkReader, ColumnChunk, Meter, OneChunk, PageSource};
 use super::{Reads, Scan, TableError, foreign, quiet};
 use crate::file_bytes::{CUT_OFF, FileBytes};
 
@@ -94,8 +95,8 @@ impl ParquetTable {
         }
         let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes.clone());
         let metadata = guarded(path, || load(&file, &footer, &held, options.clone()))?;
-        let group_starts = check_layout(metadata.metadata(), file.len())
-            .map_err(|what| TableError::damaged(path, what))?;
+        let group_starts =
+            check_layout(metadata.metadata(), file.len()).map_err(|error| error.of_file(path))?;
         let (pages, coarse) = match notes {
             Some(notes) => known_pages(notes, metadata.metadata())
                 .map_err(|what| TableError::notes(path, what))?,
@@ -208,7 +209,7 @@ impl ParquetTable {
         let meter = Arc::new(Meter::default());
         let mut batches = Vec::new();
         for (group, ranges) in self.by_group(ranges) {
-            let source = Source {
+            let source = PageSource {
                 file: self.file.clone(),
                 metadata: Arc::clone(self.metadata.metadata()),
                 cache: Arc::clone(&self.cache),
@@ -224,7 +225,7 @@ impl ParquetTable {
 
     fn read_group(
         &self,
-        source: Source,
+        source: PageSource,
         group: usize,
         ranges: &[Range<usize>],
         projection: &Projection,
@@ -309,7 +310,7 @@ impl ParquetTable {
                 let row_group = metadata.row_group(group);
                 let rows = row_group.num_rows() as u64;
                 page_map::from_headers(&self.file, row_group.column(leaf), rows)
-                    .map_err(|what| told(self.file.path(), &what))?
+                    .map_err(|error| error.of_file(self.file.path()))?
             }
         };
         Ok(slot.get_or_init(|| pages.map(Arc::new)).clone())
@@ -319,7 +320,7 @@ impl ParquetTable {
 /// One row group as the decoders see it.
 struct OneGroup<'a> {
     table: &'a ParquetTable,
-    source: Source,
+    source: PageSource,
     group: usize,
     /// The rows that will be requested.
     wanted: Arc<[Range<usize>]>,
@@ -337,7 +338,7 @@ impl RowGroups for OneGroup<'_> {
             .map_err(|error| ParquetError::External(Box::new(error)))?;
         let reader: Box<dyn PageReader> = match pages {
             Some(pages) => {
-                let chunk = Chunk { group: self.group, leaf, pages };
+                let chunk = ColumnChunk { group: self.group, leaf, pages };
                 let wanted = Arc::clone(&self.wanted);
                 Box::new(ChunkReader::new(self.source.clone(), chunk, wanted))
             }
@@ -462,21 +463,21 @@ fn adjusted(
 }
 
 /// The first row of each row group and the number of all, if all chunks lie inside the file.
-fn check_layout(metadata: &ParquetMetaData, length: u64) -> Result<Vec<u64>, String> {
+fn check_layout(metadata: &ParquetMetaData, length: u64) -> Result<Vec<u64>, LayoutError> {
     let columns = metadata.file_metadata().schema_descr().num_columns();
     let mut starts = vec![0u64];
     let mut rows = 0u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
-        let wrong = |what: &str| format!("row group {number} {what}");
-        let more = u64::try_from(group.num_rows()).map_err(|_| wrong("has fewer than 0 rows"))?;
-        rows = rows.checked_add(more).ok_or_else(|| wrong("has too many rows"))?;
+        let more = u64::try_from(group.num_rows())
+            .map_err(|_| LayoutError::NegativeRows { group: number })?;
+        rows = rows.checked_add(more).ok_or(LayoutError::TooManyRows { group: number })?;
         starts.push(rows);
         if group.num_columns() != columns {
-            return Err(wrong("has another number of columns than the file"));
+            return Err(LayoutError::ColumnCount { group: number });
         }
         if let Some(chunk) = group.columns().iter().find(|chunk| !is_inside(chunk, length)) {
-            let column = chunk.column_path();
-            return Err(wrong(&format!("has its column {column} outside the file")));
+            let column = chunk.column_path().to_string();
+            return Err(LayoutError::Outside { group: number, column });
         }
     }
     Ok(starts)

@@ -16,8 +16,8 @@ use crate::model::{Row, batch, columns};
 use arrow::array::{Int64Array, RecordBatch};
 use arrow::compute::concat_batches;
 use ironbloom_index::{
-    Candidates, Error, Index, IndexBuilder, Indexed, Params, Part, Predicate, Reads, SourceMeta,
-    Table, TableError, Value, columns_of, index_tables, parse,
+    Candidates, Error, FilePart, Index, IndexBuilder, Indexed, Params, Predicate, Reads,
+    SourceMeta, Table, TableError, Value, columns_of, index_tables, parse,
 };
 use ironbloom_testing::{Random, TemporaryFile};
 use parquet::basic::Compression;
@@ -136,7 +136,9 @@ fn refused_or_right(index: &Index, path: &Path, right: &[Candidates]) -> usize {
                 assert_eq!(&found, right, "{question:?}");
                 answered += 1;
             }
-            Err(error @ Error::Damaged { part: Part::Column { .. }, .. }) => names(&error, path),
+            Err(error @ Error::Damaged { part: FilePart::Column { .. }, .. }) => {
+                names(&error, path)
+            }
             Err(error) => panic!("{error}"),
         }
     }

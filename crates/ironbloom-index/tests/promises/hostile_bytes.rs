@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::model::{Row, batch, columns};
 use ironbloom_index::{
-    Candidates, Error, Index, IndexBuilder, Params, Part, Predicate, SourceMeta, Value,
+    Candidates, Error, FilePart, Index, IndexBuilder, Params, Predicate, SourceMeta, Value,
 };
 use ironbloom_testing::TemporaryFile;
 
@@ -114,7 +114,7 @@ fn a_damaged_column_is_named_and_the_others_still_answer() {
     fs::write(&file.0, &bytes).unwrap();
     let index = Index::open(&file.0).unwrap();
     let error = index.candidates(&predicates()[0]).unwrap_err();
-    let named = Part::Column { column: "int".into(), source: "one.parquet".into(), segment: 0 };
+    let named = FilePart::Column { column: "int".into(), source: "one.parquet".into(), segment: 0 };
     assert!(matches!(&error, Error::Damaged { part, .. } if *part == named), "{error:?}");
     let text = error.to_string();
     assert!(

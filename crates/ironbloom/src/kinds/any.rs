@@ -16,7 +16,7 @@ use super::describe::Fact;
 use super::dleft::DLeft;
 use super::filter::{Filter, Insert, check_lengths};
 use super::fuse::BinaryFuse;
-use super::member::{BY_KEY, Listed, Member};
+use super::member::{Listed, Member};
 use super::multi::{Joint, MultiFilter, ParallelBloom};
 use super::plan::Abilities;
 use super::scalable::Scalable;
@@ -107,6 +107,37 @@ macro_rules! any_filter {
 }
 with_kinds!(any_filter);
 
+/// What not every kind of filter can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Insert keys after it was built.
+    Insert,
+    /// Remove keys.
+    Remove,
+    /// Take or be asked for single keys, instead of rows.
+    SingleKeys,
+    /// Be cleared.
+    Clear,
+    /// Be merged.
+    Merge,
+    /// Be intersected.
+    Intersect,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Insert => "take keys after it was built",
+            Self::Remove => "remove keys",
+            Self::SingleKeys => "take single keys",
+            Self::Clear => "be cleared",
+            Self::Merge => "be merged",
+            Self::Intersect => "be intersected",
+        })
+    }
+}
+
 /// An operation that a filter refused. Nothing has changed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -116,7 +147,7 @@ pub enum Refused {
         /// The kind.
         kind: Kind,
         /// The operation.
-        operation: &'static str,
+        operation: Operation,
     },
     /// The filter is full.
     Full(Full),
@@ -301,10 +332,10 @@ impl AnyFilter {
     /// [`removal`](crate::removal). Changes nothing. Fails for kinds that cannot remove a key by its hash.
     pub fn check_removal(&self, hashes: &[u64]) -> Result<RemovalCheck, Refused> {
         if self.as_multi().is_some() {
-            return Err(self.member().cannot(BY_KEY));
+            return Err(self.member().cannot(Operation::SingleKeys));
         }
         if !self.abilities().remove {
-            return Err(self.member().cannot("remove keys"));
+            return Err(self.member().cannot(Operation::Remove));
         }
         Ok(RemovalCheck::of(self, self.len(), self.estimate_rate(), hashes))
     }

@@ -4,16 +4,13 @@
 //! keys. A kind implements what it can do; the rest is refused by name.
 
 use super::Kind;
-use super::any::{AnyFilter, Refused};
+use super::any::{AnyFilter, Operation, Refused};
 use super::describe::Fact;
 use super::multi::MultiFilter;
 use super::plan::Abilities;
 use crate::error::Mismatch;
 use crate::format::native::Image;
 use crate::hash::KeyHash;
-
-/// What a filter of rows cannot do with a single hash.
-pub(super) const BY_KEY: &str = "take single keys";
 
 /// A filter's place in the list of kinds, written by the list itself.
 pub(crate) trait Listed {
@@ -37,7 +34,7 @@ pub(crate) trait Listed {
 /// A filter of some kind. Numbers are what [`key_hash`](Self::key_hash) makes of keys.
 pub(crate) trait Member: Listed {
     /// The refusal of something that this kind never does.
-    fn cannot(&self, operation: &'static str) -> Refused {
+    fn cannot(&self, operation: Operation) -> Refused {
         Refused::Unsupported { kind: self.kind(), operation }
     }
 
@@ -65,15 +62,15 @@ pub(crate) trait Member: Listed {
     }
 
     fn remove_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
-        Err(self.cannot("remove keys"))
+        Err(self.cannot(Operation::Remove))
     }
 
     fn union_with(&mut self, _other: &AnyFilter) -> Result<(), Refused> {
-        Err(self.cannot("be merged"))
+        Err(self.cannot(Operation::Merge))
     }
 
     fn intersect_with(&mut self, _other: &AnyFilter) -> Result<(), Refused> {
-        Err(self.cannot("be intersected"))
+        Err(self.cannot(Operation::Intersect))
     }
 
     fn clear(&mut self) -> Result<(), Refused>;

@@ -11,6 +11,7 @@
 //! | [`any`] | [`AnyFilter`], a filter of any kind |
 //! | [`describe`] | what a filter says of itself in reports |
 //! | [`plan`] | from a number of keys and a rate to a size, or to a filter |
+//! | [`recommend`] | which kind to take for what was asked, and why |
 //! | [`union`] | unions made in steps |
 //! | [`removal`] | is this list of keys to remove plausible? |
 
@@ -21,6 +22,7 @@ pub(crate) mod filter;
 mod member;
 pub mod multi;
 pub mod plan;
+pub mod recommend;
 pub mod removal;
 
 pub(crate) mod bitmap;

@@ -208,7 +208,7 @@ fn keys_of_windows_text_are_those_of_unix_text_and_reports_are_for_programs_too(
         let url = url(&server);
         let load = ["load", "--lines", "-", "--json", "--key", "dos", "--rate", "1e-4"];
         let run = redis_with(&scratch, &url, &load, "\u{feff}alice\r\nbob\r\n").succeeds();
-        let note = "note: left out the carriage return at the end of 2 lines and the byte-order mark of 1 input";
+        let note = "note: ignored the carriage return at the end of 2 lines and the byte-order mark of 1 input";
         assert!(run.stderr.starts_with(note), "{}", run.stderr);
         let report = run.json();
         assert_eq!((&report["key"], &report["keys"]), (&"dos".into(), &2.into()));

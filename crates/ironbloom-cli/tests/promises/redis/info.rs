@@ -131,7 +131,7 @@ fn info_lists_a_filter_in_shards_once_with_all_that_its_shards_have() {
         delete("{seen:7/12}");
         assert_eq!(advice(), "\"shards 3, 7 are missing: load it again with --replace\"");
         delete("seen");
-        assert!(advice().contains("seen does not lead to these shards"), "{}", advice());
+        assert!(advice().contains("seen does not refer to these shards"), "{}", advice());
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Arity, BinaryFuse, FuseParams};
 use crate::error::ParamError;
 use crate::hash::HashFn;
 use crate::kinds::Kind;
-use crate::kinds::any::{AnyFilter, Refused};
+use crate::kinds::any::{AnyFilter, Operation, Refused};
 use crate::kinds::describe::Fact;
 use crate::kinds::filter::filter_by_methods;
 use crate::kinds::member::{Member, answers_by_hash};
@@ -57,10 +57,10 @@ impl Member for BinaryFuse {
     }
 
     fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
-        Err(self.cannot("take keys after it was built"))
+        Err(self.cannot(Operation::Insert))
     }
 
     fn clear(&mut self) -> Result<(), Refused> {
-        Err(self.cannot("be cleared"))
+        Err(self.cannot(Operation::Clear))
     }
 }

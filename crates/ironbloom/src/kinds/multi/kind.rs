@@ -3,11 +3,11 @@
 use super::{Attributes, Joint, MultiFilter, ParallelBloom};
 use crate::format::native::{Image, Persist};
 use crate::hash::KeyHash;
-use crate::kinds::any::Refused;
+use crate::kinds::any::{Operation, Refused};
 use crate::kinds::bloom;
 use crate::kinds::cuckoo::{self, CuckooParams};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::member::{BY_KEY, Member};
+use crate::kinds::member::Member;
 use crate::kinds::plan::{Abilities, Make, Plan, xxh3};
 use crate::kinds::{Kind, check_lengths};
 
@@ -79,11 +79,11 @@ macro_rules! member_of_rows {
             }
 
             fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
-                Err(self.cannot(BY_KEY))
+                Err(self.cannot(Operation::SingleKeys))
             }
 
             fn remove_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
-                Err(self.cannot(BY_KEY))
+                Err(self.cannot(Operation::SingleKeys))
             }
 
             fn clear(&mut self) -> Result<(), Refused> {

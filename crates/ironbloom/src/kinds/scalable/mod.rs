@@ -351,7 +351,7 @@ impl Scalable {
     /// An error unless [`union_with`](Self::union_with) would take `other`.
     pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
-        Mismatch::unless_equal("number of stages", self.stages.len(), other.stages.len())?;
+        Mismatch::unless_equal(Mismatch::STAGES, self.stages.len(), other.stages.len())?;
         self.stages.iter().zip(&other.stages).try_for_each(|(one, two)| one.check_same(two))
     }
 

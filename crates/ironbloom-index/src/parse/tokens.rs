@@ -1,56 +1,56 @@
-//! Splits a condition into words.
+//! Splits a condition into tokens.
 
 use super::{Comparison, ConditionError, Literal};
 
-/// One word of a condition.
+/// One token of a condition.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word {
+pub(super) enum Token {
     /// A bare word: a keyword or a column.
     Name(String),
     /// A name in double quotes: always a column.
     Quoted(String),
     Literal(Literal),
     Comparison(Comparison),
-    Open,
-    Close,
+    LeftParen,
+    RightParen,
     Comma,
 }
 
-/// The words of a text, with one word of lookahead.
-pub(super) struct Words<'a> {
+/// The tokens of a text, with one token of lookahead.
+pub(super) struct Tokens<'a> {
     text: &'a str,
     /// Everything before this byte has been taken.
     at: usize,
-    /// The word at `at`, and the byte after it.
-    peeked: Option<(Word, usize)>,
+    /// The token at `at`, and the byte after it.
+    peeked: Option<(Token, usize)>,
 }
 
 type Found<T> = Result<T, ConditionError>;
 
-impl<'a> Words<'a> {
+impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: text.len() - text.trim_start().len(), peeked: None }
     }
 
-    /// The next word, left where it is; `None` at the end.
-    pub(super) fn peek(&mut self) -> Found<Option<Word>> {
+    /// The next token, left where it is; `None` at the end.
+    pub(super) fn peek(&mut self) -> Found<Option<Token>> {
         if self.peeked.is_none() {
             self.peeked = self.read()?;
         }
-        Ok(self.peeked.as_ref().map(|(word, _)| word.clone()))
+        Ok(self.peeked.as_ref().map(|(token, _)| token.clone()))
     }
 
-    pub(super) fn next(&mut self) -> Found<Option<Word>> {
-        let word = self.peek()?;
+    pub(super) fn next(&mut self) -> Found<Option<Token>> {
+        let token = self.peek()?;
         if let Some((_, end)) = self.peeked.take() {
             let rest = &self.text[end..];
             self.at = self.text.len() - rest.trim_start().len();
         }
-        Ok(word)
+        Ok(token)
     }
 
-    /// Takes the next word if it is this one.
-    pub(super) fn take(&mut self, wanted: &Word) -> Found<bool> {
+    /// Takes the next token if it is this one.
+    pub(super) fn take(&mut self, wanted: &Token) -> Found<bool> {
         let found = self.peek()?.as_ref() == Some(wanted);
         if found {
             self.next()?;
@@ -58,10 +58,10 @@ impl<'a> Words<'a> {
         Ok(found)
     }
 
-    /// Takes the next word if it is this keyword, case-insensitively.
+    /// Takes the next token if it is this keyword, case-insensitively.
     pub(super) fn take_keyword(&mut self, keyword: &str) -> Found<bool> {
         let found =
-            matches!(self.peek()?, Some(Word::Name(name)) if name.eq_ignore_ascii_case(keyword));
+            matches!(self.peek()?, Some(Token::Name(name)) if name.eq_ignore_ascii_case(keyword));
         if found {
             self.next()?;
         }
@@ -82,28 +82,28 @@ impl<'a> Words<'a> {
         ConditionError::Syntax { text: self.text.into(), at, expected }
     }
 
-    /// The word at `at` and where it ends.
-    fn read(&self) -> Found<Option<(Word, usize)>> {
+    /// The token at `at` and where it ends.
+    fn read(&self) -> Found<Option<(Token, usize)>> {
         let rest = &self.text[self.at..];
         let Some(first) = rest.chars().next() else { return Ok(None) };
-        let (word, length) = match first {
-            '(' => (Word::Open, 1),
-            ')' => (Word::Close, 1),
-            ',' => (Word::Comma, 1),
+        let (token, length) = match first {
+            '(' => (Token::LeftParen, 1),
+            ')' => (Token::RightParen, 1),
+            ',' => (Token::Comma, 1),
             '\'' => {
-                self.quoted(rest, '\'').map(|(text, n)| (Word::Literal(Literal::Text(text)), n))?
+                self.quoted(rest, '\'').map(|(text, n)| (Token::Literal(Literal::Text(text)), n))?
             }
-            '"' => self.quoted(rest, '"').map(|(name, n)| (Word::Quoted(name), n))?,
+            '"' => self.quoted(rest, '"').map(|(name, n)| (Token::Quoted(name), n))?,
             'x' | 'X' if rest[1..].starts_with('\'') => self.bytes(rest)?,
             '0'..='9' | '.' | '+' | '-' => self.number(rest)?,
             '=' | '!' | '<' | '>' => self.comparison(rest)?,
             _ if is_name(first) => {
                 let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                (Word::Name(rest[..length].into()), length)
+                (Token::Name(rest[..length].into()), length)
             }
             _ => return Err(self.expected("a column, a comparison or a value")),
         };
-        Ok(Some((word, self.at + length)))
+        Ok(Some((token, self.at + length)))
     }
 
     /// What stands between quotes, in which a doubled quote is one, and the bytes of it all.
@@ -122,7 +122,7 @@ impl<'a> Words<'a> {
         Err(self.expected_at(self.text.len(), "a closing quote"))
     }
 
-    fn bytes(&self, rest: &str) -> Found<(Word, usize)> {
+    fn bytes(&self, rest: &str) -> Found<(Token, usize)> {
         let (digits, length) = self.quoted(&rest[1..], '\'')?;
         let pairs = digits.as_bytes().chunks(2).map(|pair| {
             let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
@@ -131,12 +131,12 @@ impl<'a> Words<'a> {
             u8::from_str_radix(pair, 16).ok()
         });
         match pairs.collect() {
-            Some(bytes) => Ok((Word::Literal(Literal::Bytes(bytes)), length + 1)),
+            Some(bytes) => Ok((Token::Literal(Literal::Bytes(bytes)), length + 1)),
             None => Err(self.expected("pairs of hexadecimal digits")),
         }
     }
 
-    fn number(&self, rest: &str) -> Found<(Word, usize)> {
+    fn number(&self, rest: &str) -> Found<(Token, usize)> {
         let mut length = 0;
         let mut last = ' ';
         for character in rest.chars() {
@@ -153,13 +153,13 @@ impl<'a> Words<'a> {
         if body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
             && digits.parse::<f64>().is_ok()
         {
-            Ok((Word::Literal(Literal::Number(digits.into())), length))
+            Ok((Token::Literal(Literal::Number(digits.into())), length))
         } else {
             Err(self.expected("a number"))
         }
     }
 
-    fn comparison(&self, rest: &str) -> Found<(Word, usize)> {
+    fn comparison(&self, rest: &str) -> Found<(Token, usize)> {
         // The longer ones first: `<` is the beginning of `<=`.
         const ALL: [(&str, Comparison); 8] = [
             ("==", Comparison::Equal),
@@ -172,7 +172,7 @@ impl<'a> Words<'a> {
             (">", Comparison::Greater),
         ];
         match ALL.iter().find(|(sign, _)| rest.starts_with(sign)) {
-            Some((sign, comparison)) => Ok((Word::Comparison(*comparison), sign.len())),
+            Some((sign, comparison)) => Ok((Token::Comparison(*comparison), sign.len())),
             None => Err(self.expected("a comparison such as `=`")),
         }
     }

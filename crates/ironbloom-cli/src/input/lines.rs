@@ -1,77 +1,16 @@
-//! Bytes of files and standard input: decompressed, without a byte-order mark, in blocks of whole lines.
+//! Text in blocks of whole lines, without its byte-order mark.
 
-use std::fs::File;
-use std::io::{self, Cursor, IsTerminal as _, Read};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, Cursor, Read};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 
+use super::decompress::peek;
 use crate::failure::Advice;
-use crate::output;
 
 /// Bytes asked for in one read. Large enough that the cost of a block vanishes, small enough to stay in cache.
-pub(super) const BLOCK_BYTES: usize = 256 * 1024;
+const BLOCK_BYTES: usize = 256 * 1024;
 
-/// For whoever gave a key where a file of keys is expected.
-const NOT_A_KEY: &str = "inputs are files of keys, one per line; a single key goes to standard input: echo KEY | ironbloom …";
-
-/// The name of an input in messages.
-pub(super) fn name(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
-}
-
-/// Counts the bytes that were read from a file, before any decompression.
-struct Counted<R> {
-    input: R,
-    read: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.input.read(buffer)?;
-        self.read.fetch_add(got as u64, Ordering::Relaxed);
-        Ok(got)
-    }
-}
-
-pub(super) fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
-    let raw: Box<dyn Read> = if path == Path::new("-") {
-        if io::stdin().is_terminal() {
-            output::note("reading keys from the terminal, one per line; Ctrl-D ends");
-        }
-        Box::new(io::stdin())
-    } else {
-        let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Advice::error(error.to_string(), NOT_A_KEY),
-            _ => error.into(),
-        })?;
-        if file.metadata()?.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
-        }
-        Box::new(file)
-    };
-    decompress(Counted { input: raw, read: Arc::clone(read) })
-}
-
-/// Looks at the first bytes, and puts the decoder in front that they call for.
-fn decompress(mut raw: impl Read + 'static) -> Result<Box<dyn Read>> {
-    const GZIP: &[u8] = &[0x1f, 0x8b];
-    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-    let first = peek(&mut raw, &[GZIP, ZSTD])?;
-    let found = first.clone();
-    let input = Cursor::new(first).chain(raw);
-    if found.starts_with(GZIP) {
-        Ok(Box::new(flate2::read::MultiGzDecoder::new(input)))
-    } else if found.starts_with(ZSTD) {
-        Ok(Box::new(zstd::Decoder::new(input).context("zstd")?))
-    } else {
-        Ok(Box::new(input))
-    }
-}
-
-/// Takes a byte-order mark off the beginning of text, and says whether there was one. UTF-16 is refused: its lines end
+/// Removes a byte-order mark from the beginning of text, and says whether there was one. UTF-16 is refused: its lines end
 /// with other bytes, and none of its keys would be found again.
 pub(super) fn skip_mark(mut input: Box<dyn Read>, is_table: bool) -> Result<(Box<dyn Read>, bool)> {
     const UTF8: &[u8] = &[0xef, 0xbb, 0xbf];
@@ -92,28 +31,8 @@ pub(super) fn skip_mark(mut input: Box<dyn Read>, is_table: bool) -> Result<(Box
     Ok((Box::new(Cursor::new(first).chain(input)), marked))
 }
 
-/// The first bytes, as many as it takes to tell whether the input begins with one of `marks` and not one read more: a
-/// person typing at a terminal should not have to type four.
-fn peek(input: &mut impl Read, marks: &[&[u8]]) -> Result<Vec<u8>> {
-    let most = marks.iter().map(|mark| mark.len()).max().unwrap_or(0);
-    let mut first = vec![0; most];
-    let mut got = 0;
-    let undecided =
-        |first: &[u8]| marks.iter().any(|mark| mark.len() > first.len() && mark.starts_with(first));
-    while undecided(&first[..got]) {
-        match input.read(&mut first[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    first.truncate(got);
-    Ok(first)
-}
-
 /// Sends blocks that end at a delimiter. What a single read returned is sent at once, so that a slow pipe flows.
-/// `Ok(false)` if nobody listens any more.
+/// `Ok(false)` if the receiver is gone.
 pub(super) fn read_lines(
     mut input: Box<dyn Read>,
     delimiter: u8,

@@ -92,7 +92,7 @@ impl Content {
     }
 }
 
-/// Copies all bytes. Which side an error is on decides what is said: a disk that is full is no damaged file.
+/// Copies all bytes. The message depends on the side of an error: a full disk is not a damaged file.
 fn copy(
     input: &mut dyn Read,
     output: &mut File,

@@ -33,7 +33,7 @@ pub(super) struct Request<'a> {
 }
 
 /// A page that is correct where it was wanted.
-pub(super) struct Part {
+pub(super) struct PartialPage {
     pub(super) page: Page,
     /// Bytes of the file that it took.
     pub(super) bytes_read: usize,
@@ -58,7 +58,7 @@ struct Output {
 
 impl Request<'_> {
     /// The page, or `None` if it is better to read it as a whole.
-    pub(super) fn load(&self) -> Result<Option<Part>, Fault> {
+    pub(super) fn load(&self) -> Result<Option<PartialPage>, Fault> {
         let pieces = self.page.pieces.len();
         let first = self.verified(0)?;
         let Some(header) = page_header::parse(&first).filter(|header| header.is_plain_v1) else {
@@ -92,7 +92,7 @@ impl Request<'_> {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        Ok(Some(Part { page, bytes_read }))
+        Ok(Some(PartialPage { page, bytes_read }))
     }
 
     /// The bytes of a piece, if they are those that were indexed.

@@ -1,0 +1,214 @@
+//! Which keys come for the first time? A few exact hashes first, then a filter that grows; or a window.
+//!
+//! ```
+//! use ironbloom::dedup::Deduplicator;
+//! use ironbloom::HashFn;
+//!
+//! let mut seen = Deduplicator::of_all(1e-6)?;                  // the rate at which a new key is taken for a known one
+//! let hashes = ["a", "b", "a"].map(|key| HashFn::default().hash(key));
+//! let mut new = [false; 3];
+//! seen.insert_each(&hashes, &mut new)?;
+//! assert_eq!(new, [true, true, false]);
+//! # Ok::<(), ironbloom::ParamError>(())
+//! ```
+//!
+//! A filter made for a million keys suits large inputs, where there are few stages to ask, and is a waste for three keys.
+//! So the first keys are kept exactly, and a filter is made when there are many, or when the state is saved, then of the
+//! size that they need.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::any::AnyFilter;
+use crate::error::ParamError;
+use crate::hash::HashFn;
+use crate::{Scalable, ScalableParams, StageKind, Windowed, WindowedParams};
+
+/// Capacity of the first stage for large inputs, and the growth of each next one: few stages to ask.
+const FIRST_STAGE: u64 = 1_000_000;
+const GROWTH: u64 = 4;
+
+/// Keys that are kept as they are, in less memory than a filter of [`FIRST_STAGE`].
+const MAX_EXACT: u64 = FIRST_STAGE / GROWTH;
+
+/// The smallest first stage of a saved state, about 9 KB. Its stages grow to those of large inputs.
+const MIN_STAGE: u64 = FIRST_STAGE / GROWTH.pow(5);
+
+/// The first stage of a state with this many keys: one from which stages grow to [`FIRST_STAGE`].
+fn first_stage(keys: u64) -> u64 {
+    let mut stage = FIRST_STAGE;
+    while stage / GROWTH >= keys.max(MIN_STAGE) {
+        stage /= GROWTH;
+    }
+    stage
+}
+
+fn params(first_stage: u64, rate: f64) -> Result<ScalableParams, ParamError> {
+    let params = ScalableParams::new(first_stage, rate)?;
+    Ok(params.with_growth(GROWTH)?.with_stages_of(StageKind::Blocked))
+}
+
+/// For a set of hashes, which need not be hashed again.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Some hashes, exactly.
+#[derive(Debug)]
+struct Exact {
+    rate: f64,
+    seen: HashSet<u64, BuildHasherDefault<Identity>>,
+    in_order: Vec<u64>,
+}
+
+impl Exact {
+    fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) {
+        for (&hash, new) in hashes.iter().zip(new) {
+            *new = self.seen.insert(hash);
+            if *new {
+                self.in_order.push(hash);
+            }
+        }
+    }
+
+    /// The same keys in a filter that grows.
+    fn to_filter(&self, first_stage: u64) -> Result<Scalable, ParamError> {
+        let mut filter = Scalable::new(params(first_stage, self.rate)?, HashFn::default())?;
+        filter.insert_hashes(&self.in_order)?;
+        Ok(filter)
+    }
+}
+
+#[derive(Debug)]
+enum Memory {
+    Exact(Exact),
+    All(Scalable),
+    Window(Windowed),
+}
+
+/// Remembers keys by their hashes. See the module documentation.
+#[derive(Debug)]
+pub struct Deduplicator(Memory);
+
+impl Deduplicator {
+    /// Remembers all keys, of which a new one is taken for a known one at this rate.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`] if no filter holds the rate.
+    pub fn of_all(rate: f64) -> Result<Self, ParamError> {
+        params(FIRST_STAGE, rate)?; // refused now, not when there are many keys
+        let (seen, in_order) = (HashSet::default(), Vec::new());
+        Ok(Self(Memory::Exact(Exact { rate, seen, in_order })))
+    }
+
+    /// Remembers the last `keys` keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError`] if no filter holds that many at this rate.
+    pub fn of_window(keys: u64, rate: f64) -> Result<Self, ParamError> {
+        let params = WindowedParams::for_keys(keys, rate)?;
+        Ok(Self(Memory::Window(Windowed::new(params, HashFn::default())?)))
+    }
+
+    /// Goes on from a filter of [`into_filter`](Self::into_filter). Other kinds are handed back.
+    pub fn from_filter(filter: AnyFilter) -> Result<Self, Box<AnyFilter>> {
+        match filter {
+            AnyFilter::Scalable(filter) => Ok(Self(Memory::All(filter))),
+            AnyFilter::Windowed(filter) => Ok(Self(Memory::Window(filter))),
+            other => Err(Box::new(other)),
+        }
+    }
+
+    /// The hash function of the keys.
+    pub fn hash_fn(&self) -> HashFn {
+        match &self.0 {
+            Memory::Exact(_) => HashFn::default(),
+            Memory::All(filter) => filter.hash_fn(),
+            Memory::Window(filter) => filter.hash_fn(),
+        }
+    }
+
+    /// Inserts keys in their order; `new[i]` tells whether `hashes[i]` came for the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Memory`] if the filter cannot grow.
+    pub fn insert_each(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<(), ParamError> {
+        match &mut self.0 {
+            Memory::Exact(exact) => {
+                exact.insert_each(hashes, new);
+                if exact.in_order.len() as u64 > MAX_EXACT {
+                    self.0 = Memory::All(exact.to_filter(FIRST_STAGE)?);
+                }
+                Ok(())
+            }
+            Memory::All(filter) => filter.insert_each(hashes, new),
+            Memory::Window(filter) => {
+                filter.insert_each(hashes, new);
+                Ok(())
+            }
+        }
+    }
+
+    /// The filter to be saved.
+    ///
+    /// # Errors
+    ///
+    /// [`ParamError::Memory`] if it cannot be made.
+    pub fn into_filter(self) -> Result<AnyFilter, ParamError> {
+        Ok(match self.0 {
+            Memory::Exact(exact) => {
+                let stage = first_stage(exact.in_order.len() as u64);
+                AnyFilter::Scalable(exact.to_filter(stage)?)
+            }
+            Memory::All(filter) => AnyFilter::Scalable(filter),
+            Memory::Window(filter) => AnyFilter::Windowed(filter),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_stage_holds_the_keys_and_leads_to_the_stages_of_large_inputs() {
+        for keys in [0, 1, 3, 976, 977, 5_000, 60_000, 250_000, 250_001] {
+            let stage = first_stage(keys);
+            assert!(stage >= keys && (MIN_STAGE..=FIRST_STAGE).contains(&stage), "{keys}: {stage}");
+            assert!(stage / GROWTH < keys.max(MIN_STAGE), "{keys}: {stage} is too large");
+        }
+    }
+
+    #[test]
+    fn few_keys_and_many_are_told_apart_alike() {
+        let mut seen = Deduplicator::of_all(1e-6).unwrap();
+        let hash = |i: u64| HashFn::default().hash(i.to_le_bytes());
+        let mut distinct = 0;
+        // Each key twice, across the boundary between the two.
+        for block in 0..40u64 {
+            let hashes: Vec<u64> = (block * 8_000..block * 8_000 + 16_000).map(hash).collect();
+            let mut new = vec![false; hashes.len()];
+            seen.insert_each(&hashes, &mut new).unwrap();
+            assert!(block == 0 || new[..8_000].iter().all(|&new| !new), "block {block}");
+            distinct += new.iter().filter(|&&new| new).count();
+        }
+        assert!(matches!(seen.0, Memory::All(_)));
+        assert!((327_995..=328_000).contains(&distinct), "{distinct}"); // one in a million may be lost
+    }
+}
