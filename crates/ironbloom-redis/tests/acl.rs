@@ -5,9 +5,9 @@ mod common;
 
 use common::server::{Client, Server, programs};
 
-/// (command, categories beside the family's own) as RedisBloom 8 has them. It has no BF.FIND and BF.MERGE; its CF.COMPACT is
+/// (command, categories beside the family's own) as RedisBloom 8 has them. It has no BF.FIND, BF.MERGE and BF.MERGESLICE; its CF.COMPACT is
 /// `read`.
-const CATEGORIES: [(&str, &str); 27] = [
+const CATEGORIES: [(&str, &str); 28] = [
     ("bf.reserve", "write fast"),
     ("bf.add", "write"),
     ("bf.madd", "write"),
@@ -21,6 +21,7 @@ const CATEGORIES: [(&str, &str); 27] = [
     ("bf.scandump", "read"),
     ("bf.loadchunk", "write"),
     ("bf.merge", "write"),
+    ("bf.mergeslice", "write"),
     ("cf.reserve", "write fast"),
     ("cf.add", "write"),
     ("cf.addnx", "write"),
@@ -67,6 +68,7 @@ fn example(command: &str) -> String {
         "bf.insert" => "b ITEMS x",
         "cf.insert" | "cf.insertnx" => "c ITEMS x",
         "bf.merge" => "b b",
+        "bf.mergeslice" => "b b 0 0 0 0",
         "bf.scandump" => "b 0",
         "cf.scandump" => "c 0",
         "bf.loadchunk" => "l 1 x",

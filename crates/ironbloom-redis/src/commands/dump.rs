@@ -131,6 +131,8 @@ fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
                 ChunkError::NoSuchPlace => text::BF_NO_LINK,
                 ChunkError::TooLong => text::BF_TOO_BIG,
             })?;
+            // A merge that is going on must not take it for the filter that it was.
+            key.renew_id::<Chain>();
         }
         found => {
             expect_filter(found)?;
@@ -228,7 +230,7 @@ where
         }
         Err(error) => {
             key.delete();
-            call.replicate_words(c"DEL", &[]);
+            call.replicate_words::<&str>(c"DEL", &[]);
             Err(says(format!("ERR the filter was not loaded: {error}")))
         }
     }

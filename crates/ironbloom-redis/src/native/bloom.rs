@@ -14,7 +14,8 @@ use std::convert::Infallible;
 use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
-    ParamError, Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
+    ParamError, Scalable, ScalableParams, StageInfo, StageKind, UnionProgress, Windowed,
+    WindowedParams,
 };
 
 use super::Imaged;
@@ -176,6 +177,35 @@ impl NativeBloom {
             (Self::Growing(one), Self::Growing(two)) => one.union_with(two).map_err(Some),
             _ => Err(None),
         }
+    }
+
+    /// A step of a union that is made in several: adds the next words of a stage, `most_words` at most. Between two steps both
+    /// filters may take keys and grow. The union is done when `progress.stage` is the number of stages that the other had at
+    /// the start.
+    pub fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), Option<Mismatch>> {
+        let outcome = match (self, other) {
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_step(two, progress, most_words),
+            (Self::Flat(one), Self::Flat(two)) => one.union_step(two, progress, most_words),
+            (Self::Growing(one), Self::Growing(two)) => one.union_step(two, progress, most_words),
+            _ => return Err(None),
+        };
+        outcome.map_err(Some)
+    }
+
+    /// An empty filter of the same shape.
+    pub fn empty_like(&self) -> Result<Self, PlanError> {
+        let hash_fn = self.hash_fn();
+        Ok(match self {
+            Self::Blocked(filter) => Self::Blocked(BlockedBloom::new(filter.params(), hash_fn)?),
+            Self::Flat(filter) => Self::Flat(Bloom::new(filter.params(), hash_fn)?),
+            Self::Growing(filter) => Self::Growing(filter.empty_like()?),
+            Self::Window(filter) => Self::Window(Windowed::new(filter.params(), hash_fn)?),
+        })
     }
 
     /// Keys counted: inserts that were new; of a window, those that it remembers.
