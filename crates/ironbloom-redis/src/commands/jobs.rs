@@ -17,11 +17,13 @@ use crate::{settings, stats};
 
 use super::compact::Compaction;
 use super::merge::Merge;
+use super::scan::Scan;
 
 /// One of them.
 pub(super) enum Job {
     Compaction(Compaction),
     Merge(Merge),
+    Scan(Scan),
 }
 
 impl Job {
@@ -30,7 +32,13 @@ impl Job {
         match self {
             Self::Compaction(compaction) => compaction.turn(moment, end),
             Self::Merge(merge) => merge.turn(moment, end),
+            Self::Scan(scan) => scan.turn(moment, end),
         }
+    }
+
+    /// Whether it only reads, so that there is nothing to replicate.
+    fn only_reads(&self) -> bool {
+        matches!(self, Self::Scan(_))
     }
 }
 
@@ -56,18 +64,20 @@ pub(super) fn end_of_slice() -> Instant {
     Instant::now() + Duration::from_micros(settings::STEP_USEC.get() as u64)
 }
 
-/// A turn of the timer: a slice of the first job, which then goes to the end. True if jobs are left.
+/// A turn of the timer: a slice of the first job that may work now, which then goes to the end. True if jobs are left.
 fn turn(moment: &Moment) -> bool {
-    if moment.must_wait() {
-        return count(|_| true) > 0;
-    }
     // Taken out of the list while it runs: what a slice does may ask for the list.
-    let first = JOBS.lock().ok().filter(|jobs| !jobs.is_empty()).map(|mut jobs| jobs.remove(0));
-    let Some(mut job) = first else { return false };
+    let Some(mut job) = take_first(moment.must_wait()) else { return count(|_| true) > 0 };
     let is_left = stats::timed(|| job.turn(moment, end_of_slice()));
     let Ok(mut jobs) = JOBS.lock() else { return false };
     if is_left {
         jobs.push(job);
     }
     !jobs.is_empty()
+}
+
+fn take_first(must_only_read: bool) -> Option<Job> {
+    let mut jobs = JOBS.lock().ok()?;
+    let first = jobs.iter().position(|job| job.only_reads() || !must_only_read)?;
+    Some(jobs.remove(first))
 }

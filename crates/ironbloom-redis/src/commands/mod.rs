@@ -6,6 +6,7 @@
 //! merge    BF.MERGE                                     compact   CF.COMPACT
 //! jobs     work that goes on between commands           text      what clients are told when something is wrong
 //! filter   the filter of a key, of either layout        docs      the commands in words
+//! scan     a SCANDUMP that takes long
 //! ```
 //!
 //! Replicas and files are told effects, not commands: a new filter is a RESERVE with all its numbers, so that a replica
@@ -21,6 +22,7 @@ mod filter;
 mod jobs;
 pub(crate) mod merge;
 mod report;
+mod scan;
 mod text;
 
 use std::ffi::{CStr, CString};

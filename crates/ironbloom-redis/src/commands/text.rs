@@ -90,6 +90,7 @@ pub(crate) const CF_RATE_EXPANSION: &CStr =
     c"ERR with ERROR, EXPANSION must be 0 (does not grow) or 1 (grows by equal parts, 16 at most)";
 pub(crate) const MERGE_LAYOUTS: &CStr =
     c"ERR filters of different layouts, and filters with WINDOW, cannot be merged";
+pub(crate) const SCAN_REPLACED: &CStr = c"ERR the filter was replaced: start the dump again";
 pub(crate) const LOADED: &CStr = c"ERR the filter is loaded already";
 
 /// Why a native filter was not made.

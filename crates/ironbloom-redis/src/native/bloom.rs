@@ -11,16 +11,16 @@
 
 use std::convert::Infallible;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
     ParamError, Scalable, ScalableParams, StageInfo, StageKind, UnionProgress, Windowed,
     WindowedParams,
 };
 
-use super::Imaged;
 use super::error::NativeError;
 use super::images::Images;
+use super::{Imaged, Reading};
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
 use crate::stats;
@@ -444,13 +444,28 @@ impl Imaged for NativeBloom {
         }
     }
 
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
-        vec![match self {
-            Self::Blocked(filter) => visit_image(filter, visit),
-            Self::Flat(filter) => visit_image(filter, visit),
-            Self::Growing(filter) => visit_image(filter, visit),
-            Self::Window(filter) => visit_image(filter, visit),
-        }]
+    fn needs_table(&self, offset: u64, most: usize) -> bool {
+        let start = match self {
+            Self::Blocked(filter) => table_start(filter),
+            Self::Flat(filter) => table_start(filter),
+            Self::Growing(filter) => table_start(filter),
+            Self::Window(filter) => table_start(filter),
+        };
+        offset.saturating_add(most as u64) > start && offset < self.image_bytes()
+    }
+
+    fn read_image(
+        &self,
+        reading: &mut Reading,
+        most_chunks: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        match self {
+            Self::Blocked(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Flat(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Growing(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Window(filter) => reading.read_on(filter, most_chunks, visit),
+        }
     }
 
     fn from_images(images: Images, _numbers: &[u64]) -> Result<Self, NativeError> {
