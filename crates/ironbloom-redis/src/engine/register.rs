@@ -246,6 +246,7 @@ unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
             (c"queries_total", stats::QUERIES.get()),
             (c"positives_total", stats::POSITIVES.get()),
             (c"growths_total", stats::GROWTHS.get()),
+            (c"merges_over_capacity_total", stats::OVERFULL.get()),
             (c"errors_total", stats::ERRORS.get()),
             (c"loads_repaired_total", stats::REPAIRED.get()),
             (c"loads_refused_total", stats::REFUSED.get()),

@@ -188,13 +188,22 @@ impl NativeBloom {
         progress: &mut UnionProgress,
         most_words: usize,
     ) -> Result<(), Option<Mismatch>> {
-        let outcome = match (self, other) {
+        let stage = progress.stage;
+        let outcome = match (&mut *self, other) {
             (Self::Blocked(one), Self::Blocked(two)) => one.union_step(two, progress, most_words),
             (Self::Flat(one), Self::Flat(two)) => one.union_step(two, progress, most_words),
             (Self::Growing(one), Self::Growing(two)) => one.union_step(two, progress, most_words),
             _ => return Err(None),
         };
-        outcome.map_err(Some)
+        outcome.map_err(Some)?;
+        if progress.stage > stage {
+            let of_stage = match self {
+                Self::Growing(filter) => filter.stages().nth(stage).map(|it| (it.len, it.capacity)),
+                filter => Some((filter.len(), filter.capacity())),
+            };
+            of_stage.inspect(|&(len, capacity)| stats::merged(len as f64, capacity));
+        }
+        Ok(())
     }
 
     /// An empty filter of the same shape.

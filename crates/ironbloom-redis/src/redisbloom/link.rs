@@ -20,6 +20,7 @@ use super::error::{CreateError, DecodeError};
 use super::memory::{self, MemoryLimit};
 use super::modulus::Modulus;
 use super::murmur::BloomHash;
+use crate::stats;
 
 /// ln(2) and its square, with as many digits as RedisBloom has.
 #[expect(
@@ -240,6 +241,7 @@ impl Link {
         }
         let ones = progress.ones.min(self.shape.bits);
         *progress = UnionProgress { stage: progress.stage + 1, ..UnionProgress::default() };
+        stats::merged(self.estimate_from(ones), self.shape.capacity);
         self.len = match (self.len, other.len) {
             (len, 0) | (0, len) => len,
             (one, two) => {
