@@ -94,6 +94,9 @@ pub(crate) static CF_MAX_EXPANSIONS: Number = Number::new(c"cf-max-expansions", 
 /// made can be moved by DUMP and RESTORE, too.
 pub(crate) static MEMORY_LIMIT: Number = Number::new(c"key-memory-limit", 512 << 20, 64, i64::MAX);
 
+/// About how long work that goes on between commands holds the server at a time.
+pub(crate) static STEP_USEC: Number = Number::new(c"step-usec", 1000, 1, 50_000);
+
 /// Those that RedisBloom has.
 pub(crate) static REDISBLOOM_NUMBERS: [&Number; 7] = [
     &BF_CAPACITY,

@@ -12,26 +12,25 @@
 //! compacts again.
 
 use std::ffi::c_int;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found};
-use crate::engine::timer::{self, Moment};
+use crate::engine::timer::Moment;
 use crate::stats;
 
 use super::filter::{CuckooMut, cuckoo_mut};
+use super::jobs::{self, Job};
 use super::{Refusal, check_arity, settle, text};
 
 /// Filters of this many bytes are compacted at once: that takes a few milliseconds.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// How long a turn takes, about, and the buckets between two looks at the clock.
-const TURN: Duration = Duration::from_millis(1);
+/// Buckets between two looks at the clock.
 const BUCKETS: u64 = 2048;
 
 /// A filter that is being compacted.
-struct Job {
+pub(super) struct Compaction {
     database: c_int,
     key: Vec<u8>,
     /// The sub-filter that is being emptied, the newest first; it is the newest there is if this is more.
@@ -40,11 +39,9 @@ struct Job {
     bucket: u64,
 }
 
-static JOBS: Mutex<Vec<Job>> = Mutex::new(Vec::new());
-
 /// Number of filters that are being compacted.
 pub(crate) fn jobs() -> u64 {
-    JOBS.lock().map_or(0, |jobs| jobs.len() as u64)
+    jobs::count(|job| matches!(job, Job::Compaction(_)))
 }
 
 /// `CF.COMPACT key`; and, from a primary or a file, `CF.COMPACT key part first end`.
@@ -139,42 +136,32 @@ impl CuckooMut<'_> {
 }
 
 fn add_job(call: &Call<'_>) {
-    let (database, key) = (call.database(), call.arg(1));
-    let Ok(mut jobs) = JOBS.lock() else { return };
-    match jobs.iter_mut().find(|job| job.database == database && job.key == key) {
+    let (database, key) = (call.database(), call.arg(1).to_vec());
+    let new = Compaction { database, key: key.clone(), part: usize::MAX, bucket: 0 };
+    jobs::add(call, Job::Compaction(new), |job| match job {
         // It starts again: what was done need not be done again, and takes no time.
-        Some(job) => (job.part, job.bucket) = (usize::MAX, 0),
-        None => jobs.push(Job { database, key: key.to_vec(), part: usize::MAX, bucket: 0 }),
-    }
-    drop(jobs);
-    timer::start(call, turn);
+        Job::Compaction(same) if same.database == database && same.key == key => {
+            (same.part, same.bucket) = (usize::MAX, 0);
+            true
+        }
+        _ => false,
+    });
 }
 
-/// A turn of the timer: a slice of the first job, which then goes to the end. True if jobs are left.
-fn turn(moment: &Moment) -> bool {
-    if moment.must_wait() {
-        return jobs() > 0;
+impl Compaction {
+    pub(super) fn turn(&mut self, moment: &Moment, end: Instant) -> bool {
+        let (database, key) = (self.database, self.key.clone());
+        moment.with_keys(database, &[&key], |call| slice(call, self, end))
     }
-    // Taken out of the list while it runs: what a slice does may ask for the list.
-    let first = JOBS.lock().ok().filter(|jobs| !jobs.is_empty()).map(|mut jobs| jobs.remove(0));
-    let Some(mut job) = first else { return false };
-    let (database, key) = (job.database, job.key.clone());
-    let is_left = moment.with_key(database, &key, |call| stats::timed(|| slice(call, &mut job)));
-    let Ok(mut jobs) = JOBS.lock() else { return false };
-    if is_left {
-        jobs.push(job);
-    }
-    !jobs.is_empty()
 }
 
 /// Compacts until the turn is over. True if something is left to do.
-fn slice(call: &Call<'_>, job: &mut Job) -> bool {
+fn slice(call: &Call<'_>, job: &mut Compaction, end_of_turn: Instant) -> bool {
     if call.is_replica() {
         return false;
     }
     let mut key = call.open(1, Access::Write);
     let Ok(Found::Filter(mut filter)) = cuckoo_mut(&mut key) else { return false };
-    let start = Instant::now();
     let is_left = loop {
         if job.part >= filter.parts() {
             (job.part, job.bucket) = (filter.parts() - 1, 0);
@@ -184,7 +171,7 @@ fn slice(call: &Call<'_>, job: &mut Job) -> bool {
         }
         let (part, first, buckets) = (job.part, job.bucket, filter.buckets(job.part));
         let mut end = first;
-        while end < buckets && (end == first || start.elapsed() < TURN) {
+        while end < buckets && (end == first || Instant::now() < end_of_turn) {
             let next = (end + BUCKETS).min(buckets);
             // The last slice drops the sub-filter if it is empty, and must be the last for replicas, too.
             filter.compact_part(part, end, next);
@@ -193,7 +180,7 @@ fn slice(call: &Call<'_>, job: &mut Job) -> bool {
         let words = [part as u64, first, end].map(|number| number.to_string());
         call.replicate_words(c"CF.COMPACT", &words);
         (job.part, job.bucket) = if end == buckets { (part - 1, 0) } else { (part, end) };
-        if start.elapsed() >= TURN {
+        if Instant::now() >= end_of_turn {
             break true;
         }
     };

@@ -124,6 +124,18 @@ pub(super) const BF_MERGE: Docs = own(docs(
     -3,
     &[Arg { times: Times::Many, ..plain(c"source", ArgKind::Key) }],
 ));
+pub(super) const BF_MERGESLICE: Docs = own(docs(
+    c"Makes a step of a large BF.MERGE; sent by primaries, and found in append-only files",
+    SIZE,
+    7,
+    &[
+        plain(c"source", ArgKind::Key),
+        plain(c"stage", ArgKind::Integer),
+        plain(c"word", ArgKind::Integer),
+        plain(c"ones", ArgKind::Integer),
+        plain(c"words", ArgKind::Integer),
+    ],
+));
 pub(super) const CF_RESERVE: Docs = docs(
     c"Makes an empty cuckoo filter",
     CONSTANT,

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found, Key};
 use crate::engine::value::Value;
@@ -17,7 +18,11 @@ use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
 use crate::stats;
 
 use super::filter::{loading, says};
+use super::scan::{Family, Scan};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
+
+/// Filters of this many bytes are read at once: that takes about two milliseconds.
+const SMALL_BYTES: u64 = 4 << 20;
 
 /// `BF.SCANDUMP key iterator`
 pub(crate) fn scan_bloom(call: &Call<'_>) {
@@ -35,7 +40,7 @@ fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
             let (next, piece) = dump::chain_chunk(chain, iterator).unwrap_or((0, &[]));
             reply_pair(call, next, Some(piece));
         }
-        (Either::Other(filter), _) => reply_native(call, filter, iterator),
+        (Either::Other(filter), _) => scan_native(call, filter, iterator, Family::Bloom),
     }
     Ok(())
 }
@@ -53,7 +58,7 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     let filter = match to_dump::<CuckooFilter, NativeCuckoo>(&key)? {
         Either::One(filter) => filter,
         Either::Other(filter) => {
-            reply_native(call, filter, iterator);
+            scan_native(call, filter, iterator, Family::Cuckoo);
             return Ok(());
         }
     };
@@ -71,7 +76,7 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
 }
 
 /// The filter of a key with what is known of its image.
-fn to_dump<'key, A: Value, T: Imaged>(
+pub(super) fn to_dump<'key, A: Value, T: Imaged>(
     key: &'key Key<'_>,
 ) -> Result<Either<&'key A, &'key Whole<T>>, Refusal>
 where
@@ -84,15 +89,25 @@ where
     }
 }
 
-fn reply_native<T: Imaged>(call: &Call<'_>, filter: &Whole<T>, iterator: i64) {
-    if iterator == 0 {
-        return reply_pair(call, 1, Some(&wire::header(filter)));
+/// Replies at once, or when the checksums of a large filter are known.
+fn scan_native<T: Imaged>(call: &Call<'_>, filter: &Whole<T>, iterator: i64, family: Family) {
+    let is_long = filter.image_bytes() > SMALL_BYTES && wire::needs_reading(filter, iterator);
+    if is_long && let Some(waiting) = Waiting::begin(call) {
+        return Scan::start(call, family, iterator, waiting);
     }
-    let (next, piece) = wire::piece(filter, iterator).unwrap_or_default();
-    reply_pair(call, next, Some(&piece));
+    let (next, bytes) = native_pair(filter, iterator);
+    reply_pair(call, next, Some(&bytes));
 }
 
-fn reply_pair(call: &Call<'_>, next: i64, bytes: Option<&[u8]>) {
+/// The reply for an iterator of a native filter.
+pub(super) fn native_pair<T: Imaged>(filter: &Whole<T>, iterator: i64) -> (i64, Vec<u8>) {
+    if iterator == 0 {
+        return (1, wire::header(filter));
+    }
+    wire::piece(filter, iterator).unwrap_or_default()
+}
+
+pub(super) fn reply_pair(call: &Call<'_>, next: i64, bytes: Option<&[u8]>) {
     call.reply_array(2);
     call.reply_integer(next);
     match bytes {
@@ -131,6 +146,8 @@ fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
                 ChunkError::NoSuchPlace => text::BF_NO_LINK,
                 ChunkError::TooLong => text::BF_TOO_BIG,
             })?;
+            // A merge that is going on must not take it for the filter that it was.
+            key.renew_id::<Chain>();
         }
         found => {
             expect_filter(found)?;
@@ -228,7 +245,7 @@ where
         }
         Err(error) => {
             key.delete();
-            call.replicate_words(c"DEL", &[]);
+            call.replicate_words::<&str>(c"DEL", &[]);
             Err(says(format!("ERR the filter was not loaded: {error}")))
         }
     }

@@ -153,14 +153,6 @@ fn hashes<H: Copy + Default>(
 }
 
 impl BloomMut<'_> {
-    /// The same to look at.
-    pub(super) fn as_ref(&self) -> Bloom<'_> {
-        match self {
-            Either::One(chain) => Either::One(chain),
-            Either::Other(filter) => Either::Other(filter),
-        }
-    }
-
     /// Inserts one item. True if it was new.
     pub(super) fn insert(&mut self, call: &Call<'_>, item: &[u8]) -> Result<bool, InsertError> {
         let limit = || memory_limit(call);

@@ -3,9 +3,10 @@
 //! ```text
 //! bloom    BF.RESERVE ADD MADD INSERT EXISTS MEXISTS    cuckoo    CF.RESERVE ADD ADDNX INSERT INSERTNX EXISTS …
 //! dump     SCANDUMP and LOADCHUNK of both               report    CARD, INFO and DEBUG of both
-//! merge    BF.MERGE                                     compact   CF.COMPACT, which goes on between commands
-//! filter   the filter of a key, of either layout        text      what clients are told when something is wrong
-//! docs     the commands in words
+//! merge    BF.MERGE                                     compact   CF.COMPACT
+//! jobs     work that goes on between commands           text      what clients are told when something is wrong
+//! filter   the filter of a key, of either layout        docs      the commands in words
+//! scan     a SCANDUMP that takes long
 //! ```
 //!
 //! Replicas and files are told effects, not commands: a new filter is a RESERVE with all its numbers, so that a replica
@@ -18,8 +19,10 @@ mod cuckoo;
 mod docs;
 mod dump;
 mod filter;
-mod merge;
+mod jobs;
+pub(crate) mod merge;
 mod report;
+mod scan;
 mod text;
 
 use std::ffi::{CStr, CString};
@@ -80,6 +83,16 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command {
         last_key: -1,
         ..bloom_command(c"bf.merge", WRITE, CHANGES, handler(merge::merge), docs::BF_MERGE)
+    },
+    Command {
+        last_key: 2,
+        ..bloom_command(
+            c"bf.mergeslice",
+            WRITE,
+            CHANGES,
+            handler(merge::merge_slice),
+            docs::BF_MERGESLICE,
+        )
     },
     cuckoo_command(c"cf.reserve", WRITE, MAKES, handler(cuckoo::reserve), docs::CF_RESERVE),
     cuckoo_command(c"cf.add", WRITE, CHANGES, handler(cuckoo::add), docs::CF_ADD),

@@ -69,6 +69,12 @@ pub(crate) const OVER_LIMIT: &CStr =
 /// Ours: RedisBloom cannot merge.
 pub(crate) const MERGE_DIFFERS: &CStr =
     c"ERR filters of different size, error rate or number of sub-filters cannot be merged";
+pub(crate) const MERGE_SLICE: &CStr = c"ERR not a slice of a merge";
+pub(crate) const MERGE_ENDED: &CStr =
+    c"ERR the merge was not finished: a filter was removed, renamed or replaced. The \
+    destination may have some of the keys";
+pub(crate) const MERGE_REPLICA: &CStr =
+    c"ERR the merge was not finished: the server is a replica now";
 
 /// Ours: what only native filters have.
 pub(crate) const LAYOUT: &CStr = c"ERR LAYOUT must be REDISBLOOM or BLOCKED";
@@ -84,6 +90,7 @@ pub(crate) const CF_RATE_EXPANSION: &CStr =
     c"ERR with ERROR, EXPANSION must be 0 (does not grow) or 1 (grows by equal parts, 16 at most)";
 pub(crate) const MERGE_LAYOUTS: &CStr =
     c"ERR filters of different layouts, and filters with WINDOW, cannot be merged";
+pub(crate) const SCAN_REPLACED: &CStr = c"ERR the filter was replaced: start the dump again";
 pub(crate) const LOADED: &CStr = c"ERR the filter is loaded already";
 
 /// Why a native filter was not made.

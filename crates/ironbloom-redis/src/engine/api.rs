@@ -22,6 +22,7 @@ pub(crate) type Digest = *mut Opaque;
 pub(crate) type Defrag = *mut Opaque;
 pub(crate) type CommandPtr = *mut Opaque;
 pub(crate) type Info = *mut Opaque;
+pub(crate) type BlockedPtr = *mut Opaque;
 
 pub(crate) const OK: c_int = 0;
 pub(crate) const ERR: c_int = 1;
@@ -114,6 +115,15 @@ pub(crate) struct Api {
     pub(crate) select_db: unsafe extern "C" fn(Ctx, c_int) -> c_int,
     pub(crate) create_timer:
         unsafe extern "C" fn(Ctx, c_longlong, TimerCallback, *mut c_void) -> u64,
+    pub(crate) block_client: unsafe extern "C" fn(
+        Ctx,
+        Option<Handler>,
+        Option<Handler>,
+        Option<unsafe extern "C" fn(Ctx, *mut c_void)>,
+        c_longlong,
+    ) -> BlockedPtr,
+    pub(crate) unblock_client: unsafe extern "C" fn(BlockedPtr, *mut c_void) -> c_int,
+    pub(crate) get_blocked_client_private_data: unsafe extern "C" fn(Ctx) -> *mut c_void,
     pub(crate) avoid_replica_traffic: Option<unsafe extern "C" fn() -> c_int>,
     pub(crate) key_type: unsafe extern "C" fn(KeyPtr) -> c_int,
     pub(crate) module_type_set_value: unsafe extern "C" fn(KeyPtr, Type, *mut c_void) -> c_int,
@@ -262,6 +272,9 @@ fn resolve(find: Finder) -> Option<Api> {
         get_selected_db: find.get(c"RedisModule_GetSelectedDb")?,
         select_db: find.get(c"RedisModule_SelectDb")?,
         create_timer: find.get(c"RedisModule_CreateTimer")?,
+        block_client: find.get(c"RedisModule_BlockClient")?,
+        unblock_client: find.get(c"RedisModule_UnblockClient")?,
+        get_blocked_client_private_data: find.get(c"RedisModule_GetBlockedClientPrivateData")?,
         avoid_replica_traffic: find.get(c"RedisModule_AvoidReplicaTraffic"),
         key_type: find.get(c"RedisModule_KeyType")?,
         module_type_set_value: find.get(c"RedisModule_ModuleTypeSetValue")?,

@@ -9,9 +9,12 @@ use super::key::{Access, Key};
 use crate::stats;
 
 /// Bits of the context's flags.
+const SCRIPT: c_int = 1 << 0;
+const TRANSACTION: c_int = 1 << 1;
 const REPLICA: c_int = 1 << 3;
 const REPLICATED: c_int = 1 << 12;
 const LOADING: c_int = 1 << 13;
+const DENY_BLOCKING: c_int = 1 << 21;
 const RESP3: c_int = 1 << 22;
 
 /// The class of keyspace events that modules have.
@@ -78,6 +81,11 @@ impl<'call> Call<'call> {
     /// not undo it.
     pub(crate) fn must_obey(&self) -> bool {
         self.has_flag(REPLICATED | LOADING)
+    }
+
+    /// Whether the client may wait for its reply while others are served.
+    pub(super) fn may_wait(&self) -> bool {
+        !self.has_flag(SCRIPT | TRANSACTION | DENY_BLOCKING | REPLICATED | LOADING)
     }
 
     /// Whether this server is a replica of another.
@@ -186,9 +194,9 @@ impl<'call> Call<'call> {
     }
 
     /// Sends a command to replicas and to the append-only file: its name, the key of this one, and words.
-    pub(crate) fn replicate_words(&self, name: &CStr, words: &[String]) {
+    pub(crate) fn replicate_words<W: AsRef<[u8]>>(&self, name: &CStr, words: &[W]) {
         let words: Vec<OwnString> =
-            words.iter().map(|word| OwnString::new(word.as_bytes())).collect();
+            words.iter().map(|word| OwnString::new(word.as_ref())).collect();
         let words: Vec<Str> = words.iter().map(|word| word.string).collect();
         self.replicate_strings(name, &words);
     }

@@ -11,6 +11,7 @@ use super::call::{Call, double_of};
 use super::register::{Identity, OWN, REDISBLOOM};
 use crate::settings::{
     BF_CAPACITY, BF_RATE, CF_MAX_EXPANSIONS, MEMORY_LIMIT, Number, REDISBLOOM_NUMBERS, Rate,
+    STEP_USEC,
 };
 
 const MEMORY: c_uint = 1 << 7;
@@ -55,6 +56,7 @@ pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), String> {
         register_number(number, plain)?;
     }
     register_number(&MEMORY_LIMIT, MEMORY)?;
+    register_number(&STEP_USEC, 0)?;
     // SAFETY: as above.
     let status = unsafe {
         register_text(
@@ -156,7 +158,8 @@ pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
                 set_rate_argument(&BF_RATE, args, i + 1)
             }
             name => {
-                let mut numbers = REDISBLOOM_NUMBERS.iter().copied().chain([&MEMORY_LIMIT]);
+                let own = [&MEMORY_LIMIT, &STEP_USEC];
+                let mut numbers = REDISBLOOM_NUMBERS.into_iter().chain(own);
                 match numbers.find(|number| number.name.to_bytes() == name.as_bytes()) {
                     Some(number) => set_number_argument(number, args, i + 1),
                     None => return Err(format!("there is no argument {name}")),

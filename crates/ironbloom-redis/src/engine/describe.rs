@@ -163,8 +163,9 @@ pub(super) unsafe fn describe(
     };
     let key_flags = if is_write { READ_WRITE | ACCESS | UPDATE } else { READ_ONLY | ACCESS };
     let mut specs = vec![key_spec(key_flags, 1, 0)];
-    if docs.args.iter().any(is_key) {
-        specs.push(key_spec(READ_ONLY | ACCESS, 2, -1));
+    if let Some(arg) = docs.args.iter().find(|arg| is_key(arg)) {
+        let last = if matches!(arg.times, Times::Many) { -1 } else { 0 };
+        specs.push(key_spec(READ_ONLY | ACCESS, 2, last));
     }
     specs.push(RawKeySpec { begin_search_type: 0, find_keys_type: 0, ..key_spec(0, 0, 0) });
     let mut choices: Vec<Vec<RawArg>> = docs.args.iter().map(raw_choices).collect();

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::api::{KeyPtr, Str, Type, api};
 use super::call::Call;
-use super::value::{Value, count_new};
+use super::value::{Stored, Value, new_id};
 
 const READ: c_int = 1 << 0;
 const WRITE: c_int = 1 << 1;
@@ -65,7 +65,7 @@ impl<'call> Key<'call> {
             Found::Nothing => Found::Nothing,
             Found::Other => Found::Other,
             // SAFETY: as in `get_either_mut`.
-            Found::Filter(value) => Found::Filter(unsafe { &mut *value }),
+            Found::Filter(stored) => Found::Filter(unsafe { &mut (*stored).value }),
         }
     }
 
@@ -74,11 +74,15 @@ impl<'call> Key<'call> {
         match self.find_either::<A, B>() {
             Found::Nothing => Found::Nothing,
             Found::Other => Found::Other,
-            // SAFETY: a value of this type was made from a `Box` of it. The server runs one command at a time, and the key
-            // is borrowed as long as the value.
-            Found::Filter(Either::One(value)) => Found::Filter(Either::One(unsafe { &*value })),
-            // SAFETY: as above.
-            Found::Filter(Either::Other(value)) => Found::Filter(Either::Other(unsafe { &*value })),
+            Found::Filter(Either::One(stored)) => {
+                // SAFETY: a value of this type was made by `Stored::new`. The server runs one command at a time, and the key is
+                // borrowed as long as the value.
+                Found::Filter(Either::One(unsafe { &(*stored).value }))
+            }
+            Found::Filter(Either::Other(stored)) => {
+                // SAFETY: as above.
+                Found::Filter(Either::Other(unsafe { &(*stored).value }))
+            }
         }
     }
 
@@ -88,11 +92,13 @@ impl<'call> Key<'call> {
         match self.find_either::<A, B>() {
             Found::Nothing => Found::Nothing,
             Found::Other => Found::Other,
-            // SAFETY: as in `get_either`; and the key is borrowed alone.
-            Found::Filter(Either::One(value)) => Found::Filter(Either::One(unsafe { &mut *value })),
-            Found::Filter(Either::Other(value)) => {
+            Found::Filter(Either::One(stored)) => {
+                // SAFETY: as in `get_either`; and the key is borrowed alone.
+                Found::Filter(Either::One(unsafe { &mut (*stored).value }))
+            }
+            Found::Filter(Either::Other(stored)) => {
                 // SAFETY: as above.
-                Found::Filter(Either::Other(unsafe { &mut *value }))
+                Found::Filter(Either::Other(unsafe { &mut (*stored).value }))
             }
         }
     }
@@ -108,26 +114,46 @@ impl<'call> Key<'call> {
         match self.find_either::<A, B>() {
             Found::Nothing => make(self),
             Found::Other => found(Found::Other),
-            Found::Filter(Either::One(value)) => {
+            Found::Filter(Either::One(stored)) => {
                 // SAFETY: as in `get_either`; the key is borrowed alone as long as the value, and `make` has not run.
-                found(Found::Filter(Either::One(unsafe { &mut *value })))
+                found(Found::Filter(Either::One(unsafe { &mut (*stored).value })))
             }
-            Found::Filter(Either::Other(value)) => {
+            Found::Filter(Either::Other(stored)) => {
                 // SAFETY: as above.
-                found(Found::Filter(Either::Other(unsafe { &mut *value })))
+                found(Found::Filter(Either::Other(unsafe { &mut (*stored).value })))
             }
         }
     }
 
-    fn find<T: Value>(&self) -> Found<*mut T> {
+    /// The id of the value that is there, if it is of either type.
+    pub(crate) fn id<A: Value, B: Value>(&self) -> Option<u64> {
+        match self.find_either::<A, B>() {
+            // SAFETY: as in `get_either`.
+            Found::Filter(Either::One(stored)) => Some(unsafe { (*stored).id }),
+            // SAFETY: as above.
+            Found::Filter(Either::Other(stored)) => Some(unsafe { (*stored).id }),
+            Found::Nothing | Found::Other => None,
+        }
+    }
+
+    /// Gives the value another id, because it is no longer what it was: work that goes on between commands must not take it
+    /// for the same.
+    pub(crate) fn renew_id<T: Value>(&mut self) {
+        if let Found::Filter(stored) = self.find::<T>() {
+            // SAFETY: as in `get_either_mut`.
+            unsafe { (*stored).id = new_id() };
+        }
+    }
+
+    fn find<T: Value>(&self) -> Found<*mut Stored<T>> {
         match self.find_either::<T, T>() {
             Found::Nothing => Found::Nothing,
             Found::Other => Found::Other,
-            Found::Filter(Either::One(value) | Either::Other(value)) => Found::Filter(value),
+            Found::Filter(Either::One(stored) | Either::Other(stored)) => Found::Filter(stored),
         }
     }
 
-    fn find_either<A: Value, B: Value>(&self) -> Found<Either<*mut A, *mut B>> {
+    fn find_either<A: Value, B: Value>(&self) -> Found<Either<*mut Stored<A>, *mut Stored<B>>> {
         if self.key.is_null() {
             return Found::Nothing;
         }
@@ -166,12 +192,11 @@ impl<'call> Key<'call> {
     /// Puts a filter there, in place of what was.
     pub(crate) fn set<T: Value>(&mut self, value: T) -> &mut T {
         assert!(self.access == Access::Write, "opened to look");
-        count_new::<T>();
-        let value = Box::into_raw(Box::new(value));
+        let stored = Stored::new(value);
         // SAFETY: a key that is open to be changed; the server owns the value from here on and frees it by our function.
-        unsafe { (api().module_type_set_value)(self.key, T::data_type().get(), value.cast()) };
+        unsafe { (api().module_type_set_value)(self.key, T::data_type().get(), stored.cast()) };
         // SAFETY: nobody else reaches the value as long as the key is borrowed.
-        unsafe { &mut *value }
+        unsafe { &mut (*stored).value }
     }
 }
 

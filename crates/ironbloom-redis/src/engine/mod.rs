@@ -7,7 +7,7 @@
 //! key         a key that is open: missing, of another type, or a filter
 //! value       a filter as a value of the server: saved, loaded, copied, freed …
 //! io          fields of an RDB file
-//! timer       work that goes on between commands
+//! timer       work that goes on between commands             blocked    a client that waits for it
 //! config      settings that CONFIG SET changes
 //! register    commands, their flags and their handlers     describe   what COMMAND DOCS says of them
 //! ```
@@ -20,6 +20,7 @@
 
 pub(crate) mod allocator;
 pub(crate) mod api;
+pub(crate) mod blocked;
 pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod describe;

@@ -8,7 +8,7 @@ use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
 use super::call::Call;
 use super::describe::{self, Docs};
 use super::{allocator, config, value};
-use crate::commands::{COMMANDS, compact};
+use crate::commands::{COMMANDS, compact, merge};
 use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
@@ -30,6 +30,9 @@ pub(super) const OWN: Identity = Identity { name: c"ironbloom", version: 100 };
 pub(super) const REDISBLOOM: Identity = Identity { name: c"bf", version: 80_000 };
 
 const API_VERSION: c_int = 1;
+
+/// What a client is told when the module has a bug.
+pub(super) const INTERNAL_ERROR: &CStr = c"ERR internal error of the module ironbloom";
 
 /// We look at errors of files ourselves; without it the server ends at a short file.
 const HANDLE_IO_ERRORS: c_int = 1 << 0;
@@ -74,7 +77,7 @@ unsafe extern "C" fn run<F: Fn(&Call<'_>) + Copy + 'static>(
     // A panic must not reach the server. Nothing is left half changed that could do harm: filters are changed in steps
     // that cannot panic half way.
     if catch_unwind(AssertUnwindSafe(|| run(&call))).is_err() {
-        call.reply_error(c"ERR internal error of the module ironbloom");
+        call.reply_error(INTERNAL_ERROR);
     }
     OK
 }
@@ -236,12 +239,14 @@ unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
             (c"native_bloom_filters", count::<Native<NativeBloom>>()),
             (c"native_cuckoo_filters", count::<Native<NativeCuckoo>>()),
             (c"cuckoo_filters_compacting", compact::jobs()),
+            (c"bloom_filters_merging", merge::jobs()),
             (c"memory_bytes", allocator::taken()),
             (c"items_added_total", stats::ADDED.get()),
             (c"items_deleted_total", stats::DELETED.get()),
             (c"queries_total", stats::QUERIES.get()),
             (c"positives_total", stats::POSITIVES.get()),
             (c"growths_total", stats::GROWTHS.get()),
+            (c"merges_over_capacity_total", stats::OVERFULL.get()),
             (c"errors_total", stats::ERRORS.get()),
             (c"loads_repaired_total", stats::REPAIRED.get()),
             (c"loads_refused_total", stats::REFUSED.get()),

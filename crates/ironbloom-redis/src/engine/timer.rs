@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::api::{Ctx, api};
+use super::api::{Ctx, Str, api};
 use super::call::{Call, OwnString};
 
 /// Time between two turns. A turn takes about one, so commands have at least as much.
@@ -22,19 +22,26 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Runs something as if it were a command on this key.
-    pub(crate) fn with_key<R>(
+    /// A moment within a command, for the first slice of the work that it starts.
+    pub(crate) fn of(call: &Call<'_>) -> Self {
+        Self { ctx: call.ctx }
+    }
+
+    /// Runs something as if it were a command on these keys.
+    pub(crate) fn with_keys<R>(
         &self,
         database: c_int,
-        key: &[u8],
+        keys: &[&[u8]],
         run: impl FnOnce(&Call<'_>) -> R,
     ) -> R {
-        let (name, key) = (OwnString::new(b""), OwnString::new(key));
-        let mut args = [name.string, key.string];
-        // SAFETY: the context of the timer; the strings live until the call is over.
+        let name: &[u8] = b"";
+        let strings: Vec<OwnString> =
+            [&[name], keys].concat().into_iter().map(OwnString::new).collect();
+        let mut args: Vec<Str> = strings.iter().map(|string| string.string).collect();
+        // SAFETY: the context of the timer or of a command; the strings live until the call is over.
         let call = unsafe {
             (api().select_db)(self.ctx, database);
-            Call::new(self.ctx, args.as_mut_ptr(), 2)
+            Call::new(self.ctx, args.as_mut_ptr(), args.len() as c_int)
         };
         run(&call)
     }
@@ -64,8 +71,8 @@ fn set(ctx: Ctx, work: Work) {
 unsafe extern "C" fn turn(ctx: Ctx, work: *mut c_void) {
     // SAFETY: `set` made the address from such a function.
     let work: Work = unsafe { std::mem::transmute::<*mut c_void, Work>(work) };
-    // A panic must not reach the server. Filters are changed in steps that cannot panic half way.
-    if catch_unwind(AssertUnwindSafe(|| work(&Moment { ctx }))).unwrap_or(false) {
+    // A panic must not reach the server. Filters are changed in steps that cannot panic half way, and the other work goes on.
+    if catch_unwind(AssertUnwindSafe(|| work(&Moment { ctx }))).unwrap_or(true) {
         set(ctx, work);
     } else {
         IS_SET.store(false, Ordering::Relaxed);

@@ -98,9 +98,36 @@ pub(super) unsafe fn register<T: Value>(ctx: Ctx) -> bool {
     !created.is_null()
 }
 
-/// Counts a value that a key was given.
-pub(super) fn count_new<T: Value>() {
-    T::data_type().count.fetch_add(1, Ordering::Relaxed);
+/// A filter as the server has it.
+pub(super) struct Stored<T> {
+    /// Different for every value that a key was ever given, and for one whose keys were overwritten: by it, work that goes on
+    /// between commands knows its filter again. An address would not do, since the next filter may be made there.
+    pub(super) id: u64,
+    pub(super) value: T,
+}
+
+impl<T: Value> Stored<T> {
+    /// A value for a key, counted until the server frees it.
+    pub(super) fn new(value: T) -> *mut Self {
+        T::data_type().count.fetch_add(1, Ordering::Relaxed);
+        Box::into_raw(Box::new(Self { id: new_id(), value }))
+    }
+
+    /// The filter that the server points to.
+    ///
+    /// # Safety
+    ///
+    /// A value of this type, which the server does not free as long as the filter is used.
+    unsafe fn get<'a>(value: *const c_void) -> &'a T {
+        // SAFETY: promised by the caller; every value was made by `new`.
+        unsafe { &(*value.cast::<Self>()).value }
+    }
+}
+
+/// An id that no value has had.
+pub(super) fn new_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Runs what the server asked for. A panic must not reach it; it gets `otherwise` then.
@@ -112,10 +139,7 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         let mut reader = Reader(file);
         match stats::timed(|| T::load(&mut reader, version as u32)) {
-            Ok(value) => {
-                count_new::<T>();
-                Box::into_raw(Box::new(value)).cast()
-            }
+            Ok(value) => Stored::new(value).cast(),
             Err(error) => {
                 reader.refuse(&error);
                 ptr::null_mut()
@@ -125,14 +149,14 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn save<T: Value>(file: Io, value: *mut c_void) {
-    // SAFETY: a value of this type, which is a `Box<T>`.
-    guarded((), || unsafe { &*value.cast::<T>() }.save(&mut Writer(file)));
+    // SAFETY: a value of this type.
+    guarded((), || unsafe { Stored::<T>::get(value) }.save(&mut Writer(file)));
 }
 
 unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
     guarded((), || {
-        // SAFETY: a value of this type, which is a `Box<T>`.
-        let value = unsafe { &*value.cast::<T>() };
+        // SAFETY: a value of this type.
+        let value = unsafe { Stored::<T>::get(value) };
         let mut iterator = 1;
         // SAFETY: file and key of this rewrite.
         unsafe { emit_chunk(file, key, T::LOAD_COMMAND, iterator, &value.header()) };
@@ -145,15 +169,15 @@ unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
 }
 
 unsafe extern "C" fn mem_usage<T: Value>(value: *const c_void) -> usize {
-    // SAFETY: a value of this type, which is a `Box<T>`.
-    guarded(0, || unsafe { &*value.cast::<T>() }.size_in_bytes() as usize)
+    // SAFETY: a value of this type.
+    guarded(0, || unsafe { Stored::<T>::get(value) }.size_in_bytes() as usize)
 }
 
 /// Header and arrays: equal filters have equal digests.
 unsafe extern "C" fn digest<T: Value>(digest: Digest, value: *mut c_void) {
     guarded((), || {
-        // SAFETY: a value of this type, which is a `Box<T>`.
-        let value = unsafe { &*value.cast::<T>() };
+        // SAFETY: a value of this type.
+        let value = unsafe { Stored::<T>::get(value) };
         let add = |bytes: &[u8]| {
             // SAFETY: the digest that is being made; the server reads the bytes at once.
             unsafe {
@@ -172,27 +196,26 @@ unsafe extern "C" fn digest<T: Value>(digest: Digest, value: *mut c_void) {
 }
 
 unsafe extern "C" fn free<T: Value>(value: *mut c_void) {
-    // SAFETY: a value of this type, which is a `Box<T>` that the server gives back.
-    guarded((), || drop(unsafe { Box::from_raw(value.cast::<T>()) }));
+    // SAFETY: a value of this type, a box that the server gives back.
+    guarded((), || drop(unsafe { Box::from_raw(value.cast::<Stored<T>>()) }));
     T::data_type().count.fetch_sub(1, Ordering::Relaxed);
 }
 
 unsafe extern "C" fn free_effort<T: Value>(_key: Str, value: *const c_void) -> usize {
-    // SAFETY: a value of this type, which is a `Box<T>`.
-    let bytes = guarded(0, || unsafe { &*value.cast::<T>() }.size_in_bytes());
+    // SAFETY: a value of this type.
+    let bytes = guarded(0, || unsafe { Stored::<T>::get(value) }.size_in_bytes());
     1 + (bytes / BYTES_PER_EFFORT) as usize
 }
 
 unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) -> *mut c_void {
     guarded(ptr::null_mut(), || {
-        // SAFETY: a value of this type, which is a `Box<T>`.
-        let value = unsafe { &*value.cast::<T>() };
+        // SAFETY: a value of this type.
+        let value = unsafe { Stored::<T>::get(value) };
         // Ask first, since cloning ends the process if there is too little memory.
         if memory::ask(value.size_in_bytes()).is_err() {
             return ptr::null_mut();
         }
-        count_new::<T>();
-        Box::into_raw(Box::new(stats::timed(|| value.clone()))).cast()
+        Stored::new(stats::timed(|| value.clone())).cast()
     })
 }
 
@@ -202,14 +225,14 @@ unsafe extern "C" fn defrag<T: Value>(ctx: Defrag, _key: Str, value: *mut *mut c
         let Some(Api { defrag_alloc: Some(defrag_alloc), .. }) = super::api::loaded() else {
             return 0;
         };
-        // SAFETY: the address of a value, which is a `Box<T>` from the server's allocator. The server moves its bytes and
+        // SAFETY: the address of a value, which is a box from the server's allocator. The server moves its bytes and
         // frees the old ones, or says null and does nothing.
         let filter = unsafe {
             let moved = defrag_alloc(ctx, *value);
             if !moved.is_null() {
                 *value = moved;
             }
-            &mut *(*value).cast::<T>()
+            &mut (*(*value).cast::<Stored<T>>()).value
         };
         for array in filter.arrays_mut() {
             let mut bytes = mem::ManuallyDrop::new(mem::take(array));

@@ -11,15 +11,16 @@
 
 use std::convert::Infallible;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
-    ParamError, Scalable, ScalableParams, StageInfo, StageKind, Windowed, WindowedParams,
+    ParamError, Scalable, ScalableParams, StageInfo, StageKind, UnionProgress, Windowed,
+    WindowedParams,
 };
 
-use super::Imaged;
 use super::error::NativeError;
 use super::images::Images;
+use super::{Imaged, Reading};
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
 use crate::stats;
@@ -176,6 +177,44 @@ impl NativeBloom {
             (Self::Growing(one), Self::Growing(two)) => one.union_with(two).map_err(Some),
             _ => Err(None),
         }
+    }
+
+    /// A step of a union that is made in several: adds the next words of a stage, `most_words` at most. Between two steps both
+    /// filters may take keys and grow. The union is done when `progress.stage` is the number of stages that the other had at
+    /// the start.
+    pub fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), Option<Mismatch>> {
+        let stage = progress.stage;
+        let outcome = match (&mut *self, other) {
+            (Self::Blocked(one), Self::Blocked(two)) => one.union_step(two, progress, most_words),
+            (Self::Flat(one), Self::Flat(two)) => one.union_step(two, progress, most_words),
+            (Self::Growing(one), Self::Growing(two)) => one.union_step(two, progress, most_words),
+            _ => return Err(None),
+        };
+        outcome.map_err(Some)?;
+        if progress.stage > stage {
+            let of_stage = match self {
+                Self::Growing(filter) => filter.stages().nth(stage).map(|it| (it.len, it.capacity)),
+                filter => Some((filter.len(), filter.capacity())),
+            };
+            of_stage.inspect(|&(len, capacity)| stats::merged(len as f64, capacity));
+        }
+        Ok(())
+    }
+
+    /// An empty filter of the same shape.
+    pub fn empty_like(&self) -> Result<Self, PlanError> {
+        let hash_fn = self.hash_fn();
+        Ok(match self {
+            Self::Blocked(filter) => Self::Blocked(BlockedBloom::new(filter.params(), hash_fn)?),
+            Self::Flat(filter) => Self::Flat(Bloom::new(filter.params(), hash_fn)?),
+            Self::Growing(filter) => Self::Growing(filter.empty_like()?),
+            Self::Window(filter) => Self::Window(Windowed::new(filter.params(), hash_fn)?),
+        })
     }
 
     /// Keys counted: inserts that were new; of a window, those that it remembers.
@@ -414,13 +453,28 @@ impl Imaged for NativeBloom {
         }
     }
 
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
-        vec![match self {
-            Self::Blocked(filter) => visit_image(filter, visit),
-            Self::Flat(filter) => visit_image(filter, visit),
-            Self::Growing(filter) => visit_image(filter, visit),
-            Self::Window(filter) => visit_image(filter, visit),
-        }]
+    fn needs_table(&self, offset: u64, most: usize) -> bool {
+        let start = match self {
+            Self::Blocked(filter) => table_start(filter),
+            Self::Flat(filter) => table_start(filter),
+            Self::Growing(filter) => table_start(filter),
+            Self::Window(filter) => table_start(filter),
+        };
+        offset.saturating_add(most as u64) > start && offset < self.image_bytes()
+    }
+
+    fn read_image(
+        &self,
+        reading: &mut Reading,
+        most_chunks: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        match self {
+            Self::Blocked(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Flat(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Growing(filter) => reading.read_on(filter, most_chunks, visit),
+            Self::Window(filter) => reading.read_on(filter, most_chunks, visit),
+        }
     }
 
     fn from_images(images: Images, _numbers: &[u64]) -> Result<Self, NativeError> {

@@ -17,13 +17,13 @@
 
 use std::ops::Range;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, visit_image};
+use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
-use super::Imaged;
 use super::bloom::{PlanError, check_hash};
 use super::error::NativeError;
 use super::images::Images;
+use super::{Imaged, Reading};
 use crate::redisbloom::error::{CreateError, InsertError};
 use crate::redisbloom::memory::MemoryLimit;
 use crate::stats;
@@ -250,8 +250,25 @@ impl Imaged for NativeCuckoo {
         Vec::new()
     }
 
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
-        self.parts.iter().map(|part| visit_image(part, &mut *visit)).collect()
+    fn needs_table(&self, mut offset: u64, most: usize) -> bool {
+        for part in &self.parts {
+            let len = image_bytes(part);
+            if offset < len {
+                return offset.saturating_add(most as u64) > table_start(part);
+            }
+            offset -= len;
+        }
+        false
+    }
+
+    fn read_image(
+        &self,
+        reading: &mut Reading,
+        most_chunks: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        let Some(part) = self.parts.get(reading.tables.len()) else { return true };
+        reading.read_on(part, most_chunks, visit) && reading.tables.len() == self.parts.len()
     }
 
     fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError> {

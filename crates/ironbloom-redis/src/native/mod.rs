@@ -21,7 +21,8 @@ pub mod pieces;
 pub mod whole;
 pub mod wire;
 
-use ironbloom::format::native::Table;
+use ironbloom::Persist;
+use ironbloom::format::native::{ImageReading, Table};
 
 use error::NativeError;
 use images::Images;
@@ -45,13 +46,54 @@ pub trait Imaged: Sized {
         most: usize,
         tables: &dyn Fn() -> &'t [Table],
     ) -> Vec<u8>;
+    /// Whether such a piece reaches into a table.
+    fn needs_table(&self, offset: u64, most: usize) -> bool;
+    /// Hands out the next parts of the image, at most `most_chunks` chunks of 64 KiB. True if that was the end of it; the
+    /// reading has all tables then.
+    fn read_image(
+        &self,
+        reading: &mut Reading,
+        most_chunks: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool;
     /// Hands out the whole image, in order and in parts. Returns the tables of checksums in it. Reads the whole filter.
-    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table>;
+    fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
+        let mut reading = Reading::default();
+        while !self.read_image(&mut reading, usize::MAX, visit) {}
+        reading.tables
+    }
     /// A filter from its image. There are [`NUMBERS`](Self::NUMBERS) numbers, or none if it comes from a plain file. The
     /// arrays become those of the filter as they are.
     fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError>;
     /// Bytes of its arrays.
     fn array_bytes(&self) -> u64;
+}
+
+/// How far an image has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The tables of the filters that were read.
+    tables: Vec<Table>,
+    /// How far the next one has been.
+    next: ImageReading,
+    /// Steps that were made.
+    steps: u64,
+}
+
+impl Reading {
+    /// Reads on in the filter that is next. True if that was its end.
+    fn read_on(
+        &mut self,
+        filter: &impl Persist,
+        most_chunks: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        self.steps += 1;
+        let table = self.next.step(filter, most_chunks, visit);
+        let is_end = table.is_some();
+        self.tables.extend(table);
+        is_end
+    }
 }
 
 /// A filter, or what has come of it.

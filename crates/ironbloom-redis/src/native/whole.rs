@@ -1,48 +1,85 @@
 //! A filter with the checksums of its image, once they were asked for.
 //!
 //! The header of a dump has a checksum of the whole image, and the image ends with checksums of its parts. To make them, all
-//! of the filter is read: the longest step of a dump. So they are made together, at the header, and kept until the filter
-//! changes; the end of the image, and the header of the next dump, then read nothing.
+//! of the filter is read: the longest step of a dump. So they are made together, in as many steps as the caller likes, and kept
+//! until the filter changes; the end of the image, and the header of the next dump, then read nothing.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use ironbloom::format::native::Table;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Imaged;
+use super::{Imaged, Reading};
 
 /// See the module header. Whoever takes the filter to change it drops the checksums, whether it changes or not.
 pub struct Whole<T> {
     filter: T,
-    /// XXH3-64 of the image. If it is known, so are the tables.
-    image_hash: OnceCell<u64>,
+    sums: OnceCell<Sums>,
+    /// What is known of them if it is not all.
+    begun: RefCell<Option<Box<Begun>>>,
+}
+
+struct Sums {
+    /// XXH3-64 of the image.
+    image_hash: u64,
     /// The tables in the image.
-    tables: OnceCell<Box<[Table]>>,
+    tables: Box<[Table]>,
+}
+
+#[derive(Default)]
+struct Begun {
+    reading: Reading,
+    hash: Xxh3,
 }
 
 impl<T: Imaged> Whole<T> {
-    /// XXH3-64 of the image, seed 0. Unless it is known, reads the whole filter.
+    /// XXH3-64 of the image, seed 0. Unless it is known, reads the rest of the filter.
     pub fn image_hash(&self) -> u64 {
-        *self.image_hash.get_or_init(|| {
-            let mut hash = Xxh3::new();
-            let tables = self.filter.visit_image(&mut |part| hash.update(part));
-            // They may be known already, and are the same then.
-            let _ = self.tables.set(tables.into());
-            hash.digest()
-        })
+        self.sums().image_hash
     }
 
-    /// The tables of checksums in the image. Unless they are known, reads the whole filter.
+    /// The tables of checksums in the image. Unless they are known, reads the rest of the filter.
     pub fn tables(&self) -> &[Table] {
-        self.tables.get_or_init(|| self.filter.visit_image(&mut |_| {}).into())
+        &self.sums().tables
+    }
+
+    fn sums(&self) -> &Sums {
+        while !self.read_on(usize::MAX) {}
+        self.sums.get().expect("all was read")
+    }
+
+    /// Whether the checksums are known.
+    pub fn has_sums(&self) -> bool {
+        self.sums.get().is_some()
+    }
+
+    /// Reads at most `most_chunks` chunks of 64 KiB for the checksums. True if they are known.
+    pub fn read_on(&self, most_chunks: usize) -> bool {
+        if self.has_sums() {
+            return true;
+        }
+        let mut begun = self.begun.borrow_mut();
+        let Begun { reading, hash } = &mut **begun.get_or_insert_default();
+        if !self.filter.read_image(reading, most_chunks, &mut |part| hash.update(part)) {
+            return false;
+        }
+        let tables = std::mem::take(&mut reading.tables).into();
+        let sums = Sums { image_hash: hash.digest(), tables };
+        *begun = None;
+        self.sums.set(sums).is_ok()
+    }
+
+    /// How many times [`read_on`](Self::read_on) was called since the filter last changed, until the checksums are known.
+    pub fn steps_read(&self) -> u64 {
+        self.begun.borrow().as_ref().map_or(0, |begun| begun.reading.steps)
     }
 }
 
 impl<T> From<T> for Whole<T> {
     fn from(filter: T) -> Self {
-        Self { filter, image_hash: OnceCell::new(), tables: OnceCell::new() }
+        Self { filter, sums: OnceCell::new(), begun: RefCell::new(None) }
     }
 }
 
@@ -56,8 +93,8 @@ impl<T> Deref for Whole<T> {
 
 impl<T> DerefMut for Whole<T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.image_hash.take();
-        self.tables.take();
+        self.sums.take();
+        self.begun.take();
         &mut self.filter
     }
 }
@@ -126,9 +163,20 @@ mod tests {
             self.inner.image_piece(offset, most, tables)
         }
 
-        fn visit_image(&self, visit: &mut dyn FnMut(&[u8])) -> Vec<Table> {
-            self.hashed.set(self.hashed.get() + self.image_bytes());
-            self.inner.visit_image(visit)
+        fn needs_table(&self, offset: u64, most: usize) -> bool {
+            self.inner.needs_table(offset, most)
+        }
+
+        fn read_image(
+            &self,
+            reading: &mut Reading,
+            most_chunks: usize,
+            visit: &mut dyn FnMut(&[u8]),
+        ) -> bool {
+            self.inner.read_image(reading, most_chunks, &mut |part| {
+                self.hashed.set(self.hashed.get() + part.len() as u64);
+                visit(part);
+            })
         }
 
         fn from_images(images: Images, numbers: &[u64]) -> Result<Self, NativeError> {
@@ -161,6 +209,10 @@ mod tests {
         let mut hashed = 0;
         for round in 0..5 {
             hashed += filter.image_bytes();
+            // In some rounds, the checksums are made in steps before.
+            if round % 2 == 1 {
+                while !filter.read_on(round) {}
+            }
             let (header, bytes) = dump(&filter);
             let again = dump(&filter);
             assert_eq!(filter.hashed.get(), hashed, "round {round}: once for two dumps");
@@ -168,6 +220,11 @@ mod tests {
             let fresh = dump(&Counted::new(filter.inner.clone()));
             assert!(again == fresh && (header, bytes) == fresh, "round {round}");
             change(&mut filter.inner);
+            // A change in the middle: what was read before it counts for nothing.
+            if round == 3 && !filter.read_on(1) {
+                hashed = filter.hashed.get();
+                change(&mut filter.inner);
+            }
             // Chunks that no header was asked for: their checksums are those of the filter as it is now.
             let mut images = Images::new(filter.image_bytes(), Origin::Announced);
             images.push(&chunks(&filter)).unwrap();

@@ -56,6 +56,13 @@ pub fn piece<T: Imaged>(filter: &Whole<T>, iterator: i64) -> Option<(i64, Vec<u8
     (!piece.is_empty()).then(|| (iterator + piece.len() as i64, piece))
 }
 
+/// Whether the answer for this iterator needs checksums that are not known, so that all of the filter has to be read for it.
+pub fn needs_reading<T: Imaged>(filter: &Whole<T>, iterator: i64) -> bool {
+    let offset = iterator.checked_sub(1).and_then(|offset| u64::try_from(offset).ok());
+    let is_needed = offset.is_none_or(|offset| filter.needs_table(offset, MAX_PIECE));
+    is_needed && !filter.has_sums()
+}
+
 /// What has come of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {

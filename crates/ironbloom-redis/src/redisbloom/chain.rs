@@ -10,6 +10,8 @@
 //! The rates sum to less than P however long the chain. A chain that does not scale is one link at P itself, which
 //! refuses keys when it is full.
 
+use ironbloom::UnionProgress;
+
 use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
 use super::link::{Link, LinkShape};
 use super::memory::MemoryLimit;
@@ -174,8 +176,37 @@ impl Chain {
     /// How many keys a link has then is not known, since some may be in both: it is estimated from its bits.
     pub fn union_with(&mut self, other: &Self) -> Result<(), ShapeMismatch> {
         self.check_union(other)?;
-        self.links.iter_mut().zip(&other.links).for_each(|(one, two)| one.union_with(two));
+        let mut progress = UnionProgress::default();
+        while progress.stage < other.links.len() {
+            self.union_step(other, &mut progress, usize::MAX)?;
+        }
         Ok(())
+    }
+
+    /// A step of a union that is made in several: adds the next words of a link, `most_words` at most. Between two steps both
+    /// filters may take keys and grow. The union is done when `progress.stage` is the number of links that the other had at
+    /// the start. Both must have this link in the same shape; else nothing is changed.
+    pub fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) -> Result<(), ShapeMismatch> {
+        let links = (self.links.get_mut(progress.stage), other.links.get(progress.stage));
+        match links {
+            (Some(one), Some(two)) if one.shape() == two.shape() => {
+                one.union_step(two, progress, most_words);
+                Ok(())
+            }
+            _ => Err(ShapeMismatch),
+        }
+    }
+
+    /// An empty filter with the links of this one.
+    pub fn empty_like(&self) -> Result<Self, CreateError> {
+        let empty = |link: &Link| Link::new(link.shape(), 0, MemoryLimit::NONE);
+        let links = self.links.iter().map(empty).collect::<Result<Vec<Link>, CreateError>>()?;
+        Ok(Self { scaling: self.scaling, links })
     }
 
     /// An error unless [`union_with`](Self::union_with) would take the other.

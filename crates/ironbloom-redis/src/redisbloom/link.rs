@@ -13,12 +13,14 @@
 
 use std::ops::Range;
 
+use ironbloom::UnionProgress;
 use ironbloom::memory::{count_ones, prefetch, union_counting};
 
 use super::error::{CreateError, DecodeError};
 use super::memory::{self, MemoryLimit};
 use super::modulus::Modulus;
 use super::murmur::BloomHash;
+use crate::stats;
 
 /// ln(2) and its square, with as many digits as RedisBloom has.
 #[expect(
@@ -218,11 +220,28 @@ impl Link {
         self.len += 1;
     }
 
-    /// Adds the bits of a link of the same shape. The number of keys is that of the one if the other has none, and else
-    /// estimated from the bits, since keys may be in both.
-    pub(crate) fn union_with(&mut self, other: &Self) {
+    /// Adds the next words of a link of the same shape. At the end, the number of keys is that of the one if the other has none,
+    /// and else estimated from the bits, since keys may be in both; and the progress moves on to the next link.
+    pub(crate) fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) {
         debug_assert_eq!(self.shape, other.shape);
-        let ones = union_counting(&mut self.array, &other.array);
+        let words = self.array.len() / 8;
+        let start = progress.word.min(words);
+        let end = start.saturating_add(most_words).min(words);
+        let bytes = 8 * start..8 * end;
+        let ones = union_counting(&mut self.array[bytes.clone()], &other.array[bytes]);
+        progress.ones = progress.ones.saturating_add(ones);
+        progress.word = end;
+        if end < words {
+            return;
+        }
+        let ones = progress.ones.min(self.shape.bits);
+        *progress = UnionProgress { stage: progress.stage + 1, ..UnionProgress::default() };
+        stats::merged(self.estimate_from(ones), self.shape.capacity);
         self.len = match (self.len, other.len) {
             (len, 0) | (0, len) => len,
             (one, two) => {

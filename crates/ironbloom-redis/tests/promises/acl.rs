@@ -3,9 +3,9 @@
 
 use ironbloom_testing::module::{Client, Server, all_programs as programs};
 
-/// (command, categories beside the family's own) as RedisBloom 8 has them. It has no BF.FIND and BF.MERGE; its CF.COMPACT is
+/// (command, categories beside the family's own) as RedisBloom 8 has them. It has no BF.FIND, BF.MERGE and BF.MERGESLICE; its CF.COMPACT is
 /// `read`.
-const CATEGORIES: [(&str, &str); 27] = [
+const CATEGORIES: [(&str, &str); 28] = [
     ("bf.reserve", "write fast"),
     ("bf.add", "write"),
     ("bf.madd", "write"),
@@ -19,6 +19,7 @@ const CATEGORIES: [(&str, &str); 27] = [
     ("bf.scandump", "read"),
     ("bf.loadchunk", "write"),
     ("bf.merge", "write"),
+    ("bf.mergeslice", "write"),
     ("cf.reserve", "write fast"),
     ("cf.add", "write"),
     ("cf.addnx", "write"),
@@ -65,6 +66,7 @@ fn example(command: &str) -> String {
         "bf.insert" => "b ITEMS x",
         "cf.insert" | "cf.insertnx" => "c ITEMS x",
         "bf.merge" => "b b",
+        "bf.mergeslice" => "b b 0 0 0 0",
         "bf.scandump" => "b 0",
         "cf.scandump" => "c 0",
         "bf.loadchunk" => "l 1 x",

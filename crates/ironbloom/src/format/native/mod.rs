@@ -35,7 +35,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
-pub use piece::{Table, image_bytes, image_piece, visit_image};
+pub use piece::{ImageReading, Table, image_bytes, image_piece, table_start, visit_image};
 pub use receive::Incoming;
 pub use replace::{replace_file, temporary_path};
 

@@ -49,17 +49,98 @@ pub fn image_piece<'t>(
     piece.into_bytes()
 }
 
+/// Where the table begins in that file: a piece that ends there or before needs none.
+pub fn table_start(filter: &impl Persist) -> u64 {
+    HEADER_BYTES as u64 + filter.encode().header.payload_bytes
+}
+
 /// Passes on all bytes of that file, in order and in parts, and returns the last of them, the table. The filter is read once
 /// and not copied.
 pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) -> Table {
-    let image = filter.encode();
-    let header = encode_header(&image.header);
-    visit(&header);
-    let mut table = checksums(&image, &mut visit);
-    let seal = xxh3_64_with_seed(&table, get64(&header, CHECKSUM_AT));
-    table.extend_from_slice(&seal.to_le_bytes());
-    visit(&table);
-    Table(table)
+    let mut reading = ImageReading::default();
+    loop {
+        if let Some(table) = reading.step(filter, usize::MAX, &mut visit) {
+            return table;
+        }
+    }
+}
+
+/// What [`visit_image`] does, in steps: for a program that must not be held up by a large filter.
+#[derive(Clone, Debug, Default)]
+pub struct ImageReading {
+    /// Of the chunks that were read.
+    checksums: Vec<u8>,
+}
+
+impl ImageReading {
+    /// Passes on the next bytes of the file: at most `most_chunks` chunks of 64 KiB, with the header before the first and the
+    /// table after the last; returns the table then. The filter must be the same in every step: if it changes, the
+    /// table makes a file that is refused as damaged, and the reading has to start again.
+    pub fn step(
+        &mut self,
+        filter: &impl Persist,
+        most_chunks: usize,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Option<Table> {
+        let image = filter.encode();
+        let header = encode_header(&image.header);
+        if self.checksums.is_empty() {
+            visit(&header);
+        }
+        if !self.read_chunks(&image, most_chunks.max(1), &mut visit) {
+            return None;
+        }
+        let mut table = std::mem::take(&mut self.checksums);
+        let seal = xxh3_64_with_seed(&table, get64(&header, CHECKSUM_AT));
+        table.extend_from_slice(&seal.to_le_bytes());
+        visit(&table);
+        Some(Table(table))
+    }
+
+    /// Number of chunks that were read.
+    pub fn chunks(&self) -> usize {
+        self.checksums.len() / 8
+    }
+
+    /// Reads the next chunks and keeps their checksums. Passes them to `visit` on the way, while they are in the cache. True
+    /// if none is left.
+    fn read_chunks(
+        &mut self,
+        image: &Image<'_>,
+        most: usize,
+        visit: &mut impl FnMut(&[u8]),
+    ) -> bool {
+        let (mut skip, mut left) = (CHUNK_BYTES / 8 * self.chunks(), most);
+        let (mut chunk, mut len) = (Xxh3::with_seed(self.chunks() as u64), 0);
+        for section in &image.sections {
+            let mut rest: &[u64] = &section[skip.min(section.len())..];
+            skip -= section.len() - rest.len();
+            while !rest.is_empty() {
+                if left == 0 {
+                    return false;
+                }
+                let (part, behind) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
+                let bytes = little_endian(part);
+                chunk.update(&bytes);
+                visit(&bytes);
+                len += bytes.len();
+                rest = behind;
+                if len == CHUNK_BYTES {
+                    self.finish_chunk(&mut chunk);
+                    (len, left) = (0, left - 1);
+                }
+            }
+        }
+        if len > 0 {
+            self.finish_chunk(&mut chunk);
+        }
+        true
+    }
+
+    fn finish_chunk(&mut self, chunk: &mut Xxh3) {
+        self.checksums.extend_from_slice(&chunk.digest().to_le_bytes());
+        *chunk = Xxh3::with_seed(self.chunks() as u64);
+    }
 }
 
 /// The wanted range of a sequential stream of bytes.
@@ -114,35 +195,6 @@ fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
     Cow::Owned(words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
-/// The checksums of all chunks. Passes the payload to `visit` on the way, while it is in the cache.
-fn checksums(image: &Image<'_>, visit: &mut impl FnMut(&[u8])) -> Vec<u8> {
-    let mut checksums: Vec<u8> = Vec::new();
-    let (mut chunk, mut len) = (Xxh3::with_seed(0), 0);
-    let mut finish = |chunk: &mut Xxh3| {
-        checksums.extend_from_slice(&chunk.digest().to_le_bytes());
-        *chunk = Xxh3::with_seed(checksums.len() as u64 / 8);
-    };
-    for section in &image.sections {
-        let mut rest: &[u64] = section;
-        while !rest.is_empty() {
-            let (part, behind) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
-            let bytes = little_endian(part);
-            chunk.update(&bytes);
-            visit(&bytes);
-            len += bytes.len();
-            rest = behind;
-            if len == CHUNK_BYTES {
-                finish(&mut chunk);
-                len = 0;
-            }
-        }
-    }
-    if len > 0 {
-        finish(&mut chunk);
-    }
-    checksums
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,13 +225,21 @@ mod tests {
             assert!(pieces(&flat, most) == flat.to_bytes(), "{most}");
             assert!(pieces(&growing, most) == growing.to_bytes(), "{most}");
         }
-        let mut visited = Vec::new();
-        visit_image(&growing, |part| visited.extend_from_slice(part));
-        assert!(visited == growing.to_bytes());
+        for most in [1, 3, usize::MAX] {
+            let (mut reading, mut visited) = (ImageReading::default(), Vec::new());
+            let mut steps = 1;
+            while reading.step(&growing, most, |part| visited.extend_from_slice(part)).is_none() {
+                steps += 1;
+                assert_eq!(reading.chunks(), (steps - 1) * most);
+            }
+            assert!(visited == growing.to_bytes(), "{most} chunks at a time");
+            let chunks = growing.encode().header.payload_bytes.div_ceil(CHUNK_BYTES as u64);
+            assert!(chunks > 3 && steps == (chunks as usize).div_ceil(most));
+        }
         assert_eq!(image_bytes(&growing), growing.to_bytes().len() as u64);
         let unasked = || unreachable!("the piece does not reach the table");
         assert_eq!(image_piece(&flat, u64::MAX, usize::MAX, unasked), [0u8; 0]);
-        let payload_end = HEADER_BYTES as u64 + flat.encode().header.payload_bytes;
+        let payload_end = table_start(&flat);
         let all_but_table = image_piece(&flat, 0, payload_end as usize, unasked);
         assert!(flat.to_bytes().starts_with(&all_but_table));
         assert_eq!(all_but_table.len() as u64, payload_end);
