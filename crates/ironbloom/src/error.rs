@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::format::Kind;
+use crate::hash::KeyError;
 
 /// Invalid filter parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,7 +174,7 @@ impl fmt::Display for Full {
 impl std::error::Error for Full {}
 
 /// A row, or a query for one, that a multi-attribute filter refused. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RowError {
     /// The row does not have one value for each attribute.
@@ -195,6 +196,8 @@ pub enum RowError {
         /// The number that program assigned to its hash function.
         id: u64,
     },
+    /// The filter does not hold values of this type.
+    Key(KeyError),
     /// The filter is full.
     Full(Full),
     /// Not enough memory to count one more row.
@@ -215,6 +218,7 @@ impl fmt::Display for RowError {
                 f,
                 "the filter was built from hashes of another program (external hash {id}), values cannot be looked up"
             ),
+            Self::Key(error) => error.fmt(f),
             Self::Full(error) => error.fmt(f),
             Self::Params(error) => error.fmt(f),
         }

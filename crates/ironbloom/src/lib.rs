@@ -37,7 +37,8 @@
 //! # What you can rely on
 //!
 //! - A filter answers "might this key be in the set?". *No* is certain; *yes* is wrong at a rate you choose.
-//! - Keys are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]).
+//! - Keys are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]). A filter can be limited
+//!   to one of these, which its file records: [`HashFn::Typed`].
 //! - With the feature `serde`, filters can be part of documents in other formats.
 //! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
 
@@ -54,6 +55,6 @@ pub mod sizing;
 
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
 pub use format::native::Persist;
-pub use hash::{Encoded, HashFn, Hashed, Key, Scheme};
+pub use hash::{Encoded, HashFn, Hashed, Key, KeyType, Scheme};
 pub use kinds::*;
 pub use shared::atomic::{self, AtomicBlockedBloom, AtomicBloom};

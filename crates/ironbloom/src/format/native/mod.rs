@@ -5,7 +5,9 @@
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
 //!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external
-//!     14  2   key encoding                         0 external hash, 1 bytes, 2 integer, 3 row
+//!     14  2   key encoding                         0 external hash, 1 hashed key, 2 integer, 3 row; plus, if all keys
+//!                                                  are of one type, 256 for text and bytes, 512 for integers,
+//!                                                  768 for other hashed values
 //!     16  8   seed of the hash
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
