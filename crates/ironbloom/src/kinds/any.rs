@@ -223,7 +223,8 @@ impl AnyFilter {
         self.member_mut().as_multi_mut()
     }
 
-    /// Inserts a key, again if it is already there and the kind counts. On error nothing has changed.
+    /// Inserts a key, again if it is already there and the kind counts. True if it was new; false if it might have been
+    /// there before. On error nothing has changed.
     ///
     /// ```
     /// use ironbloom::{AnyFilter, Bitmap, Bloom};
@@ -235,9 +236,9 @@ impl AnyFilter {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert(&mut self, key: impl Key) -> Result<(), Refused> {
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Refused> {
         let hash = self.key_hash().of(key)?;
-        self.insert_hashes(&[hash])
+        self.member_mut().insert_hash(hash)
     }
 
     /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
@@ -422,9 +423,7 @@ impl Insert for AnyFilter {
     type Error = Refused;
 
     fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused> {
-        let new = self.abilities().counts_copies || !self.contains_hash(hash);
-        self.insert_hashes(&[hash])?;
-        Ok(new)
+        self.member_mut().insert_hash(hash)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {

@@ -44,6 +44,9 @@ fn make(hashes: &[u64], rate: f64, arity: Arity, hash_fn: HashFn) -> Result<AnyF
     Ok(BinaryFuse::from_hashes(hashes, params, hash_fn)?.into())
 }
 
+/// What a filter made from all its keys cannot do.
+const STATIC: &str = "take keys after it was built";
+
 filter_by_methods!(() BinaryFuse, |fuse| fuse.len());
 
 impl Member for BinaryFuse {
@@ -56,8 +59,12 @@ impl Member for BinaryFuse {
         ]
     }
 
+    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+        Err(self.cannot(STATIC))
+    }
+
     fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
-        Err(self.cannot("take keys after it was built"))
+        Err(self.cannot(STATIC))
     }
 
     fn clear(&mut self) -> Result<(), Refused> {

@@ -236,7 +236,7 @@ impl BinaryFuse {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }

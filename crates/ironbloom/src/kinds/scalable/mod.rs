@@ -222,7 +222,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, ParamError> {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -263,7 +263,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), ParamError> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -293,7 +293,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
