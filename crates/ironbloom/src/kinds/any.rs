@@ -46,7 +46,7 @@ macro_rules! any_filter {
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         #[expect(missing_docs, reason = "each variant is the kind it is named after")]
-        #[expect(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
+        #[allow(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
         pub enum AnyFilter {
             $($variant($filter),)*
         }

@@ -26,6 +26,8 @@
 //! may assign meaning to fields that are zero here; readers reject versions they do not know.
 
 mod header;
+#[cfg(feature = "mmap")]
+mod map;
 mod piece;
 mod read;
 mod receive;
@@ -42,7 +44,9 @@ pub use receive::Incoming;
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
-use self::read::{Mapped, map_checked, map_private, open, read_damage, read_parts};
+#[cfg(feature = "mmap")]
+use self::map::{Mapped, map_checked, map_private};
+use self::read::{open, read_damage, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
 use crate::bits::count_ones_in;
@@ -228,6 +232,7 @@ pub trait Persist: Sized {
     /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file
     /// and renames it. If this contract is broken, lookups may be wrong, including false "absent" answers; a read
     /// beyond the new end of a truncated file kills the process with a signal (SIGBUS).
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "the caller promises that the file does not change")]
     unsafe fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.
@@ -242,6 +247,7 @@ pub trait Persist: Sized {
     /// # Safety
     ///
     /// As [`map`](Persist::map).
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.
@@ -255,6 +261,7 @@ pub trait Persist: Sized {
     /// # Safety
     ///
     /// As [`map`](Persist::map): pages that were not written yet are still the file's.
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.
