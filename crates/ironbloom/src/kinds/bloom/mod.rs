@@ -22,7 +22,7 @@ mod kind;
 mod params;
 
 pub(in crate::kinds) use kind::{PLANS, describe, shape};
-pub use params::{BloomParams, Form, MAX_PROBES};
+pub use params::{BloomLayout, BloomParams, MAX_PROBES};
 
 use std::num::NonZeroUsize;
 
@@ -326,9 +326,9 @@ impl Bloom {
 
     /// The current rate, from the bits set: the probability that k random probes all find a one.
     pub fn estimate_rate(&self) -> f64 {
-        match self.params.form {
-            Form::Flat => self.fill().powi(self.params.probes as i32),
-            Form::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
+        match self.params.layout {
+            BloomLayout::Flat => self.fill().powi(self.params.probes as i32),
+            BloomLayout::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
         }
     }
 

@@ -86,7 +86,7 @@ type Probes = [Probe; SUBTABLES as usize];
 
 /// Where a fingerprint is kept.
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     Cell(u64),
     Stash(usize),
 }
@@ -167,15 +167,15 @@ impl DLeft {
 
     /// The one place where a fingerprint is kept.
     #[inline]
-    fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Place> {
+    fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Location> {
         if !self.in_cells(probes) {
-            return self.stash.find(fingerprint).map(Place::Stash);
+            return self.stash.find(fingerprint).map(Location::Stash);
         }
         let in_bucket = |probe: &Probe| {
             let holds = |&cell: &u64| cell & STUCK != 0 && cell >> COUNTER_BITS == probe.remainder;
             Some(probe.start + self.bucket(probe.start).iter().position(holds)? as u64)
         };
-        probes.iter().find_map(in_bucket).map(Place::Cell)
+        probes.iter().find_map(in_bucket).map(Location::Cell)
     }
 
     /// Is it in one of the four buckets? Always checks all of them: the loads are independent, and a branch on each
@@ -248,17 +248,17 @@ impl DLeft {
         self.cells.row(start)
     }
 
-    fn cell(&self, place: Place) -> u64 {
+    fn cell(&self, place: Location) -> u64 {
         match place {
-            Place::Cell(index) => self.cells.get(index),
-            Place::Stash(entry) => self.stash.cell(entry),
+            Location::Cell(index) => self.cells.get(index),
+            Location::Stash(entry) => self.stash.cell(entry),
         }
     }
 
-    fn set_cell(&mut self, place: Place, cell: u64) {
+    fn set_cell(&mut self, place: Location, cell: u64) {
         match place {
-            Place::Cell(index) => self.cells.set(index, cell),
-            Place::Stash(entry) => self.stash.set_cell(entry, cell),
+            Location::Cell(index) => self.cells.set(index, cell),
+            Location::Stash(entry) => self.stash.set_cell(entry, cell),
         }
     }
 

@@ -184,7 +184,7 @@ enum StageParams {
 }
 
 /// No rate below 1 that a float can represent takes less than 1/64 bit per key.
-const MOST_KEYS_PER_BIT: u64 = 64;
+const MAX_KEYS_PER_BIT: u64 = 64;
 
 /// A filter that grows with its keys and keeps its rate.
 ///
@@ -466,7 +466,7 @@ impl Persist for Scalable {
             let stage = Stage::decode(line, hash_fn, &mut sections)?;
             // The next stage is planned from these numbers, so they must be backed by bits that are really there.
             let capacity = stage.info().capacity;
-            let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
+            let most = stage.info().bits.saturating_mul(MAX_KEYS_PER_BIT);
             if capacity != params.stage_capacity(i as u32) || capacity > most {
                 return Err(DecodeError::Invalid { what: "stage capacity", value: capacity });
             }
