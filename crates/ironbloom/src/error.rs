@@ -70,7 +70,7 @@ impl fmt::Display for ParamError {
             Self::RateBelowHash { rate, floor } => {
                 write!(
                     f,
-                    "rate {rate:e} cannot be reached: the hash limits it to {floor:.1e} for so many keys"
+                    "rate {rate:e} cannot be reached: the hash limits it to {floor:.1e} for this many keys"
                 )
             }
             Self::OutOfRange { what, value, least, greatest: u64::MAX } => {
@@ -165,7 +165,7 @@ impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no room for this key: {} keys in a filter planned for {}",
+            "the filter is full: {} keys, planned for {}",
             self.len, self.capacity
         )
     }

@@ -63,7 +63,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     /// [`rebuild`](Self::rebuild) is called. A large checkpoint is read in a thread of its own; until then every lookup
     /// goes to the store as well, and [`settle`](Self::settle) waits for it.
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
-        filter::empty(&options.spec, 0)?; // what cannot be is refused now
+        filter::empty(&options.spec, 0)?; // invalid parameters are refused now
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().await.map_err(Error::Store)?;

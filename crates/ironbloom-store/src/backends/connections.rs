@@ -37,7 +37,7 @@ impl Connections {
         Self::default()
     }
 
-    /// The largest number of connections in use at a time; at least one. Whoever wants one more waits. A scan of a
+    /// The largest number of connections in use at a time; at least one. Further callers wait. A scan of a
     /// PostgreSQL table and a [`Follower`](crate::Follower) each have one more connection of their own.
     #[cfg_attr(
         not(any(feature = "async-postgres", feature = "async-redis")),

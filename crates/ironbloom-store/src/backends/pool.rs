@@ -1,7 +1,7 @@
 //! A bounded pool of connections, for threads and for tasks.
 //!
-//! - No more connections are in use at a time than was agreed on; whoever wants one more waits for its turn. Nobody who
-//!   has a connection waits for another one, so waiting always ends.
+//! - The number of connections in use is limited; further callers wait. Nobody who has a connection waits for another
+//!   one, so waiting always ends.
 //! - A connection that has failed is closed, and so is one whose user is gone half way (a dropped future): what is still
 //!   on its way over it is unknown. The idle ones are closed with a lost one: most likely the server is gone.
 //! - A connection that was idle for a while is checked before it is used again, so that a write after a quiet night does

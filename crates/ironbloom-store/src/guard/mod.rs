@@ -92,7 +92,7 @@ impl<B: Backend> Guard<B> {
     /// Puts a guard in front of a store. If the checkpoint covers the store this takes no time; if not, the filter is
     /// built in the background, while lookups go to the store. [`opened`](Self::opened) tells which.
     pub fn open(backend: B, options: Options) -> Result<Self, B> {
-        filter::empty(&options.spec, 0)?; // what cannot be is refused now, not in the background
+        filter::empty(&options.spec, 0)?; // invalid parameters are refused now, not in the background
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().map_err(Error::Store)?;

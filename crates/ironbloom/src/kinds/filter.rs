@@ -13,11 +13,11 @@ use crate::hash::{GROUP, HashFn, Key};
 /// seen.insert_keys(&["alice", "bob"]);
 ///
 /// let mut found = [false; 3];
-/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte a key
+/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte per key
 /// assert_eq!(found, [true, true, false]);
 ///
 /// let mut mask = [0];
-/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit a key
+/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit per key
 /// assert_eq!(mask, [0b011]);
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```

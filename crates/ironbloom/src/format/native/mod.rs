@@ -116,7 +116,7 @@ impl Parts {
         if expected != found {
             return Err(DecodeError::Length { expected, found });
         }
-        zero_behind(self.words, bits)
+        zero_after(self.words, bits)
     }
 }
 
@@ -151,7 +151,7 @@ impl Sections {
         let room = Packed::bits_for(len, width)
             .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
         let section = self.take_lines(room.div_ceil(8 * LINE_BYTES as u64))?;
-        Ok(Packed::from_words(zero_behind(section, len * u64::from(width))?, width))
+        Ok(Packed::from_words(zero_after(section, len * u64::from(width))?, width))
     }
 
     /// `Err` if there are lines after the last array.
@@ -163,7 +163,7 @@ impl Sections {
 
 /// The words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others, so they
 /// must be as written.
-fn zero_behind(words: Words, bits: u64) -> Result<Words, DecodeError> {
+fn zero_after(words: Words, bits: u64) -> Result<Words, DecodeError> {
     match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
         0 => Ok(words),
         value => Err(DecodeError::Invalid { what: "padding", value }),

@@ -1,7 +1,7 @@
 //! Any part of the bytes of a file without the rest: for sending a filter piece by piece without keeping a copy of it.
 //!
 //! ```text
-//! header │ payload: sections one behind the other │ checksums of the chunks, and theirs
+//! header │ payload: sections one after the other │ checksums of the chunks, and theirs
 //! ```
 //!
 //! Header and payload are copied from where they are. Only the checksums need the whole filter to be read: [`visit_image`]
@@ -125,12 +125,12 @@ fn checksums(image: &Image<'_>, visit: &mut impl FnMut(&[u8])) -> Vec<u8> {
     for section in &image.sections {
         let mut rest: &[u64] = section;
         while !rest.is_empty() {
-            let (part, behind) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
+            let (part, after) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
             let bytes = little_endian(part);
             chunk.update(&bytes);
             visit(&bytes);
             len += bytes.len();
-            rest = behind;
+            rest = after;
             if len == CHUNK_BYTES {
                 finish(&mut chunk);
                 len = 0;

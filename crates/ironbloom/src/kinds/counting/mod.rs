@@ -47,7 +47,7 @@ const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
 /// A Bloom filter from which keys can be removed, and which merges as a multiset.
 ///
-/// Remove only what was inserted. A false positive cannot be told from a key that was inserted: removing it decrements
+/// Remove only what was inserted. A false positive cannot be distinguished from a key that was inserted: removing it decrements
 /// the counters of other keys, which may then be reported absent.
 ///
 /// ```

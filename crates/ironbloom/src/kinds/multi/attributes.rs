@@ -133,10 +133,10 @@ impl Attributes {
         let mut names = Vec::new();
         for i in 0..count {
             let bad = DecodeError::Invalid { what: "attribute name", value: i };
-            let Some((&len, behind)) = rest.split_first() else { return Err(bad) };
-            let Some((name, behind)) = behind.split_at_checked(len.into()) else { return Err(bad) };
+            let Some((&len, after)) = rest.split_first() else { return Err(bad) };
+            let Some((name, after)) = after.split_at_checked(len.into()) else { return Err(bad) };
             names.push(String::from_utf8(name.to_vec()).map_err(|_| bad)?);
-            rest = behind;
+            rest = after;
         }
         let surplus = rest.iter().filter(|&&byte| byte != 0).count() as u64;
         if surplus > 0 || rest.len() >= LINE_BYTES {
