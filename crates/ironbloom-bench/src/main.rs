@@ -38,7 +38,7 @@ use clap::Parser;
 use crate::contender::{Side, Spec};
 use crate::keys::KeyType;
 use crate::machine::Machine;
-use crate::measure::Plan;
+use crate::measure::Effort;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::Table;
@@ -78,12 +78,18 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn plan(&self, n: u64, key_type: KeyType) -> Plan {
+    fn effort(&self, n: u64, key_type: KeyType) -> Effort {
         let (rounds, queries) = (self.rounds, self.queries as usize);
         if self.quick {
-            Plan { n, key_type, rounds: rounds.min(3), queries: queries.min(100_000), fill_work: n }
+            Effort {
+                n,
+                key_type,
+                rounds: rounds.min(3),
+                queries: queries.min(100_000),
+                fill_work: n,
+            }
         } else {
-            Plan { n, key_type, rounds, queries, fill_work: 30_000_000 }
+            Effort { n, key_type, rounds, queries, fill_work: 30_000_000 }
         }
     }
 
@@ -126,12 +132,12 @@ fn main() -> anyhow::Result<()> {
     let (mut tables, mut scalings) = (Vec::new(), Vec::new());
     for &key_type in &arguments.keys {
         for &n in &arguments.sizes {
-            let plan = arguments.plan(n, key_type);
+            let effort = arguments.effort(n, key_type);
             let mut show =
                 |step| progress.show(&format!("{} {key_type} keys: {step}", number::short(n)));
-            tables.push(measure::measure(&plan, &specs, &mut show));
+            tables.push(measure::measure(&effort, &specs, &mut show));
             if arguments.only.is_empty() {
-                scalings.extend(threads::measure(&plan, &mut show));
+                scalings.extend(threads::measure(&effort, &mut show));
             }
             // After each size, so that a run that is cut short leaves what it has.
             write(&arguments, &machine, &tables, &scalings)?;
@@ -196,8 +202,8 @@ mod tests {
 
     fn smoke(key_type: KeyType) -> Table {
         let arguments = Arguments::parse_from(["bench", "--quick", "--queries", "10k"]);
-        let plan = arguments.plan(10_000, key_type);
-        measure::measure(&plan, &arguments.specs(), &mut |_| ())
+        let effort = arguments.effort(10_000, key_type);
+        measure::measure(&effort, &arguments.specs(), &mut |_| ())
     }
 
     #[test]
@@ -238,7 +244,7 @@ mod tests {
     #[test]
     fn threads_find_what_threads_inserted() {
         let arguments = Arguments::parse_from(["bench", "--quick", "--queries", "5k"]);
-        let scalings = threads::measure(&arguments.plan(10_000, KeyType::U64), &mut |_| ());
+        let scalings = threads::measure(&arguments.effort(10_000, KeyType::U64), &mut |_| ());
         assert_eq!(scalings.len(), 12);
         assert!(scalings.iter().all(|s| s.missing == 0 && s.speedup().is_some()));
     }

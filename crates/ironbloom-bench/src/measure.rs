@@ -24,7 +24,7 @@ const WARM_UP_ROUND: u64 = 1 << 16;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Effort {
     pub(crate) n: u64,
     pub(crate) key_type: KeyType,
     /// Rounds of lookups.
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     pub(crate) fill_work: u64,
 }
 
-impl Plan {
+impl Effort {
     /// Fills of a contender, each with fresh filters.
     pub(crate) fn fills(&self) -> u64 {
         (self.fill_work / self.n).clamp(1, 15)
@@ -65,21 +65,21 @@ struct Entry {
 }
 
 /// Measures all contenders at one size.
-pub(crate) fn measure(plan: &Plan, specs: &[Spec], progress: &mut dyn FnMut(String)) -> Table {
+pub(crate) fn measure(effort: &Effort, specs: &[Spec], progress: &mut dyn FnMut(String)) -> Table {
     let mut entries: Vec<Entry> = specs
         .iter()
         .map(|&spec| Entry { spec, filter: None, row: Row::new(spec.name, spec.side) })
         .collect();
-    build(plan, &mut entries, progress);
-    fill(plan, &mut entries, progress);
-    lay_out_lines(plan, &mut entries);
+    build(effort, &mut entries, progress);
+    fill(effort, &mut entries, progress);
+    lay_out_lines(effort, &mut entries);
     for entry in &mut entries {
         let bytes = entry.filter.as_ref().map_or(0, |filter| filter.size_in_bytes());
-        entry.row.bits_per_key = bytes as f64 * 8.0 / plan.n as f64;
+        entry.row.bits_per_key = bytes as f64 * 8.0 / effort.n as f64;
     }
-    look_up(plan, &mut entries, progress);
+    look_up(effort, &mut entries, progress);
     let rows = entries.into_iter().map(|entry| entry.row).collect();
-    Table { n: plan.n, key_type: plan.key_type, rows }
+    Table { n: effort.n, key_type: effort.key_type, rows }
 }
 
 /// Runs through a list from another start each time.
@@ -96,29 +96,29 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, start.elapsed().as_nanos() as f64)
 }
 
-fn build(plan: &Plan, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
+fn build(effort: &Effort, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
     if !entries.iter().any(|entry| matches!(entry.spec.make, Make::Built { .. })) {
         return;
     }
-    for turn in 0..plan.builds() {
-        progress(format!("build {} of {}", turn + 1, plan.builds()));
+    for turn in 0..effort.builds() {
+        progress(format!("build {} of {}", turn + 1, effort.builds()));
         in_turn(entries, turn, |entry| {
             if let Make::Built { hash, build } = entry.spec.make {
-                let hashes = all_hashes(plan, hash);
+                let hashes = all_hashes(effort, hash);
                 entry.filter = None; // the memory of the last one first
                 let (filter, nanoseconds) = timed(|| build(&hashes));
                 entry.filter = Some(filter);
-                entry.row.record(Op::Build, nanoseconds / plan.n as f64);
+                entry.row.record(Op::Build, nanoseconds / effort.n as f64);
             }
         });
     }
 }
 
 /// The hashes of all present keys: a static filter is built from them, and its time begins when they are there.
-fn all_hashes(plan: &Plan, hash: fn(u64) -> u64) -> Vec<u64> {
-    let mut hashes = Vec::with_capacity(plan.n as usize);
-    for range in chunks(plan.n, CHUNK) {
-        match Keys::of(plan.key_type, range) {
+fn all_hashes(effort: &Effort, hash: fn(u64) -> u64) -> Vec<u64> {
+    let mut hashes = Vec::with_capacity(effort.n as usize);
+    for range in chunks(effort.n, CHUNK) {
+        match Keys::of(effort.key_type, range) {
             Keys::Numbers(numbers) => hashes.extend(numbers.into_iter().map(hash)),
             Keys::Texts(texts) => hashes.extend(texts.iter().map(hash_text)),
         }
@@ -135,13 +135,13 @@ struct Filling {
     refused: u64,
 }
 
-fn fill(plan: &Plan, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
-    let warm_up = plan.warm_up();
-    for fill in 0..plan.fills() {
-        let mut fillings = empty_filters(plan, entries);
-        for (i, range) in chunks(plan.n, CHUNK).enumerate() {
-            progress(format!("fill {} of {}, {} keys in", fill + 1, plan.fills(), range.start));
-            let keys = Keys::of(plan.key_type, range);
+fn fill(effort: &Effort, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
+    let warm_up = effort.warm_up();
+    for fill in 0..effort.fills() {
+        let mut fillings = empty_filters(effort, entries);
+        for (i, range) in chunks(effort.n, CHUNK).enumerate() {
+            progress(format!("fill {} of {}, {} keys in", fill + 1, effort.fills(), range.start));
+            let keys = Keys::of(effort.key_type, range);
             in_turn(&mut fillings, fill + i as u64, |filling| {
                 if i > 0 {
                     filling.filter.count(&warm_up);
@@ -154,14 +154,14 @@ fn fill(plan: &Plan, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
                 filling.refused += refused;
             });
         }
-        let check = queries(plan.key_type, plan.n, Share::All, WARM_UP_ROUND, plan.queries);
+        let check = queries(effort.key_type, effort.n, Share::All, WARM_UP_ROUND, effort.queries);
         for filling in fillings {
-            keep(plan, &mut entries[filling.entry], filling, &check);
+            keep(effort, &mut entries[filling.entry], filling, &check);
         }
     }
 }
 
-fn empty_filters(plan: &Plan, entries: &mut [Entry]) -> Vec<Filling> {
+fn empty_filters(effort: &Effort, entries: &mut [Entry]) -> Vec<Filling> {
     let mut fillings = Vec::new();
     for (entry, Entry { spec, filter, .. }) in entries.iter_mut().enumerate() {
         let Make::Empty(make) = spec.make else { continue };
@@ -170,7 +170,7 @@ fn empty_filters(plan: &Plan, entries: &mut [Entry]) -> Vec<Filling> {
         fillings.extend(ops.iter().map(|&op| Filling {
             entry,
             op,
-            filter: make(plan.n, plan.key_type),
+            filter: make(effort.n, effort.key_type),
             nanoseconds: 0.0,
             refused: 0,
         }));
@@ -179,8 +179,8 @@ fn empty_filters(plan: &Plan, entries: &mut [Entry]) -> Vec<Filling> {
 }
 
 /// Notes the time of a fill, checks its keys, and keeps the filter that was filled key by key for the lookups.
-fn keep(plan: &Plan, entry: &mut Entry, filling: Filling, check: &Queries) {
-    entry.row.record(filling.op, filling.nanoseconds / plan.n as f64);
+fn keep(effort: &Effort, entry: &mut Entry, filling: Filling, check: &Queries) {
+    entry.row.record(filling.op, filling.nanoseconds / effort.n as f64);
     entry.row.refused += filling.refused;
     entry.row.missing += check.present - filling.filter.count(&check.keys);
     if filling.op == Op::Insert {
@@ -188,20 +188,20 @@ fn keep(plan: &Plan, entry: &mut Entry, filling: Filling, check: &Queries) {
     }
 }
 
-fn lay_out_lines(plan: &Plan, entries: &mut [Entry]) {
+fn lay_out_lines(effort: &Effort, entries: &mut [Entry]) {
     for entry in entries {
         if let Make::Lines(make) = entry.spec.make {
-            entry.filter = Some(make(plan.n));
+            entry.filter = Some(make(effort.n));
         }
     }
 }
 
-fn look_up(plan: &Plan, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
-    let warm_up = plan.warm_up();
-    for round in 0..plan.rounds {
-        progress(format!("lookups, round {} of {}", round + 1, plan.rounds));
+fn look_up(effort: &Effort, entries: &mut [Entry], progress: &mut dyn FnMut(String)) {
+    let warm_up = effort.warm_up();
+    for round in 0..effort.rounds {
+        progress(format!("lookups, round {} of {}", round + 1, effort.rounds));
         for share in [Share::All, Share::Half, Share::None] {
-            let queries = queries(plan.key_type, plan.n, share, round, plan.queries);
+            let queries = queries(effort.key_type, effort.n, share, round, effort.queries);
             in_turn(entries, round, |entry| answer(entry, &warm_up, &queries, share));
         }
     }

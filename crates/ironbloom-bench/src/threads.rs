@@ -12,7 +12,7 @@ use ironbloom::{AtomicBlockedBloom, AtomicBloom};
 
 use crate::contender::{ByHash, Contender, Hashed, RATE};
 use crate::keys::{KeyType, Keys, Share, chunks, queries};
-use crate::measure::{Plan, in_turn, timed};
+use crate::measure::{Effort, in_turn, timed};
 use crate::peers::fastbloom_atomic;
 use crate::stats;
 
@@ -166,18 +166,18 @@ impl Job {
 }
 
 /// Measures all filters that threads can share, at one size: fills, then lookups of present keys in what was filled.
-pub(crate) fn measure(plan: &Plan, progress: &mut dyn FnMut(String)) -> Vec<Scaling> {
-    let mut jobs = jobs(plan);
-    let warm_up = plan.warm_up();
-    for fill in 0..plan.fills() {
-        progress(format!("threads, fill {} of {}", fill + 1, plan.fills()));
+pub(crate) fn measure(effort: &Effort, progress: &mut dyn FnMut(String)) -> Vec<Scaling> {
+    let mut jobs = jobs(effort);
+    let warm_up = effort.warm_up();
+    for fill in 0..effort.fills() {
+        progress(format!("threads, fill {} of {}", fill + 1, effort.fills()));
         if fill > 0 {
-            jobs.iter_mut().for_each(|job| job.handles = (job.shared.make)(plan.n));
+            jobs.iter_mut().for_each(|job| job.handles = (job.shared.make)(effort.n));
         }
-        for (i, range) in chunks(plan.n, CHUNK).enumerate() {
+        for (i, range) in chunks(effort.n, CHUNK).enumerate() {
             let middle = range.start.midpoint(range.end);
             let halves = [range.start..middle, middle..range.end];
-            let halves = halves.map(|half| Keys::of(plan.key_type, half));
+            let halves = halves.map(|half| Keys::of(effort.key_type, half));
             in_turn(&mut jobs, fill + i as u64, |job| {
                 if i > 0 {
                     job.handles[0].count(&warm_up);
@@ -185,26 +185,27 @@ pub(crate) fn measure(plan: &Plan, progress: &mut dyn FnMut(String)) -> Vec<Scal
                 job.run(&halves);
             });
         }
-        jobs.iter_mut().for_each(|job| job.end_sample(plan.n));
+        jobs.iter_mut().for_each(|job| job.end_sample(effort.n));
     }
-    let mut scalings = scalings(plan, &mut jobs);
+    let mut scalings = scalings(effort, &mut jobs);
     jobs.iter_mut().for_each(|job| job.work = job.work.lookup());
-    for round in 0..plan.rounds {
-        progress(format!("threads, round {} of {}", round + 1, plan.rounds));
-        let halves = [2 * round, 2 * round + 1]
-            .map(|round| queries(plan.key_type, plan.n, Share::All, round, plan.queries).keys);
+    for round in 0..effort.rounds {
+        progress(format!("threads, round {} of {}", round + 1, effort.rounds));
+        let halves = [2 * round, 2 * round + 1].map(|round| {
+            queries(effort.key_type, effort.n, Share::All, round, effort.queries).keys
+        });
         in_turn(&mut jobs, round, |job| {
             job.handles[0].count(&warm_up);
             job.run(&halves);
-            job.end_sample(2 * plan.queries as u64);
+            job.end_sample(2 * effort.queries as u64);
         });
     }
-    scalings.extend(self::scalings(plan, &mut jobs));
+    scalings.extend(self::scalings(effort, &mut jobs));
     scalings
 }
 
 /// One job for each filter, form and number of threads; those for one and two threads stand side by side.
-fn jobs(plan: &Plan) -> Vec<Job> {
+fn jobs(effort: &Effort) -> Vec<Job> {
     let mut jobs = Vec::new();
     for shared in SHARED {
         let works =
@@ -214,7 +215,7 @@ fn jobs(plan: &Plan) -> Vec<Job> {
                 shared,
                 work,
                 threads,
-                handles: (shared.make)(plan.n),
+                handles: (shared.make)(effort.n),
                 nanoseconds: 0.0,
                 samples: Vec::new(),
                 missing: 0,
@@ -225,10 +226,10 @@ fn jobs(plan: &Plan) -> Vec<Job> {
 }
 
 /// Takes the samples out of the jobs.
-fn scalings(plan: &Plan, jobs: &mut [Job]) -> Vec<Scaling> {
+fn scalings(effort: &Effort, jobs: &mut [Job]) -> Vec<Scaling> {
     let take = |pair: &mut [Job]| Scaling {
-        n: plan.n,
-        key_type: plan.key_type,
+        n: effort.n,
+        key_type: effort.key_type,
         name: pair[0].shared.name,
         work: pair[0].work,
         missing: pair[0].missing + pair[1].missing,

@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ironbloom::{AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, HashFn, Persist};
+use ironbloom::{
+    AtomicBlockedBloom, BlockedBloom, BlockedBloomParams, DecodeError, HashFn, Persist,
+};
 
 /// Planned number of doubts, and the fraction of other keys that then look doubtful: half a megabyte.
 const CAPACITY: u64 = 1 << 18;
@@ -29,6 +31,15 @@ pub(crate) struct Doubts {
     filter: OnceLock<AtomicBlockedBloom>,
     count: AtomicU64,
     last: Mutex<Option<Instant>>,
+}
+
+/// Why bytes are not these doubts.
+#[derive(Debug)]
+#[expect(dead_code, reason = "shown when a test fails")]
+pub(crate) enum DoubtsError {
+    Filter(DecodeError),
+    /// The keys were hashed by another function.
+    OtherHash,
 }
 
 impl Doubts {
@@ -84,14 +95,14 @@ impl Doubts {
     }
 
     /// From what [`to_bytes`](Self::to_bytes) has made. They count as new, since their age is unknown.
-    pub(crate) fn from_bytes(bytes: &[u8], hash_fn: HashFn) -> Result<Self, String> {
+    pub(crate) fn from_bytes(bytes: &[u8], hash_fn: HashFn) -> Result<Self, DoubtsError> {
         let doubts = Self::new(hash_fn);
         if bytes.is_empty() {
             return Ok(doubts);
         }
-        let filter = BlockedBloom::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let filter = BlockedBloom::from_bytes(bytes).map_err(DoubtsError::Filter)?;
         if filter.hash_fn() != hash_fn {
-            return Err(format!("hash function {}, not {hash_fn}", filter.hash_fn()));
+            return Err(DoubtsError::OtherHash);
         }
         *doubts.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         doubts.count.store(filter.len(), Ordering::Relaxed);

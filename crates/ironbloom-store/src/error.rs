@@ -55,7 +55,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
                     "a window cannot be rebuilt: the store does not know which keys are recent"
                 )
             }
-            Self::Panicked(words) => write!(f, "the store has panicked: {words}"),
+            Self::Panicked(words) => write!(f, "the store panicked: {words}"),
             Self::Overtaken => write!(f, "others wrote to the store while the filter was built"),
             Self::Closed => write!(f, "the guard is being closed"),
             Self::Codec(error) => error.fmt(f),

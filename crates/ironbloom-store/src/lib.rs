@@ -108,3 +108,8 @@ pub use stats::{Choice, Stats};
 #[cfg(feature = "serde")]
 pub use typed::Serde;
 pub use typed::{Bytes, CodecError, Decode, Encode, Typed};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,7 +19,7 @@ pub struct Options {
     pub(crate) checkpoint: Option<PathBuf>,
     pub(crate) only_writer: bool,
     pub(crate) rebuild: Rebuild,
-    pub(crate) most_dead: f64,
+    pub(crate) max_dead: f64,
     pub(crate) lands_within: Option<Duration>,
     pub(crate) retry_after: Duration,
     pub(crate) publish: Option<Publish>,
@@ -62,7 +62,7 @@ impl Options {
             checkpoint: None,
             only_writer: false,
             rebuild: Rebuild::Background,
-            most_dead: 0.25,
+            max_dead: 0.25,
             lands_within: None,
             retry_after: Duration::from_secs(1),
             publish: None,
@@ -91,8 +91,8 @@ impl Options {
     }
 
     /// The fraction of dead keys in the filter above which it is rebuilt. Default: a quarter.
-    pub fn most_dead(mut self, share: f64) -> Self {
-        self.most_dead = share;
+    pub fn max_dead(mut self, share: f64) -> Self {
+        self.max_dead = share;
         self
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::format::Kind;
+use crate::hash::KeyError;
 
 /// Invalid filter parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +70,7 @@ impl fmt::Display for ParamError {
             Self::RateBelowHash { rate, floor } => {
                 write!(
                     f,
-                    "rate {rate:e} cannot be reached: the hash limits it to {floor:.1e} for so many keys"
+                    "rate {rate:e} cannot be reached: the hash limits it to {floor:.1e} for this many keys"
                 )
             }
             Self::OutOfRange { what, value, least, greatest: u64::MAX } => {
@@ -165,18 +166,14 @@ pub struct Full {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no room for this key: {} keys in a filter planned for {}",
-            self.len, self.capacity
-        )
+        write!(f, "the filter is full: {} keys, planned for {}", self.len, self.capacity)
     }
 }
 
 impl std::error::Error for Full {}
 
 /// A row, or a query for one, that a multi-attribute filter refused. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RowError {
     /// The row does not have one value for each attribute.
@@ -198,6 +195,8 @@ pub enum RowError {
         /// The number that program assigned to its hash function.
         id: u64,
     },
+    /// The filter does not hold values of this type.
+    Key(KeyError),
     /// The filter is full.
     Full(Full),
     /// Not enough memory to count one more row.
@@ -218,6 +217,7 @@ impl fmt::Display for RowError {
                 f,
                 "the filter was built from hashes of another program (external hash {id}), values cannot be looked up"
             ),
+            Self::Key(error) => error.fmt(f),
             Self::Full(error) => error.fmt(f),
             Self::Params(error) => error.fmt(f),
         }

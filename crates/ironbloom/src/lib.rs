@@ -1,18 +1,12 @@
 //! Bloom filters and friends: fast set membership in a few bits per key.
 //!
 //! ```
-//! use ironbloom::{Bloom, Persist};
+//! use ironbloom::Bloom;
 //!
-//! let mut seen = Bloom::with_rate(1_000_000, 0.01)?;      // capacity, rate
-//! assert!(seen.insert("alice"));                          // true: was new
-//! assert!(seen.contains("alice"));                        // certain
-//! assert!(!seen.contains("bob"));                         // wrong once in a hundred
-//! # let path = std::env::temp_dir().join(format!("ironbloom-doc-{}.ibf", std::process::id()));
-//! seen.save(&path)?;
-//! let seen = Bloom::load(&path)?;                         // every checksum is verified
-//! assert!(seen.contains("alice"));
-//! # std::fs::remove_file(path)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! let mut seen = Bloom::with_rate(1_000_000, 0.01)?;              // capacity, rate
+//! seen.insert("alice");
+//! assert!(seen.contains("alice") && !seen.contains("bob"));
+//! # Ok::<(), ironbloom::ParamError>(())
 //! ```
 //!
 //! # Which filter?
@@ -32,14 +26,35 @@
 //! | rows of several attributes | [`multi::Joint`] | 10.9 | 2 |
 //! | no errors at all, keys are small integers | [`Bitmap`] | one bit per possible key | 1 |
 //!
-//! To read a file of unknown kind, use [`AnyFilter`].
-//!
 //! # What you can rely on
 //!
-//! - A filter answers "might this key be in the set?". *No* is certain; *yes* is wrong at a rate you choose.
-//! - Keys are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]).
-//! - With the feature `serde`, filters can be part of documents in other formats.
-//! - All kinds share one hash contract ([`HashFn`]), exact sizing ([`sizing`]) and one file format ([`Persist`]).
+//! - **A filter answers "might this key be in the set?"** *No* is certain; *yes* is wrong at the rate you chose.
+//! - **Keys** are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]). A filter can be
+//!   limited to one of these, which its file records: [`HashFn::Typed`].
+//! - **The same answers everywhere**: one hash contract ([`HashFn`]) and exact sizing ([`sizing`]) for all kinds, on every
+//!   platform and in every release.
+//! - **One interface**: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them. An `insert` says whether the key
+//!   was new; what can be full says so in its type. [`plan`] compares the cost of all kinds.
+//! - **Files** ([`Persist`]) are checked completely when they are read. A filter of unknown kind is an [`AnyFilter`].
+//!
+//! ```
+//! use ironbloom::{AnyFilter, Bloom, Persist};
+//!
+//! let mut seen = Bloom::with_rate(1_000_000, 0.01)?;
+//! assert!(seen.insert("alice"));                                  // true: was new
+//! # let path = std::env::temp_dir().join(format!("ironbloom-doc-{}.ibf", std::process::id()));
+//! seen.save(&path)?;
+//! let seen = AnyFilter::load(&path)?;                             // every checksum is verified
+//! assert!(seen.contains("alice")?);
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! - `simd`, on by default: vector instructions, chosen at run time. Without it plain code runs, with the same answers.
+//! - `mmap`, on by default: filters that are memory-mapped files, and large arrays on large pages.
+//! - `serde`: filters inside documents of other formats.
 
 mod bits;
 pub mod dedup;
@@ -55,6 +70,11 @@ pub mod sizing;
 
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
 pub use format::native::Persist;
-pub use hash::{Encoded, HashFn, Hashed, Key, Scheme};
+pub use hash::{Encoded, HashFn, Hashed, Key, KeyType, Scheme};
 pub use kinds::*;
 pub use shared::atomic::{self, AtomicBlockedBloom, AtomicBloom};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

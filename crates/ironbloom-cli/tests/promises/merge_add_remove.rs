@@ -85,7 +85,7 @@ fn a_full_filter_is_left_as_it_was() {
     for kind in ["cuckoo", "cuckoo-packed"] {
         scratch.build("c.ibf", ["--kind", kind, "--capacity", "100"], &lines(0..100));
         let run =
-            scratch.refuses(["add", "c.ibf"], &lines(100..10_000), "c.ibf: no room for this key");
+            scratch.refuses(["add", "c.ibf"], &lines(100..10_000), "c.ibf: the filter is full");
         assert_eq!(run.hint(), "build it with a larger --capacity\n");
     }
 }

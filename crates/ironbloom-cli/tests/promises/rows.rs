@@ -183,7 +183,7 @@ fn a_filter_that_is_too_small_says_so() {
         "n.ibf",
         "rows.csv",
     ];
-    let full = scratch.refuses(args, "", "n.ibf: no room for this key");
+    let full = scratch.refuses(args, "", "n.ibf: the filter is full");
     assert_eq!(full.hint(), "build it with a larger --capacity\n");
 }
 

@@ -13,7 +13,7 @@ use std::convert::Infallible;
 
 use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
 use ironbloom::{
-    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, Kind, Mismatch,
+    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, KeyType, Kind, Mismatch,
     ParamError, Scalable, ScalableParams, StageInfo, StageKind, UnionProgress, Windowed,
     WindowedParams,
 };
@@ -418,7 +418,7 @@ fn refused(error: ParamError) -> InsertError {
 pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
     match hash_fn {
         HashFn::External { id } => Err(NativeError::External { id }),
-        _ => Ok(()),
+        _ => hash_fn.accepts(KeyType::Bytes).map_err(NativeError::Keys),
     }
 }
 

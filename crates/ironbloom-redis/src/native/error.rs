@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ironbloom::any::KeyError;
 use ironbloom::{DecodeError, Kind};
 
 /// Bytes that are refused.
@@ -23,6 +24,8 @@ pub enum NativeError {
         /// The number it gave its hash.
         id: u64,
     },
+    /// Its keys are not text or bytes, as those of commands are.
+    Keys(KeyError),
     /// It forgets by the clock, and a replica's clock is another.
     Clock,
     /// Images of different shapes in one chain.
@@ -53,6 +56,7 @@ impl fmt::Display for NativeError {
                 f,
                 "the filter was built from hashes of another program (external hash {id}), keys cannot be looked up"
             ),
+            Self::Keys(error) => error.fmt(f),
             Self::Clock => {
                 write!(f, "the filter forgets by the clock, which replicas do not share")
             }

@@ -2,7 +2,7 @@
 //! the dump of one moment or refused, whatever is written meanwhile.
 
 use crate::common::key;
-use ironbloom_testing::module::{Client, Server, all_programs as programs, replica_of};
+use ironbloom_testing::module::{Client, Server, all_programs as programs, replica_of, string_of};
 use ironbloom_testing::wait_until;
 
 /// (commands, made by, add): native filters of some 50 MB.
@@ -39,7 +39,7 @@ fn hurry(server: &Server) {
 fn with_header(client: &mut Client, family: &str, header: &[u8]) -> Vec<(i64, Vec<u8>)> {
     let mut pairs = client.scandump(family, "f");
     let header = header.strip_prefix(b"*2\r\n:1\r\n").expect("the first pair");
-    pairs[0].1 = common::server::string_of(header).to_vec();
+    pairs[0].1 = string_of(header).to_vec();
     pairs
 }
 
@@ -97,7 +97,7 @@ fn a_write_in_the_middle_gives_a_dump_of_one_moment() {
             let end = waiting.receive().unwrap();
             let (next, bytes) = pairs.last().unwrap();
             let end = end.strip_prefix(format!("*2\r\n:{next}\r\n").as_bytes()).expect("the end");
-            let end = common::server::string_of(end).to_vec();
+            let end = string_of(end).to_vec();
             assert!(end.len() == bytes.len() && end != *bytes, "other checksums");
             let mut torn = pairs.clone();
             torn.last_mut().unwrap().1 = end;

@@ -56,14 +56,14 @@ impl Opening {
 }
 
 /// Number of checkpoint attempts while others write to the store without the guard.
-const MOST_REBUILDS: u32 = 8;
+const MAX_REBUILDS: u32 = 8;
 
 impl<B: AsyncBackend> AsyncGuard<B> {
     /// Puts a guard in front of a store. If no checkpoint covers it, every lookup goes to the store until
     /// [`rebuild`](Self::rebuild) is called. A large checkpoint is read in a thread of its own; until then every lookup
     /// goes to the store as well, and [`settle`](Self::settle) waits for it.
     pub async fn open(backend: B, options: Options) -> Result<Self, B> {
-        filter::empty(&options.spec, 0)?; // what cannot be is refused now
+        filter::empty(&options.spec, 0)?; // invalid parameters are refused now
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().await.map_err(Error::Store)?;
@@ -90,7 +90,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
                 events::checkpoint_unusable(&why);
                 let empty = backend.len_hint().await.map_err(Error::Store)? == Some(0);
                 front.start(empty)?;
-                opened.set(if empty { Opened::Empty } else { Opened::Anew(why) });
+                opened.set(if empty { Opened::Empty } else { Opened::WithoutCheckpoint(why) });
             }
         }
         Ok(Self {
@@ -323,7 +323,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
         self.settle().await;
         let _only = self.maintaining.lock().await;
-        for _ in 0..MOST_REBUILDS {
+        for _ in 0..MAX_REBUILDS {
             if self.front.lacks_filter() {
                 self.rebuild_alone().await?;
             }

@@ -10,11 +10,11 @@ use super::tls::Tls;
 ///
 /// ```
 /// use ironbloom_store::Connections;
-/// let connections = Connections::new().most(32);
+/// let connections = Connections::new().max(32);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connections {
-    pub(super) most: usize,
+    pub(super) max: usize,
     pub(super) timeout: Duration,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Tls>,
@@ -23,7 +23,7 @@ pub struct Connections {
 impl Default for Connections {
     fn default() -> Self {
         Self {
-            most: 16,
+            max: 16,
             timeout: Duration::from_secs(10),
             #[cfg(feature = "tls")]
             tls: None,
@@ -37,14 +37,14 @@ impl Connections {
         Self::default()
     }
 
-    /// The largest number of connections in use at a time; at least one. Whoever wants one more waits. A scan of a
+    /// The largest number of connections in use at a time; at least one. Further callers wait. A scan of a
     /// PostgreSQL table and a [`Follower`](crate::Follower) each have one more connection of their own.
     #[cfg_attr(
         not(any(feature = "async-postgres", feature = "async-redis")),
         allow(rustdoc::broken_intra_doc_links, reason = "there is no follower")
     )]
-    pub fn most(mut self, most: usize) -> Self {
-        self.most = most;
+    pub fn max(mut self, max: usize) -> Self {
+        self.max = max;
         self
     }
 

@@ -1,7 +1,7 @@
 //! A bounded pool of connections, for threads and for tasks.
 //!
-//! - No more connections are in use at a time than was agreed on; whoever wants one more waits for its turn. Nobody who
-//!   has a connection waits for another one, so waiting always ends.
+//! - The number of connections in use is limited; further callers wait. Nobody who has a connection waits for another
+//!   one, so waiting always ends.
 //! - A connection that has failed is closed, and so is one whose user is gone half way (a dropped future): what is still
 //!   on its way over it is unknown. The idle ones are closed with a lost one: most likely the server is gone.
 //! - A connection that was idle for a while is checked before it is used again, so that a write after a quiet night does
@@ -26,7 +26,7 @@ pub(super) trait Pooled {
 
 /// See the module documentation.
 pub(super) struct Pool<C> {
-    places: Semaphore,
+    permits: Semaphore,
     idle: Mutex<Vec<(C, Instant)>>,
 }
 
@@ -43,27 +43,27 @@ impl<C: Pooled> Pool<C> {
         mut is_alive: impl FnMut(&mut C) -> bool,
         connect: impl FnOnce() -> Result<C, E>,
     ) -> Result<Taken<'_, C>, E> {
-        let place = Place { pool: self, permit: self.places.acquire_blocking() };
-        while let Some((mut connection, quiet)) = place.idle() {
+        let permit = Permit { pool: self, permit: self.permits.acquire_blocking() };
+        while let Some((mut connection, quiet)) = permit.idle() {
             if !quiet || is_alive(&mut connection) {
-                return Ok(place.fill(connection));
+                return Ok(permit.fill(connection));
             }
         }
-        Ok(place.fill(connect()?))
+        Ok(permit.fill(connect()?))
     }
 }
 
 impl<C> Pool<C> {
     /// A pool of at most this many connections, and one at least, of which the first is there.
-    pub(super) fn new(most: usize, first: C) -> Self {
+    pub(super) fn new(max: usize, first: C) -> Self {
         let idle = Mutex::new(vec![(first, Instant::now())]);
-        Self { places: Semaphore::new(most.max(1)), idle }
+        Self { permits: Semaphore::new(max.max(1)), idle }
     }
 
-    /// Waits for a place. The caller looks for an idle connection or makes one.
+    /// Waits for a permit. The caller looks for an idle connection or makes one.
     #[cfg(any(feature = "async-postgres", feature = "async-redis"))]
-    pub(super) async fn place(&self) -> Place<'_, C> {
-        Place { pool: self, permit: self.places.acquire().await }
+    pub(super) async fn permit(&self) -> Permit<'_, C> {
+        Permit { pool: self, permit: self.permits.acquire().await }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(C, Instant)>> {
@@ -72,12 +72,12 @@ impl<C> Pool<C> {
 }
 
 /// The right to have a connection.
-pub(super) struct Place<'p, C> {
+pub(super) struct Permit<'p, C> {
     pool: &'p Pool<C>,
     permit: SemaphoreGuard<'p>,
 }
 
-impl<'p, C> Place<'p, C> {
+impl<'p, C> Permit<'p, C> {
     /// An idle connection, and whether it should be checked first.
     pub(super) fn idle(&self) -> Option<(C, bool)> {
         let (connection, since) = self.pool.idle().pop()?;

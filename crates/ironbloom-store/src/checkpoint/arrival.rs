@@ -36,7 +36,7 @@ impl Arrival {
     fn fail(&self, front: &Front, why: Unusable) -> Opened {
         events::checkpoint_unusable(&why);
         front.give_up(&self.next);
-        Opened::Anew(why)
+        Opened::WithoutCheckpoint(why)
     }
 
     /// Nobody can read it: there is no thread.

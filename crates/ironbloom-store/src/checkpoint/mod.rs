@@ -59,7 +59,7 @@ pub enum Unusable {
     /// The store was written to after it, or it belongs to another store.
     OtherGeneration,
     /// It holds a filter of another kind, rate, hash function or window than requested.
-    OtherPlan,
+    OtherFilter,
     /// Others may have written to the store: see [`Options::only_writer`](crate::Options::only_writer).
     SharedStore,
 }
@@ -70,7 +70,7 @@ impl std::fmt::Display for Unusable {
             Self::Missing => write!(f, "there is no checkpoint"),
             Self::Damaged(why) => write!(f, "the checkpoint is damaged: {why}"),
             Self::OtherGeneration => write!(f, "the store was written to after the checkpoint"),
-            Self::OtherPlan => write!(f, "the checkpoint holds another filter than asked for"),
+            Self::OtherFilter => write!(f, "the checkpoint holds another filter than asked for"),
             Self::SharedStore => {
                 write!(f, "others may have written to the store after the checkpoint")
             }
@@ -143,7 +143,7 @@ pub(crate) fn find(
     } else if !trusted {
         Err(Unusable::SharedStore)
     } else if !sidecar.fits(spec) || doubts.is_err() {
-        Err(Unusable::OtherPlan)
+        Err(Unusable::OtherFilter)
     } else {
         Ok(ToLoad { files: files.clone(), sidecar, spec: *spec })
     };
@@ -196,7 +196,7 @@ impl Files {
         let image = Image { parts, note: sidecar.note };
         match filter::from_image(spec, sidecar.filter_capacity, &image) {
             Ok(filter) => Ok(Loaded { filter, dead: sidecar.dead }),
-            Err(ImageError::OtherHash) => Err(Unusable::OtherPlan),
+            Err(ImageError::OtherHash) => Err(Unusable::OtherFilter),
             Err(why) => Err(damaged(&why)),
         }
     }

@@ -1,5 +1,7 @@
 //! The `.ibg` file: its words, and what they mean. The layout is described at the top of `mod.rs`.
 
+use std::fmt;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::filter::MAX_SHARDS;
@@ -36,6 +38,35 @@ pub(crate) struct Sidecar {
     pub(crate) doubts: Vec<u8>,
 }
 
+/// Why bytes are not a `.ibg` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SidecarError {
+    NotACheckpoint,
+    /// The length fits no header.
+    Length(usize),
+    Version(u64),
+    Checksum,
+    PartCount(u64),
+    Kind(u64),
+}
+
+impl fmt::Display for SidecarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotACheckpoint => write!(f, "not a checkpoint of a guard"),
+            Self::Length(bytes) => write!(f, "invalid length: {bytes} bytes"),
+            Self::Version(version) => {
+                write!(f, "version {version}, but this program knows only 1 to {VERSION}")
+            }
+            Self::Checksum => write!(f, "checksum mismatch"),
+            Self::PartCount(parts) => write!(f, "invalid number of parts: {parts}"),
+            Self::Kind(number) => write!(f, "invalid kind: {number}"),
+        }
+    }
+}
+
+impl std::error::Error for SidecarError {}
+
 impl Sidecar {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -61,39 +92,38 @@ impl Sidecar {
         bytes
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, SidecarError> {
         if !bytes.starts_with(&MAGIC) {
-            return Err("not a checkpoint of a guard".to_owned());
+            return Err(SidecarError::NotACheckpoint);
         }
         let words: Vec<u64> = bytes
             .chunks_exact(WORD)
             .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
             .collect();
-        let too_short = || format!("{} bytes are too few or too many", bytes.len());
-        let version = *words.get(1).ok_or_else(too_short)?;
+        let wrong_length = SidecarError::Length(bytes.len());
+        let version = *words.get(1).ok_or(wrong_length)?;
         if version == 0 || version > VERSION {
-            return Err(format!("version {version} is newer than this program understands"));
+            return Err(SidecarError::Version(version));
         }
         let totals = FIXED_WORDS + if version == 1 { Totals::FIRST_WORDS } else { Totals::WORDS };
         let head = if version == 1 { totals } else { totals + 1 };
         if words.len() < head + 1 || bytes.len() != words.len() * WORD {
-            return Err(too_short());
+            return Err(wrong_length);
         }
         let (body, seal) = bytes.split_at(bytes.len() - WORD);
         if xxh3_64(body).to_le_bytes() != seal {
-            return Err("checksum mismatch".to_owned());
+            return Err(SidecarError::Checksum);
         }
         let doubts = if version == 1 { 0 } else { words[totals] };
         let parts = words[10];
         let rest = (words.len() - head - 1) as u64;
         if parts > MAX_PARTS || parts.checked_add(doubts) != Some(rest) {
-            return Err(format!("invalid number of parts: {parts}"));
+            return Err(SidecarError::PartCount(parts));
         }
         let parts_end = head + parts as usize;
         Ok(Self {
             generation: Generation::from_bytes(&bytes[2 * WORD..4 * WORD]).expect("16 bytes"),
-            kind: GuardKind::from_number(words[4])
-                .ok_or_else(|| format!("invalid kind: {}", words[4]))?,
+            kind: GuardKind::from_number(words[4]).ok_or(SidecarError::Kind(words[4]))?,
             rate: f64::from_bits(words[5]),
             capacity: words[6],
             filter_capacity: words[7],
@@ -170,7 +200,8 @@ mod tests {
         for version in [0, 3] {
             let mut other = bytes.clone();
             other[8] = version;
-            assert!(Sidecar::from_bytes(&other).unwrap_err().contains("version"));
+            let refused = Err(SidecarError::Version(version.into()));
+            assert_eq!(Sidecar::from_bytes(&other), refused);
         }
     }
 }

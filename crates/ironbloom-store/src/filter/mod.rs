@@ -91,27 +91,26 @@ pub(crate) trait SharedFilter: Send + Sync {
     }
 }
 
+/// A new filter, or why there is none.
+type Made<E> = Result<Arc<dyn SharedFilter>, E>;
+
 /// How the filters of a kind come into being.
 pub(crate) struct Maker {
     /// An empty filter for this many keys.
-    empty: fn(&FilterSpec, u64) -> Result<Arc<dyn SharedFilter>, ParamError>,
+    empty: fn(&FilterSpec, u64) -> Made<ParamError>,
     /// The filter of an image, planned for this many keys.
-    from_image: fn(&FilterSpec, u64, &Image<'_>) -> Result<Arc<dyn SharedFilter>, ImageError>,
+    from_image: fn(&FilterSpec, u64, &Image<'_>) -> Made<ImageError>,
     /// Whether one `.ibf` file can hold it. Cuckoo and d-left filters are thousands of small ones here, and windows are
     /// not the library's.
     pub(crate) can_publish: bool,
 }
 
 /// An empty filter for at least `capacity` keys.
-pub(crate) fn empty(spec: &FilterSpec, capacity: u64) -> Result<Arc<dyn SharedFilter>, ParamError> {
+pub(crate) fn empty(spec: &FilterSpec, capacity: u64) -> Made<ParamError> {
     (spec.kind.maker().empty)(spec, capacity.max(spec.capacity))
 }
 
 /// The filter of an image. Every checksum is verified.
-pub(crate) fn from_image(
-    spec: &FilterSpec,
-    capacity: u64,
-    image: &Image<'_>,
-) -> Result<Arc<dyn SharedFilter>, ImageError> {
+pub(crate) fn from_image(spec: &FilterSpec, capacity: u64, image: &Image<'_>) -> Made<ImageError> {
     (spec.kind.maker().from_image)(spec, capacity, image)
 }

@@ -49,7 +49,7 @@ const SHARD_BYTES: u64 = 16 << 10;
 /// Maximum number of shards, which would be half a terabyte.
 pub(crate) const MAX_SHARDS: u64 = 1 << 25;
 
-/// A kind of which many small filters make a large one.
+/// A kind whose small filters make up a large one.
 trait Sharded: Clone + Persist + Remove<Error = Full> + Send + Sync + 'static {
     fn with_rate(capacity: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError>;
     /// Bits of a filter for this many keys.

@@ -48,7 +48,7 @@ const HEADROOM: f64 = 1.25;
 /// See the module documentation.
 pub(crate) struct Front {
     spec: FilterSpec,
-    most_dead: f64,
+    max_dead: f64,
     /// Whether nobody else writes to the store, so that a removed key was once inserted here.
     alone: bool,
     lands_within: Option<Duration>,
@@ -113,7 +113,7 @@ impl Front {
         let state = State { current: None, next: None, doubts };
         Self {
             spec: options.spec,
-            most_dead: options.most_dead,
+            max_dead: options.max_dead,
             alone,
             lands_within: options.lands_within.or(lands_within),
             state: ArcSwap::from_pointee(state),
@@ -236,7 +236,7 @@ impl Front {
         let doubtful =
             if state.doubts.are_over(self.lands_within) { state.doubts.len() } else { 0 };
         filter.is_over_capacity()
-            || (self.dead() + doubtful) as f64 > self.most_dead * filter.len().max(MANY_DEAD) as f64
+            || (self.dead() + doubtful) as f64 > self.max_dead * filter.len().max(MANY_DEAD) as f64
     }
 
     /// True if there is no filter to answer, and none is being built.

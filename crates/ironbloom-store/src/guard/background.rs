@@ -16,7 +16,7 @@ use crate::options::Rebuild;
 
 /// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a
 /// filter that cannot be made large enough is not rebuilt forever.
-pub(super) const MOST_REBUILDS: u32 = 8;
+pub(super) const MAX_REBUILDS: u32 = 8;
 /// Maximum factor between the first pause and later ones.
 const LONGEST_PAUSE: u32 = 256;
 
@@ -150,7 +150,7 @@ impl<B: Backend> Inner<B> {
                 Ok(()) => {
                     self.background.succeeded();
                     (rounds, pause) = (rounds + 1, self.retry_after);
-                    let more = || rounds < MOST_REBUILDS && self.front.wants_rebuild();
+                    let more = || rounds < MAX_REBUILDS && self.front.wants_rebuild();
                     if self.background.release(more) {
                         return;
                     }

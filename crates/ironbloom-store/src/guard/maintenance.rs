@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::background::MOST_REBUILDS;
+use super::background::MAX_REBUILDS;
 use super::{Inner, Result, locked};
 use crate::backend::Backend;
 use crate::error::Error;
@@ -75,7 +75,7 @@ impl<B: Backend> Inner<B> {
     pub(super) fn checkpoint(&self) -> Result<(), B> {
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
         let _only = locked(&self.maintaining);
-        for _ in 0..MOST_REBUILDS {
+        for _ in 0..MAX_REBUILDS {
             if self.front.lacks_filter() {
                 self.rebuild()?;
             }

@@ -62,7 +62,7 @@ pub enum Opened {
     Empty,
     /// The filter is being built from a scan (or will be, see [`Rebuild`]); until then every lookup goes to the store.
     /// A window is not built, but filled: every lookup goes to the store until as many keys were put as it remembers.
-    Anew(Unusable),
+    WithoutCheckpoint(Unusable),
 }
 
 struct Inner<B: Backend> {
@@ -92,7 +92,7 @@ impl<B: Backend> Guard<B> {
     /// Puts a guard in front of a store. If the checkpoint covers the store this takes no time; if not, the filter is
     /// built in the background, while lookups go to the store. [`opened`](Self::opened) tells which.
     pub fn open(backend: B, options: Options) -> Result<Self, B> {
-        filter::empty(&options.spec, 0)?; // what cannot be is refused now, not in the background
+        filter::empty(&options.spec, 0)?; // invalid parameters are refused now, not in the background
         let files = options.checkpoint.as_deref().map(Files::new);
         files.as_ref().map_or(Ok(()), Files::check_folder)?;
         let generation = backend.generation().map_err(Error::Store)?;
@@ -439,10 +439,10 @@ impl<B: Backend> Inner<B> {
                 events::checkpoint_unusable(&why);
                 let empty = self.backend.len_hint().map_err(Error::Store)? == Some(0);
                 self.front.start(empty)?;
-                if empty { Opened::Empty } else { Opened::Anew(why) }
+                if empty { Opened::Empty } else { Opened::WithoutCheckpoint(why) }
             }
         };
-        let wanted = matches!(opened, Opened::Anew(_)) && self.front.wants_rebuild();
+        let wanted = matches!(opened, Opened::WithoutCheckpoint(_)) && self.front.wants_rebuild();
         let _ = self.opened.set(opened);
         Ok((wanted && self.rebuild == Rebuild::Background).then_some(Job::Rebuild))
     }

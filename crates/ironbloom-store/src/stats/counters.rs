@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::{Timed, Totals};
 
 /// More than the number of threads likely to look up at once; others share.
-const SLOTS: usize = 32;
-/// The first lookups of a slot, this many, are all timed, so that a short program has something to report.
+const LINES: usize = 32;
+/// The first lookups of a line, this many, are all timed, so that a short program has something to report.
 const FIRST: u64 = 64;
 /// After that, one lookup in this many: reading the clock twice takes as long as a skipped lookup.
 const PERIOD: u64 = 64;
@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 
 #[derive(Default)]
 #[repr(align(128))]
-struct Slot {
+struct Line {
     counts: [AtomicU64; 4],
     samples: [AtomicU64; 4],
     nanos: [AtomicU64; 4],
@@ -31,7 +31,7 @@ struct Slot {
 
 /// See the module documentation.
 pub(crate) struct Counters {
-    slots: Box<[Slot; SLOTS]>,
+    lines: Box<[Line; LINES]>,
     /// What was counted before this guard was opened.
     before: Totals,
 }
@@ -41,23 +41,23 @@ pub(crate) struct Sample(Option<Instant>);
 
 impl Counters {
     pub(crate) fn new(before: Totals) -> Self {
-        Self { slots: Box::default(), before }
+        Self { lines: Box::default(), before }
     }
 
-    fn slot(&self) -> &Slot {
+    fn line(&self) -> &Line {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
-            static SLOT: usize = THREADS.fetch_add(1, Ordering::Relaxed) % SLOTS;
+            static LINE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % LINES;
         }
-        SLOT.with(|&slot| &self.slots[slot])
+        LINE.with(|&line| &self.lines[line])
     }
 
     /// Called when a lookup begins. Which ones are timed depends on how many there were, since their outcome is not
     /// known yet.
     #[inline]
     pub(crate) fn begin(&self) -> Sample {
-        let slot = self.slot();
-        let seen = slot.counts.iter().fold(0, |sum, n| sum + n.load(Ordering::Relaxed));
+        let line = self.line();
+        let seen = line.counts.iter().fold(0, |sum, n| sum + n.load(Ordering::Relaxed));
         let timed = seen < FIRST || seen.is_multiple_of(PERIOD);
         Sample(timed.then(Instant::now))
     }
@@ -65,29 +65,29 @@ impl Counters {
     /// Called when it has ended.
     #[inline]
     pub(crate) fn end(&self, sample: Sample, outcome: Outcome) {
-        let slot = self.slot();
-        slot.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        let line = self.line();
+        line.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
         if let Sample(Some(start)) = sample {
-            slot.samples[outcome as usize].fetch_add(1, Ordering::Relaxed);
+            line.samples[outcome as usize].fetch_add(1, Ordering::Relaxed);
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            slot.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
+            line.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
         }
     }
 
     /// Lookups that were answered together: `nanos` is the time of all.
     pub(crate) fn add(&self, outcome: Outcome, count: u64, nanos: u64) {
-        let slot = self.slot();
-        slot.counts[outcome as usize].fetch_add(count, Ordering::Relaxed);
-        slot.samples[outcome as usize].fetch_add(count, Ordering::Relaxed);
-        slot.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
+        let line = self.line();
+        line.counts[outcome as usize].fetch_add(count, Ordering::Relaxed);
+        line.samples[outcome as usize].fetch_add(count, Ordering::Relaxed);
+        line.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
     }
 
     pub(crate) fn totals(&self) -> Totals {
         let sum = |outcome: Outcome| {
-            let of = |pick: fn(&Slot) -> &[AtomicU64; 4]| -> u64 {
-                self.slots
+            let of = |pick: fn(&Line) -> &[AtomicU64; 4]| -> u64 {
+                self.lines
                     .iter()
-                    .map(|slot| pick(slot)[outcome as usize].load(Ordering::Relaxed))
+                    .map(|line| pick(line)[outcome as usize].load(Ordering::Relaxed))
                     .sum()
             };
             Timed { count: of(|s| &s.counts), samples: of(|s| &s.samples), nanos: of(|s| &s.nanos) }

@@ -49,10 +49,10 @@ pub trait Decode: Sized {
 
 /// Encoded bytes: borrowed where the value already has them.
 #[derive(Clone, Debug)]
-pub struct Bytes<'a>(Form<'a>);
+pub struct Bytes<'a>(Repr<'a>);
 
 #[derive(Clone, Debug)]
-enum Form<'a> {
+enum Repr<'a> {
     Borrowed(&'a [u8]),
     Word([u8; 8]),
     Owned(Vec<u8>),
@@ -61,29 +61,29 @@ enum Form<'a> {
 impl AsRef<[u8]> for Bytes<'_> {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
-            Form::Borrowed(bytes) => bytes,
-            Form::Word(bytes) => bytes,
-            Form::Owned(bytes) => bytes,
+            Repr::Borrowed(bytes) => bytes,
+            Repr::Word(bytes) => bytes,
+            Repr::Owned(bytes) => bytes,
         }
     }
 }
 
 impl<'a> From<&'a [u8]> for Bytes<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        Self(Form::Borrowed(bytes))
+        Self(Repr::Borrowed(bytes))
     }
 }
 
 impl From<u64> for Bytes<'_> {
     /// 8 bytes, little-endian.
     fn from(number: u64) -> Self {
-        Self(Form::Word(number.to_le_bytes()))
+        Self(Repr::Word(number.to_le_bytes()))
     }
 }
 
 impl From<Vec<u8>> for Bytes<'_> {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Form::Owned(bytes))
+        Self(Repr::Owned(bytes))
     }
 }
 

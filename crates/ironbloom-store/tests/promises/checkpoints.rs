@@ -84,7 +84,7 @@ fn whatever_byte_of_a_checkpoint_is_wrong_every_key_is_answered() {
                 let options = options(&scratch, kind).rebuild(Rebuild::Manual);
                 let guard = Guard::open(store.clone(), options).unwrap();
                 let why = match guard.opened() {
-                    Opened::Anew(why) => why,
+                    Opened::WithoutCheckpoint(why) => why,
                     opened => panic!("{kind}: byte {place} of {}: {opened:?}", path.display()),
                 };
                 assert!(matches!(why, Unusable::Damaged(_)), "{kind}, byte {place}: {why}");
@@ -94,7 +94,7 @@ fn whatever_byte_of_a_checkpoint_is_wrong_every_key_is_answered() {
                 fs::write(&path, &whole[..len]).unwrap();
                 let guard = Guard::open(store.clone(), options(&scratch, kind)).unwrap();
                 assert!(
-                    matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))),
+                    matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
                     "{len} bytes"
                 );
                 assert_covers(&guard, "cut short");
@@ -103,7 +103,10 @@ fn whatever_byte_of_a_checkpoint_is_wrong_every_key_is_answered() {
             }
             fs::write(&path, [&whole[..], b"more"].concat()).unwrap();
             let guard = Guard::open(store.clone(), options(&scratch, kind)).unwrap();
-            assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "too long");
+            assert!(
+                matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
+                "too long"
+            );
             fs::write(&path, whole).unwrap();
         }
         let guard = Guard::open(store, options(&scratch, kind)).unwrap();
@@ -121,7 +124,8 @@ fn a_missing_filter_or_sidecar_is_only_a_rebuild() {
         let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Cuckoo)).unwrap();
         assert!(matches!(
             guard.opened(),
-            Opened::Anew(Unusable::Missing) | Opened::Anew(Unusable::Damaged(_))
+            Opened::WithoutCheckpoint(Unusable::Missing)
+                | Opened::WithoutCheckpoint(Unusable::Damaged(_))
         ));
         assert_covers(&guard, "missing");
         drop(guard);
@@ -143,7 +147,7 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
         fs::copy(&path, scratch.file(path.file_name().unwrap().to_str().unwrap())).unwrap();
     }
     let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Blocked)).unwrap();
-    assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
     guard.put(b"later", b"").unwrap();
     guard.close().unwrap();
 
@@ -152,7 +156,7 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
         fs::write(path, bytes).unwrap();
     }
     let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Blocked)).unwrap();
-    assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
     assert!(guard.get(b"later").unwrap().is_some());
 }
 
@@ -162,11 +166,11 @@ fn a_refused_checkpoint_is_not_believed_after_a_write_either() {
     let store = stored(&scratch, GuardKind::Blocked);
     // Refused because another filter is asked for; a write; a crash; and then the first filter is asked for again.
     let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Cuckoo)).unwrap();
-    assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherPlan));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherFilter));
     guard.put(b"later", b"").unwrap();
     drop(guard);
     let guard = Guard::open(store, options(&scratch, GuardKind::Blocked)).unwrap();
-    assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
     assert!(guard.get(b"later").unwrap().is_some());
 }
 
@@ -177,7 +181,7 @@ fn another_kind_rate_hash_or_window_is_another_filter() {
         let options = options.checkpoint(scratch.file("g.ibg")).only_writer();
         let guard = Guard::open(store.clone(), options).unwrap();
         assert_covers(&guard, "another plan");
-        *guard.opened() == Opened::Anew(Unusable::OtherPlan)
+        *guard.opened() == Opened::WithoutCheckpoint(Unusable::OtherFilter)
     };
     let store = stored(&scratch, GuardKind::Blocked);
     assert!(refused(&store, Options::new(GuardKind::Scalable, 3000, 0.01)));
@@ -196,7 +200,7 @@ fn another_hash_in_parts_is_refused_as_well() {
         let store = stored(&scratch, kind);
         let seeded = options(&scratch, kind).hash_fn(HashFn::Xxh3 { seed: 7 });
         let guard = Guard::open(store, seeded).unwrap();
-        assert!(matches!(guard.opened(), Opened::Anew(_)));
+        assert!(matches!(guard.opened(), Opened::WithoutCheckpoint(_)));
         assert_covers(&guard, "another seed");
     }
 }
@@ -283,7 +287,11 @@ fn a_large_checkpoint_is_verified_before_it_says_absent() {
     guard.put(b"another", b"").unwrap();
     assert_covers(&guard, "damaged, being read");
     guard.settle().unwrap();
-    assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{:?}", guard.opened());
+    assert!(
+        matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
+        "{:?}",
+        guard.opened()
+    );
     assert_covers(&guard, "damaged, and rebuilt");
     assert_eq!(guard.stats().rebuilds, 1);
     assert!(store.len() == 10_002);
@@ -327,7 +335,11 @@ fn a_large_window_is_read_in_the_background() {
     let guard = Guard::open(store.clone(), options()).unwrap();
     guard.put(b"another", b"").unwrap();
     guard.settle().unwrap();
-    assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{:?}", guard.opened());
+    assert!(
+        matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
+        "{:?}",
+        guard.opened()
+    );
     assert_covers(&guard, "damaged: a new window, which is blind");
     assert_eq!(guard.stats().skipped(), skipped + 1000);
 }

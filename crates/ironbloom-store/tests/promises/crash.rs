@@ -34,7 +34,7 @@ fn open(directory: &Path, kind: GuardKind, rebuild: Rebuild) -> Guard<Redb> {
     let options = Options::new(kind, 150, 0.05)
         .checkpoint(directory.join("g.ibg"))
         .rebuild(rebuild)
-        .most_dead(0.02);
+        .max_dead(0.02);
     Guard::open(Redb::create(directory.join("s.redb")).unwrap(), options).unwrap()
 }
 

@@ -119,7 +119,7 @@ fn story(kind: GuardKind, rounds: u64) -> u64 {
     let capacity = if kind == GuardKind::Windowed { 100_000 } else { 100 };
     let options = Options::new(kind, capacity, 0.02)
         .checkpoint(scratch.file("g.ibg"))
-        .most_dead(0.05)
+        .max_dead(0.05)
         .retry_after(Duration::from_millis(1));
     let mut random = Random(7);
     let mut models = vec![Model::new(); WRITERS as usize];

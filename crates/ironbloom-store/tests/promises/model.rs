@@ -70,7 +70,7 @@ impl World {
             Opened::FromCheckpoint => assert!(self.covered, "a checkpoint that has not seen all"),
             Opened::Reading => panic!("a small filter is read at once"),
             Opened::Empty => assert!(self.model.is_empty()),
-            Opened::Anew(why) => {
+            Opened::WithoutCheckpoint(why) => {
                 assert!(!self.covered, "a good checkpoint was refused: {why}");
                 assert!(matches!(why, Unusable::OtherGeneration | Unusable::Missing));
             }
@@ -159,7 +159,7 @@ proptest! {
             .checkpoint(scratch.file("g.ibg"))
             .only_writer()
             .rebuild(rebuild)
-            .most_dead(0.01);
+            .max_dead(0.01);
         let mut world = World::new(options);
         for (round, step) in steps.into_iter().enumerate() {
             // What the store shows after a remove of an unknown key: a false positive gives it a generation.

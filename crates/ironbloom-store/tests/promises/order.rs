@@ -164,7 +164,7 @@ fn a_failed_rebuild_is_told_and_the_old_filter_stays() {
     }
     Spy::set(&store.0.fail_scan, true);
     let guard = Guard::open(store.clone(), Options::new(GuardKind::Cuckoo, 1000, 0.01)).unwrap();
-    assert_eq!(*guard.opened(), Opened::Anew(Unusable::Missing));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::Missing));
     assert!(matches!(guard.settle(), Err(Error::Store(Broken))));
     guard.put(key(100), b"").unwrap();
     let answers_all = |last: u64| (0..=last).all(|i| guard.get(key(i)).unwrap().is_some());

@@ -32,7 +32,11 @@ fn a_store_restored_to_the_middle_of_a_generation_is_not_believed() {
         guard.close().unwrap();
         let guard = Guard::open(Lab::of(copy), options(&scratch, kind)).unwrap();
         assert_covers(&guard, kind.name());
-        assert!(matches!(guard.opened(), Opened::Anew(_)), "{kind}: {:?}", guard.opened());
+        assert!(
+            matches!(guard.opened(), Opened::WithoutCheckpoint(_)),
+            "{kind}: {:?}",
+            guard.opened()
+        );
     }
 }
 

@@ -67,7 +67,7 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         let options =
             || Options::new(GuardKind::Cuckoo, 1000, 0.01).checkpoint(scratch.file("g.ibg"));
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
-        assert!(matches!(guard.opened(), Opened::Anew(_)) && guard.wants_rebuild());
+        assert!(matches!(guard.opened(), Opened::WithoutCheckpoint(_)) && guard.wants_rebuild());
         assert_covers(&guard, "without a filter").await;
         guard.rebuild().await.unwrap();
         assert!(!guard.wants_rebuild());
@@ -84,14 +84,14 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         drop(guard);
 
         let guard = AsyncGuard::open(store.clone(), options()).await.unwrap();
-        assert_eq!(*guard.opened(), Opened::Anew(Unusable::SharedStore));
+        assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::SharedStore));
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
         assert_eq!(*guard.opened(), Opened::FromCheckpoint);
         assert_covers(&guard, "from the checkpoint").await;
         guard.put(b"later", b"").await.unwrap();
         drop(guard); // as if it had crashed
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
-        assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+        assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
         assert!(guard.get(b"later").await.unwrap().is_some());
         guard.checkpoint().await.unwrap();
         drop(guard);
@@ -103,7 +103,7 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         assert!(guard.get(b"foreign").await.unwrap().is_some());
         drop(guard);
         let guard = AsyncGuard::open(store, options().only_writer()).await.unwrap();
-        assert_eq!(*guard.opened(), Opened::Anew(Unusable::OtherGeneration));
+        assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
     });
 }
 
@@ -374,7 +374,10 @@ fn a_large_checkpoint_is_read_in_the_background() {
         block_on(async {
             guard.put(b"another", b"").await.unwrap();
             guard.settle().await;
-            assert!(matches!(guard.opened(), Opened::Anew(Unusable::Damaged(_))), "{kind}");
+            assert!(
+                matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
+                "{kind}"
+            );
             assert_eq!(guard.wants_rebuild(), kind != GuardKind::Windowed);
             assert_covers(&guard, "damaged").await;
             guard.checkpoint().await.unwrap();

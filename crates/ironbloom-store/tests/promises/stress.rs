@@ -17,7 +17,7 @@ const SHARED: u64 = 20;
 const WRITERS: u64 = 3;
 const STEPS: u64 = 6000;
 /// Steps at most, if rebuilds and checkpoints are slow.
-const MOST_STEPS: u64 = 1_000_000;
+const MAX_STEPS: u64 = 1_000_000;
 /// Rebuilds, and checkpoints, that writers must have seen.
 const ROUNDS: u64 = 4;
 
@@ -46,7 +46,7 @@ fn own(writer: u64, i: u64) -> Vec<u8> {
 fn write(guard: &Guard<Memory>, writer: u64, maintained: &Maintained) {
     let mut random = Random(writer);
     let mut model: HashMap<u64, u64> = HashMap::new();
-    for step in 0..MOST_STEPS {
+    for step in 0..MAX_STEPS {
         if step >= STEPS && maintained.is_enough() {
             break;
         }
@@ -109,7 +109,7 @@ fn storm(kind: GuardKind, capacity: u64) {
         .checkpoint(scratch.file("g.ibg"))
         .only_writer()
         .rebuild(Rebuild::Background)
-        .most_dead(0.1);
+        .max_dead(0.1);
     let guard = Guard::open(store.clone(), options.clone()).unwrap();
     let done = &AtomicBool::new(false);
     let maintained = &Maintained::default();

@@ -1,7 +1,7 @@
 //! Values of any type as keys, through `std::hash::Hash`.
 //!
 //! Text, bytes and integers are keys by themselves ([`Key`]), with an encoding that never changes. Everything else that
-//! can be hashed becomes one of them here: an integer of 64 bits, made of what the type writes into a hasher.
+//! can be hashed becomes a number of 64 bits here, made of what the type writes into a hasher.
 
 use std::hash::{Hash, Hasher};
 
@@ -41,7 +41,7 @@ impl<T: Hash> Key for Hashed<T> {
     fn encoded(&self) -> Encoded<'_> {
         let mut hasher = Portable(Xxh3Default::new());
         self.0.hash(&mut hasher);
-        Encoded::Integer(hasher.finish())
+        Encoded::Hashed(hasher.finish())
     }
 }
 
@@ -90,8 +90,8 @@ mod tests {
 
     fn number(key: impl Key) -> u64 {
         match key.encoded() {
-            Encoded::Integer(number) => number,
-            Encoded::Bytes(_) => unreachable!("hashed to an integer"),
+            Encoded::Hashed(number) => number,
+            other => unreachable!("{other:?}"),
         }
     }
 

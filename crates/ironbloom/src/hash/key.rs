@@ -15,6 +15,7 @@
 //! integers might implement it some day. `u8` is left out: `b"abc"` as a slice of keys would be three integers.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -64,6 +65,43 @@ pub enum Encoded<'a> {
     Bytes(&'a [u8]),
     /// An integer in two's complement: 8 bytes, little-endian.
     Integer(u64),
+    /// A value of another type ([`Hashed`](crate::Hashed)), as a number: 8 bytes, little-endian.
+    Hashed(u64),
+}
+
+impl Encoded<'_> {
+    /// The type of the key.
+    #[inline(always)]
+    pub fn key_type(&self) -> KeyType {
+        match self {
+            Self::Bytes(_) => KeyType::Bytes,
+            Self::Integer(_) => KeyType::Integer,
+            Self::Hashed(_) => KeyType::Hashed,
+        }
+    }
+}
+
+/// What the keys of a filter are. A filter takes keys of all types unless its hash function is for one of them
+/// ([`HashFn::Typed`](crate::HashFn::Typed)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyType {
+    /// Text or bytes.
+    Bytes,
+    /// Integers.
+    Integer,
+    /// Values of another type, hashed ([`Hashed`](crate::Hashed)).
+    Hashed,
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "text or bytes",
+            Self::Integer => "integers",
+            Self::Hashed => "hashed values",
+        })
+    }
 }
 
 macro_rules! bytes {

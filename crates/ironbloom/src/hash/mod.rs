@@ -33,7 +33,7 @@ mod uniform;
 use std::fmt;
 
 pub use hashed::Hashed;
-pub use key::{Encoded, Key};
+pub use key::{Encoded, Key, KeyType};
 pub use key_hash::{KeyError, KeyHash};
 pub use probe::Scheme;
 pub use split_mix::SplitMix64;
@@ -46,6 +46,27 @@ pub enum HashFn {
     /// XXH3-64 with a seed. The default, with seed 0.
     Xxh3 {
         /// Seed of the hash; filters can be merged only if it is equal.
+        seed: u64,
+    },
+    /// XXH3-64 with a seed, for keys of one type. Any other key is refused, and files record the type, so a filter of
+    /// integers is never asked for text by mistake. Filters can be merged only if the type is equal, too.
+    ///
+    /// ```
+    /// use ironbloom::{AnyFilter, Bloom, BloomParams, HashFn, KeyType, Persist};
+    /// let integers = HashFn::Typed { keys: KeyType::Integer, seed: 0 };
+    /// let mut ids = Bloom::new(BloomParams::for_rate(1000, 0.01)?, integers)?;
+    /// ids.insert(1234);
+    ///
+    /// let ids = AnyFilter::from_bytes(&ids.to_bytes())?;      // as another program would find it
+    /// assert!(ids.contains(1234)?);
+    /// assert!(ids.contains("1234")?);                         // text is read as a decimal number, as in a bitmap
+    /// assert!(ids.contains("alice").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    Typed {
+        /// The type of the keys.
+        keys: KeyType,
+        /// Seed of the hash.
         seed: u64,
     },
     /// XXH64 with a seed. Seed 0 is what Parquet's split block filter prescribes.
@@ -70,34 +91,73 @@ impl Default for HashFn {
 }
 
 impl HashFn {
-    /// The hash of a key's bytes, or `None` if the caller hashes ([`HashFn::External`]).
+    /// The hash of a key's bytes, or `None` if keys are not bytes: the caller hashes ([`HashFn::External`]), or the
+    /// filter is of another type ([`HashFn::Typed`]).
     #[inline]
     pub fn try_hash(self, key: &[u8]) -> Option<u64> {
-        match self {
-            Self::Xxh3 { seed } => Some(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)),
-            Self::Xxh64 { seed } => Some(xxhash_rust::xxh64::xxh64(key, seed)),
-            Self::External { .. } => None,
-        }
+        self.hash_as(KeyType::Bytes, key)
     }
 
     /// The hash of a key.
     ///
     /// # Panics
     ///
-    /// If this is [`HashFn::External`]: the program has mixed up two ways of using a filter, and any number
-    /// returned here would be a wrong answer later. [`HashFn::try_hash`] does not panic.
+    /// If this is [`HashFn::External`], or a [`HashFn::Typed`] for another type: the program has mixed up two ways of
+    /// using a filter, and any number returned here would be a wrong answer later. [`KeyHash::of`] does not panic.
     #[inline]
+    #[track_caller]
     pub fn hash(self, key: impl Key) -> u64 {
-        self.try_hash_key(&key)
-            .expect("this filter was built from external hashes: use the methods that take a hash")
+        match self.try_hash_key(&key) {
+            Some(hash) => hash,
+            None => self.refuse(key.encoded().key_type()),
+        }
     }
 
-    /// [`try_hash`](Self::try_hash) of any key.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse(self, found: KeyType) -> ! {
+        match self {
+            Self::Typed { keys, .. } => panic!("{}", KeyError::Type { wanted: keys, found }),
+            _ => panic!(
+                "this filter was built from external hashes: use the methods that take a hash"
+            ),
+        }
+    }
+
+    /// Whether keys of this type can be hashed, or why not.
+    pub fn accepts(self, found: KeyType) -> Result<(), KeyError> {
+        match self {
+            Self::External { id } => Err(KeyError::External { id }),
+            Self::Typed { keys, .. } if keys != found => {
+                Err(KeyError::Type { wanted: keys, found })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The hash of any key, or `None` if [`accepts`](Self::accepts) fails.
     #[inline]
     pub(crate) fn try_hash_key<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
-        match key.encoded() {
-            Encoded::Bytes(bytes) => self.try_hash(bytes),
-            Encoded::Integer(number) => self.try_hash(&number.to_le_bytes()),
+        let encoded = key.encoded();
+        let found = encoded.key_type();
+        match encoded {
+            Encoded::Bytes(bytes) => self.hash_as(found, bytes),
+            Encoded::Integer(number) | Encoded::Hashed(number) => {
+                self.hash_as(found, &number.to_le_bytes())
+            }
+        }
+    }
+
+    #[inline]
+    fn hash_as(self, found: KeyType, bytes: &[u8]) -> Option<u64> {
+        match self {
+            Self::Typed { keys, .. } if keys != found => None,
+            Self::Xxh3 { seed } | Self::Typed { seed, .. } => {
+                Some(xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed))
+            }
+            Self::Xxh64 { seed } => Some(xxhash_rust::xxh64::xxh64(bytes, seed)),
+            Self::External { .. } => None,
         }
     }
 
@@ -122,7 +182,7 @@ impl HashFn {
     /// The seed, or the caller's number for an external hash.
     pub fn seed(self) -> u64 {
         match self {
-            Self::Xxh3 { seed } | Self::Xxh64 { seed } => seed,
+            Self::Xxh3 { seed } | Self::Typed { seed, .. } | Self::Xxh64 { seed } => seed,
             Self::External { id } => id,
         }
     }
@@ -132,6 +192,7 @@ impl fmt::Display for HashFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Xxh3 { seed } => write!(f, "xxh3-64 seed {seed}"),
+            Self::Typed { keys, seed } => write!(f, "xxh3-64 seed {seed} of {keys}"),
             Self::Xxh64 { seed } => write!(f, "xxh64 seed {seed}"),
             Self::External { id } => write!(f, "external hash {id}"),
         }
@@ -210,6 +271,33 @@ mod tests {
     #[test]
     fn an_external_hash_function_cannot_hash() {
         assert_eq!(HashFn::External { id: 7 }.try_hash(b"key"), None);
+    }
+
+    #[test]
+    fn a_typed_function_hashes_keys_of_its_type_as_others_do_and_refuses_the_rest() {
+        let typed = |keys| HashFn::Typed { keys, seed: 5 };
+        let plain = HashFn::Xxh3 { seed: 5 };
+        assert_eq!(typed(KeyType::Integer).try_hash_key(&7), plain.try_hash_key(&7));
+        assert_eq!(typed(KeyType::Bytes).try_hash_key("7"), plain.try_hash_key("7"));
+        let hashed = Hashed((1, "a"));
+        assert_eq!(typed(KeyType::Hashed).try_hash_key(&hashed), plain.try_hash_key(&hashed));
+        for keys in [KeyType::Bytes, KeyType::Integer, KeyType::Hashed] {
+            let taken = [
+                typed(keys).try_hash_key("7").is_some(),
+                typed(keys).try_hash_key(&7).is_some(),
+                typed(keys).try_hash_key(&hashed).is_some(),
+            ];
+            let types = [KeyType::Bytes, KeyType::Integer, KeyType::Hashed];
+            assert_eq!(taken, types.map(|found| found == keys), "{keys}");
+            assert_eq!(taken, types.map(|found| typed(keys).accepts(found).is_ok()), "{keys}");
+        }
+        assert_eq!(typed(KeyType::Integer).try_hash(&7u64.to_le_bytes()), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "the filter holds integers, not text or bytes")]
+    fn a_key_of_another_type_is_a_panic_not_an_answer() {
+        HashFn::Typed { keys: KeyType::Integer, seed: 0 }.hash("7");
     }
 
     #[test]

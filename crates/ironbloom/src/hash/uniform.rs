@@ -6,14 +6,14 @@
 //! builds, where such mistakes are made.
 //!
 //! A hash looks raw if its upper or its lower half is zero, or if it is less than 2^20 from the one before.
-//! [`MOST_RAW`] such hashes in a row, each different from the one before, cause a panic. One uniform hash in 2^31 looks
+//! [`MAX_RAW`] such hashes in a row, each different from the one before, cause a panic. One uniform hash in 2^31 looks
 //! raw, so a panic by chance happens once in 2^248 inserts. Sorted hashes are closer to each other: of n, one in 2^44 /
 //! n is that close, and n / 2^32 have a zero half; with 10^9 sorted hashes a panic by chance happens once in 10^9 runs.
 
 use std::cell::Cell;
 
 /// The most hashes in a row that may look raw.
-const MOST_RAW: u32 = 7;
+const MAX_RAW: u32 = 7;
 
 /// Numbers closer than this to the one before are taken for counters rather than hashes.
 const NEAR: u64 = 1 << 20;
@@ -39,7 +39,7 @@ pub(crate) fn expect_uniform(hashes: &[u64]) {
         let raw = SEEN.try_with(|seen| {
             let (after, raw) = hashes.iter().fold((seen.get(), None), |(seen, raw), &hash| {
                 let after = seen.then(hash);
-                (after, raw.or((after.raw > MOST_RAW).then_some(hash)))
+                (after, raw.or((after.raw > MAX_RAW).then_some(hash)))
             });
             seen.set(if raw.is_some() { Seen { raw: 0, ..after } } else { after });
             raw
@@ -48,7 +48,7 @@ pub(crate) fn expect_uniform(hashes: &[u64]) {
             panic!(
                 "{} hashes in a row, the last of them {hash:#x}, look like integers that were not hashed: \
                  insert integers as keys, by `insert` or `insert_keys`, or hash them first, by `hash::mix64`",
-                MOST_RAW + 1
+                MAX_RAW + 1
             );
         }
     }
@@ -86,10 +86,10 @@ mod tests {
         let times: Vec<u64> = (0..8).map(|i| 1_700_000_000_000_000_000 + 1000 * i).collect();
         let ids: Vec<u64> = (0..8).map(|i| mix64(i) >> 33).collect();
         let halves: Vec<u64> = (0..8).map(|i| mix64(i) << 32).collect();
-        assert!(most_raw(0..8) > MOST_RAW);
-        assert!(most_raw(times.into_iter().chain([1_700_000_000_000_009_000])) > MOST_RAW);
-        assert!(most_raw(ids) > MOST_RAW);
-        assert!(most_raw(halves) > MOST_RAW);
+        assert!(most_raw(0..8) > MAX_RAW);
+        assert!(most_raw(times.into_iter().chain([1_700_000_000_000_009_000])) > MAX_RAW);
+        assert!(most_raw(ids) > MAX_RAW);
+        assert!(most_raw(halves) > MAX_RAW);
     }
 
     /// 2^31 inserts for one that looks raw by chance: a million have none with a chance of 0.9995, and never two.

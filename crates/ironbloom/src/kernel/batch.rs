@@ -142,7 +142,17 @@ pub(crate) fn prefetch_line(address: *const i8) {
         // SAFETY: a prefetch never faults and never changes memory, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    // The intrinsic is not stable on this architecture, the instruction is.
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch never faults and never changes memory, a register or a flag, whatever the address.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{address}]",
+            address = in(reg) address,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }
 

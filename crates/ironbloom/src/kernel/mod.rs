@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
+//! mapping               memory straight from the system
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
 //! blocks                the blocks of a filter
 //! address, dispatch     where the block of a hash is, and which of the kernels works on it
@@ -24,6 +25,7 @@ mod batch;
 mod blocks;
 mod dispatch;
 mod flat;
+mod mapping;
 mod ones;
 mod scalar;
 mod segments;
@@ -40,12 +42,13 @@ pub(crate) use blocks::{
     Blocks, contains_all_shared, contains_shared, insert_shared, touch_shared,
 };
 pub(crate) use flat::{FIRST_PROBES, Flat};
+#[cfg(feature = "mmap")]
+pub(crate) use mapping::Mapping;
 pub(crate) use ones::{count_ones, or_counting};
 pub(crate) use scalar::LANES;
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
 pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{
-    LINE_BYTES, LINE_WORDS, Mapping, Words, WordsBuilder, prefer_huge_pages,
-    take_all_from_allocator,
+    LINE_BYTES, LINE_WORDS, Words, WordsBuilder, prefer_huge_pages, take_all_from_allocator,
 };

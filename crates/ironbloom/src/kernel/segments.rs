@@ -5,7 +5,7 @@
 //! [····a·····][·······b··][·c········][··········]
 //!
 //! first = floor(x S L / 2^64)               in one of the first S segments
-//! cell i = (first + i L) ^ offset i         offset i < L: the segment i behind it, whatever the offset
+//! cell i = (first + i L) ^ offset i         offset i < L: the segment i after it, whatever the offset
 //! ```
 //!
 //! So all cells are inside by construction, and a single lookup checks the array once instead of every cell, which

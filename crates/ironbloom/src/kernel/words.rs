@@ -14,15 +14,16 @@
 use std::alloc::Layout;
 #[cfg(target_os = "linux")]
 use std::ffi::{c_int, c_void};
+#[cfg(feature = "mmap")]
 use std::fs::File;
+#[cfg(feature = "mmap")]
 use std::io;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use memmap2::{Mmap, MmapMut, MmapOptions};
-
+use super::mapping::{Mapping, Pages};
 use super::ones::{count_ones, or_counting};
 use crate::error::ParamError;
 
@@ -65,25 +66,6 @@ unsafe extern "C" {
     fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
 }
 
-/// A memory-mapped file, shared by the filters that use it.
-#[derive(Clone)]
-pub(crate) struct Mapping(Arc<Mmap>);
-
-impl Mapping {
-    /// # Safety
-    ///
-    /// Nobody may change or truncate the file while a filter uses it ([`Persist::map`](crate::Persist::map)).
-    pub(crate) unsafe fn open(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is read-only and lives as long as the Arc; the rest is guaranteed by the caller.
-        let map = unsafe { Mmap::map(file)? };
-        Ok(Self(Arc::new(map)))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// An array of 64-bit words in whole cache lines. See the module documentation.
 pub(crate) struct Words {
     /// The first word, aligned to a line.
@@ -94,13 +76,14 @@ pub(crate) struct Words {
 }
 
 /// What owns the memory. While the words live it is not moved, and accessed only through `start`.
+#[cfg_attr(not(feature = "mmap"), allow(dead_code))]
 enum Owner {
     /// From the allocator, with this layout, which is not empty.
     Heap(Layout),
     /// No memory at all.
     Nobody,
-    #[expect(dead_code, reason = "held for its Drop")]
-    Pages(MmapMut),
+    #[allow(dead_code, reason = "held for its Drop")]
+    Pages(Pages),
     /// A part of an array that was split, which no other part overlaps and nobody else reads any more.
     Part(Arc<Words>),
     Mapped(Mapping),
@@ -130,13 +113,11 @@ impl Words {
         if bytes == 0 {
             return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
         }
-        if bytes >= HUGE_PAGE && !ALLOCATOR_ALONE.load(Ordering::Relaxed) {
+        if cfg!(feature = "mmap") && bytes >= HUGE_PAGE && !ALLOCATOR_ALONE.load(Ordering::Relaxed)
+        {
             // Whole huge pages are aligned to their size by Linux; the surplus is never touched.
-            let mut pages = MmapMut::map_anon(bytes.checked_next_multiple_of(HUGE_PAGE)?).ok()?;
-            // Advice: a refusal (an old kernel, a container) costs nothing but speed.
-            #[cfg(target_os = "linux")]
-            let _ = pages.advise(memmap2::Advice::HugePage);
-            let start = NonNull::new(pages.as_mut_ptr())?.cast();
+            let mut pages = Pages::zeroed(bytes.checked_next_multiple_of(HUGE_PAGE)?)?;
+            let start = NonNull::new(pages.bytes_mut().as_mut_ptr())?.cast();
             return Some(Self { start, len, owner: Owner::Pages(pages) });
         }
         let layout = Layout::from_size_align(bytes, LINE_BYTES).ok()?;
@@ -162,6 +143,7 @@ impl Words {
     }
 
     /// Bytes `start..end` of a mapped file. `None` if they are not there, or not whole aligned lines.
+    #[cfg(feature = "mmap")]
     pub(crate) fn mapped(map: &Mapping, start: usize, end: usize) -> Option<Self> {
         let bytes = map.bytes().get(start..end)?;
         let aligned = (bytes.as_ptr() as usize).is_multiple_of(LINE_BYTES);
@@ -179,14 +161,15 @@ impl Words {
     /// # Safety
     ///
     /// Nobody may change or truncate the file while the words live.
+    #[cfg(feature = "mmap")]
     pub(crate) unsafe fn private(
         file: &File,
         start: usize,
         end: usize,
     ) -> io::Result<Option<Self>> {
         // SAFETY: guaranteed by the caller.
-        let mut pages = unsafe { MmapOptions::new().map_copy(file)? };
-        let Some(bytes) = pages.get_mut(start..end) else { return Ok(None) };
+        let mut pages = unsafe { Pages::private(file)? };
+        let Some(bytes) = pages.bytes_mut().get_mut(start..end) else { return Ok(None) };
         let (len, first) = (bytes.len(), NonNull::from(bytes).cast::<u64>());
         let aligned = first.addr().get().is_multiple_of(LINE_BYTES);
         if !aligned || !len.is_multiple_of(LINE_BYTES) {

@@ -46,7 +46,7 @@ macro_rules! any_filter {
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         #[expect(missing_docs, reason = "each variant is the kind it is named after")]
-        #[expect(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
+        #[allow(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
         pub enum AnyFilter {
             $($variant($filter),)*
         }
@@ -254,7 +254,8 @@ impl AnyFilter {
         self.member_mut().as_multi_mut()
     }
 
-    /// Inserts a key, again if it is already there and the kind counts. On error nothing has changed.
+    /// Inserts a key, again if it is already there and the kind counts. True if it was new; false if it might have been
+    /// there before. On error nothing has changed.
     ///
     /// ```
     /// use ironbloom::{AnyFilter, Bitmap, Bloom};
@@ -266,9 +267,9 @@ impl AnyFilter {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert(&mut self, key: impl Key) -> Result<(), Refused> {
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Refused> {
         let hash = self.key_hash().of(key)?;
-        self.insert_hashes(&[hash])
+        self.member_mut().insert_hash(hash)
     }
 
     /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
@@ -453,9 +454,7 @@ impl Insert for AnyFilter {
     type Error = Refused;
 
     fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused> {
-        let new = self.abilities().counts_copies || !self.contains_hash(hash);
-        self.insert_hashes(&[hash])?;
-        Ok(new)
+        self.member_mut().insert_hash(hash)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {

@@ -35,7 +35,7 @@ macro_rules! extend_always {
         ///
         /// # Panics
         ///
-        /// If the filter was made for external hashes ([`HashFn::External`](crate::HashFn::External)).
+        /// If the filter does not take keys of this type: see [`HashFn::hash`](crate::HashFn::hash).
         impl<K: Key, $($generics)*> Extend<K> for $filter {
             fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
                 let Ok(()) = extend(self, keys);

@@ -13,11 +13,11 @@ pub enum FactValue {
     Rate(f64),
     /// A ratio.
     Ratio(f64),
-    /// Whether something is so.
+    /// A yes or no.
     Flag(bool),
     /// A word or several.
     Text(String),
-    /// A number for each of several names; `None` if it cannot be told.
+    /// A number for each of several names; `None` if it is unknown.
     Counts(Vec<(String, Option<u64>)>),
 }
 

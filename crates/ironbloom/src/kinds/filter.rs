@@ -13,11 +13,11 @@ use crate::hash::{GROUP, HashFn, Key};
 /// seen.insert_keys(&["alice", "bob"]);
 ///
 /// let mut found = [false; 3];
-/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte a key
+/// seen.contains_keys(&["alice", "bob", "carol"], &mut found);     // one byte per key
 /// assert_eq!(found, [true, true, false]);
 ///
 /// let mut mask = [0];
-/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit a key
+/// seen.contains_keys_mask(&["alice", "bob", "carol"], &mut mask); // one bit per key
 /// assert_eq!(mask, [0b011]);
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
@@ -60,7 +60,7 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     fn contains(&self, key: impl Key) -> bool
     where
         Self: Sized,
@@ -88,7 +88,7 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// If the two slices differ in length, and if the filter was made for external hashes ([`HashFn::External`]).
+    /// If the two slices differ in length, or if the filter does not take keys of this type: see [`HashFn::hash`].
     fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool])
     where
         Self: Sized,
@@ -106,8 +106,8 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// Unless the mask has exactly `keys.len().div_ceil(64)` words, and if the filter was made for external hashes
-    /// ([`HashFn::External`]).
+    /// Unless the mask has exactly `keys.len().div_ceil(64)` words, or if the filter does not take keys of this type: see
+    /// [`HashFn::hash`].
     fn contains_keys_mask<K: Key>(&self, keys: &[K], mask: &mut [u64])
     where
         Self: Sized,
@@ -141,8 +141,7 @@ pub trait Insert: Filter {
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). On error nothing has changed.
     ///
-    /// False if it was there already, as far as an insert shows that. Kinds that keep a trace of every insert always
-    /// say true.
+    /// True if it was new; false if it might have been there before.
     fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error>;
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes. Those before a refused one stay inserted.
@@ -153,7 +152,7 @@ pub trait Insert: Filter {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Self::Error>
     where
         Self: Sized,
@@ -180,7 +179,7 @@ pub trait Remove: Insert {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     fn remove(&mut self, key: impl Key) -> bool
     where
         Self: Sized,
@@ -248,16 +247,15 @@ macro_rules! insert_always {
 }
 pub(crate) use insert_always;
 
-/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names; what an insert returns
-/// says whether the key was new.
+/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names.
 macro_rules! insert_or {
-    ($error:ty, $filter:ty, $is_new:expr) => {
+    ($error:ty, $filter:ty) => {
         impl $crate::kinds::Insert for $filter {
             type Error = $error;
 
             #[inline]
             fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error> {
-                Self::insert_hash(self, hash).map($is_new)
+                Self::insert_hash(self, hash)
             }
 
             fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {

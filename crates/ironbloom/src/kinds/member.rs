@@ -54,6 +54,9 @@ pub(crate) trait Member: Listed {
         Vec::new()
     }
 
+    /// True if it was new.
+    fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused>;
+
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused>;
 
     /// For kinds that cannot tell distinct keys from repeated ones, and are told here.
@@ -134,6 +137,10 @@ pub(super) use answers_by_hash;
 /// Inserts, which every kind that takes keys does by its trait.
 macro_rules! inserts_by_hash {
     () => {
+        fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused> {
+            Ok($crate::kinds::Insert::insert_hash(self, hash)?)
+        }
+
         fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
             Ok($crate::kinds::Insert::insert_hashes(self, hashes)?)
         }

@@ -41,7 +41,7 @@ pub use bitmap::{Bitmap, OutOfBounds, Rank};
 pub use blocked::{
     Blocked, BlockedBloom, BlockedBloomParams, BlockedParams, SplitBlock, SplitBlockParams,
 };
-pub use bloom::{Bloom, BloomParams, Form, MAX_PROBES};
+pub use bloom::{Bloom, BloomLayout, BloomParams, MAX_PROBES};
 pub use counting::CountingBloom;
 pub use cuckoo::{Cuckoo, CuckooLayout, CuckooParams};
 pub use dleft::{DLeft, DLeftParams};

@@ -208,6 +208,7 @@ mod tests {
         for plan in all().filter(|plan| plan.create(100, 0.01, 7).is_ok()) {
             let filter = plan.create(100, 0.01, 7).unwrap();
             assert_eq!((filter.kind(), filter.abilities()), (plan.kind, plan.abilities));
+            assert_eq!(plan.kind.plan().map(|usual| usual.kind), Some(plan.kind));
         }
     }
 
@@ -234,6 +235,15 @@ mod tests {
                 plan.name
             );
             assert_eq!(refused(filter.insert_hashes(&keys[2..])), !can.insert, "{}", plan.name);
+        }
+    }
+
+    #[test]
+    fn an_insert_says_whether_the_key_was_new_whatever_the_kind() {
+        for plan in all().filter(|plan| plan.abilities.insert && plan.kind != Kind::Joint) {
+            let mut filter = plan.create(100, 0.001, 7).unwrap();
+            let new: Vec<bool> = [5, 6, 5, 7].map(|key| filter.insert(key).unwrap()).into();
+            assert_eq!(new, [true, true, false, true], "{}", plan.name);
         }
     }
 

@@ -50,7 +50,7 @@ use crate::kinds::filter::Filter;
 const SIGMAS: f64 = 5.0;
 
 /// Expected number of other keys destroyed above which a list is rejected.
-const MOST_WRONG: f64 = 1.0;
+const MAX_WRONG: f64 = 1.0;
 
 /// The same for a doubtful list: a chance of one in a hundred that one key is lost.
 const DOUBTFUL: f64 = 0.01;
@@ -175,7 +175,7 @@ impl RemovalCheck {
             {
                 Verdict::Chance
             }
-            wrong if wrong >= MOST_WRONG => Verdict::Mixed,
+            wrong if wrong >= MAX_WRONG => Verdict::Mixed,
             wrong if wrong >= DOUBTFUL => Verdict::Doubtful,
             _ => Verdict::Plausible,
         }

@@ -172,7 +172,7 @@ impl<P: Layout> Atomic<P> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -207,7 +207,7 @@ impl<P: Layout> Atomic<P> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -220,7 +220,7 @@ impl<P: Layout> Atomic<P> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }

@@ -1,112 +1,112 @@
 //! A counter that many threads increment without contention.
 //!
 //! ```text
-//! thread 3 ──► [ slot 3 ]  a cache line of its own: read, add, write
-//! thread 9 ──► [ slot 9 ]
+//! thread 3 ──► [ line 3 ]  a cache line of its own: read, add, write
+//! thread 9 ──► [ line 9 ]
 //! others   ──► [ shared ]  an atomic addition
 //! ```
 //!
 //! A single atomic would cost as much as several bits of an insert, and its cache line would bounce between cores: two
-//! threads were slower than one. A thread that counts for the first time gets a number below [`SLOTS`], which is its
-//! own until it ends; so its slot has one writer at a time and needs no atomic addition. Threads beyond that share one
-//! slot.
+//! threads were slower than one. A thread that counts for the first time gets a number below [`LINES`], which is its
+//! own until it ends; so its line has one writer at a time and needs no atomic addition. Threads beyond that share one
+//! line.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of threads with their own slot. The last slot is shared by all others.
-const SLOTS: usize = 32;
-const SHARED: usize = SLOTS - 1;
+/// Number of threads with their own line. The last line is shared by all others.
+const LINES: usize = 32;
+const SHARED: usize = LINES - 1;
 
 /// A number in its own cache line.
 #[repr(align(64))]
 #[derive(Default)]
-struct Slot(AtomicU64);
+struct Line(AtomicU64);
 
 /// See the module documentation.
-pub(crate) struct Counter(Box<[Slot; SLOTS]>);
+pub(crate) struct Counter(Box<[Line; LINES]>);
 
 impl Counter {
     /// A counter with the initial value `start`.
     pub(crate) fn new(start: u64) -> Self {
-        let slots: [Slot; SLOTS] = Default::default();
-        slots[SHARED].0.store(start, Ordering::Relaxed);
-        Self(Box::new(slots))
+        let lines: [Line; LINES] = Default::default();
+        lines[SHARED].0.store(start, Ordering::Relaxed);
+        Self(Box::new(lines))
     }
 
     #[inline]
     pub(crate) fn add(&self, more: u64) {
-        let slot = own_slot();
-        let number = &self.0[slot].0;
-        if slot == SHARED {
+        let line = own_line();
+        let number = &self.0[line].0;
+        if line == SHARED {
             number.fetch_add(more, Ordering::Relaxed);
         } else {
-            // No other thread has this slot, so nobody writes between the two accesses.
+            // No other thread has this line, so nobody writes between the two accesses.
             number.store(number.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
 
     /// The sum. While other threads add, it is some value between before and after.
     pub(crate) fn get(&self) -> u64 {
-        self.0.iter().fold(0, |sum, slot| sum.wrapping_add(slot.0.load(Ordering::Relaxed)))
+        self.0.iter().fold(0, |sum, line| sum.wrapping_add(line.0.load(Ordering::Relaxed)))
     }
 }
 
-/// Slot numbers that no live thread has.
+/// Line numbers that no live thread has.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// How many slot numbers have been assigned, at most [`SHARED`].
+/// How many line numbers have been assigned, at most [`SHARED`].
 static GIVEN: Mutex<usize> = Mutex::new(0);
 
-/// The slot of this thread, given back when the thread ends. The lock makes the last owner's writes visible.
+/// The line of this thread, given back when the thread ends. The lock makes the last owner's writes visible.
 struct Owned(usize);
 
 impl Owned {
     fn take() -> Self {
         let lock = |poisoned: std::sync::PoisonError<_>| poisoned.into_inner();
-        if let Some(slot) = FREE.lock().unwrap_or_else(lock).pop() {
-            return Self(slot);
+        if let Some(line) = FREE.lock().unwrap_or_else(lock).pop() {
+            return Self(line);
         }
         let mut given = GIVEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let slot = *given;
-        *given = (slot + 1).min(SHARED);
-        Self(slot)
+        let line = *given;
+        *given = (line + 1).min(SHARED);
+        Self(line)
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // Anything in this thread that still counts uses the shared slot from now on.
-        let _ = SLOT.try_with(|slot| slot.set(SHARED));
+        // Anything in this thread that still counts uses the shared line from now on.
+        let _ = LINE.try_with(|line| line.set(SHARED));
         if self.0 != SHARED {
             FREE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.0);
         }
     }
 }
 
-/// What [`SLOT`] holds before the thread has counted for the first time.
+/// What [`LINE`] holds before the thread has counted for the first time.
 const UNKNOWN: usize = usize::MAX;
 
 thread_local! {
     /// A plain number, which is faster to read than one with a destructor.
-    static SLOT: Cell<usize> = const { Cell::new(UNKNOWN) };
+    static LINE: Cell<usize> = const { Cell::new(UNKNOWN) };
     static OWNED: Owned = Owned::take();
 }
 
 #[inline]
-fn own_slot() -> usize {
-    match SLOT.get() {
-        UNKNOWN => first_slot(),
-        slot => slot,
+fn own_line() -> usize {
+    match LINE.get() {
+        UNKNOWN => first_line(),
+        line => line,
     }
 }
 
-/// Takes a slot for this thread. A thread that is ending uses the shared slot.
+/// Takes a line for this thread. A thread that is ending uses the shared line.
 #[cold]
-fn first_slot() -> usize {
-    let slot = OWNED.try_with(|owned| owned.0).unwrap_or(SHARED);
-    SLOT.set(slot);
-    slot
+fn first_line() -> usize {
+    let line = OWNED.try_with(|owned| owned.0).unwrap_or(SHARED);
+    LINE.set(line);
+    line
 }
 
 #[cfg(test)]
@@ -126,9 +126,9 @@ mod tests {
         }
     }
 
-    /// Slots are reused: a thousand threads one after the other each get one, and each adds to what was there.
+    /// Lines are reused: a thousand threads one after the other each get one, and each adds to what was there.
     #[test]
-    fn threads_that_come_and_go_do_not_use_up_the_slots() {
+    fn threads_that_come_and_go_do_not_use_up_the_lines() {
         let counter = Counter::new(0);
         for _ in 0..1000 {
             std::thread::scope(|scope| {
@@ -140,21 +140,21 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_at_a_time_never_have_the_same_slot() {
+    fn two_threads_at_a_time_never_have_the_same_line() {
         let barrier = std::sync::Barrier::new(8);
-        let slots: Vec<usize> = std::thread::scope(|scope| {
+        let lines: Vec<usize> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
-                        let slot = own_slot();
+                        let line = own_line();
                         barrier.wait(); // none ends before all have one
-                        slot
+                        line
                     })
                 })
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let mut own: Vec<usize> = slots.into_iter().filter(|&slot| slot != SHARED).collect();
+        let mut own: Vec<usize> = lines.into_iter().filter(|&line| line != SHARED).collect();
         own.sort_unstable();
         assert!(own.windows(2).all(|pair| pair[0] != pair[1]), "{own:?}");
     }

@@ -20,7 +20,7 @@ use super::{clamp_rate, hit_share};
 ///
 /// ```text
 /// p = sum_j C(n,j) b^-j (1 - 1/b)^(n-j) (1 - (1 - 1/w)^j)^s        [PSS09]
-/// b blocks, s words a block, w bits a word, n keys
+/// b blocks, s words per block, w bits per word, n keys
 /// ```
 ///
 /// Exact for any number of blocks, so no switch to the Poisson limit is needed. No blocks or no words: p = 1. At ten
@@ -74,7 +74,7 @@ pub fn split_block_capacity(blocks: u64, p: f64, words: u32, word_bits: u32) -> 
 ///
 /// ```text
 /// p = sum_j e^-x x^j / j!  E[(X_j/B)^k],   x = B/c        [PSS09]
-/// c bits a key, B bits a block, k probes, X_j bits set by j keys
+/// c bits per key, B bits per block, k probes, X_j bits set by j keys
 /// ```
 ///
 /// Uses the exact law inside a block. Less than a hundredth of a bit per key: p = 1. At c = 10: 0.966 % for 512 bits

@@ -20,10 +20,10 @@ use super::search::least;
 use super::{clamp_rate, hit_share};
 
 /// A window is cut into at most this many slices, k + l: a query touches up to all of them.
-pub(crate) const MOST_SLICES: u32 = 48;
+pub(crate) const MAX_SLICES: u32 = 48;
 
 /// Numbers of stages, probes and ages are capped at this.
-const MOST_TERMS: u32 = 1024;
+const MAX_TERMS: u32 = 1024;
 
 /// A product of fills below this may have lost digits, or be zero, and is not divided further.
 const LEAST_PRODUCT: f64 = 1e-200;
@@ -51,7 +51,7 @@ pub fn scalable_bits_per_key(p: f64, growth: u64, tightening: f64, stages: u32) 
     let growth = growth.max(1) as f64;
     let (mut keys, mut bits) = (0.0, 0.0);
     let mut share = 1.0;
-    for stage in (0..stages.clamp(1, MOST_TERMS)).rev() {
+    for stage in (0..stages.clamp(1, MAX_TERMS)).rev() {
         keys += share;
         bits += share * classic_bits(1, scalable_stage_rate(p, tightening, stage));
         share /= growth;
@@ -114,7 +114,7 @@ pub fn windowed_rate(k: u32, l: u32, generation: u64, slice_bits: u64) -> f64 {
     if generation == 0 {
         return 0.0;
     }
-    let (k, l) = (k.min(MOST_TERMS), l.min(MOST_TERMS));
+    let (k, l) = (k.min(MAX_TERMS), l.min(MAX_TERMS));
     let (keys, bits) = (generation as f64, slice_bits as f64);
     let mut fills: Vec<f64> = (1..=k).map(|age| hit_share(bits, f64::from(age) * keys)).collect();
     fills.resize((k + l) as usize, fills[k as usize - 1]);
@@ -146,8 +146,8 @@ pub fn window_shape(window: u64, p: f64) -> WindowShape {
     let p = clamp_rate(p);
     let mut best = WindowShape { probes: 1, ages: 1, generation: window, slice_bits: u64::MAX / 2 };
     let mut least_bits = u64::MAX;
-    for k in 1..MOST_SLICES {
-        for l in 1..=MOST_SLICES - k {
+    for k in 1..MAX_SLICES {
+        for l in 1..=MAX_SLICES - k {
             let slices = u64::from(k + l);
             let generation = window.div_ceil(u64::from(l)).max(1);
             let keeps = |bits: u64| windowed_rate(k, l, generation, bits) <= p;
@@ -269,7 +269,7 @@ mod tests {
                 let shape = window_shape(window, p);
                 let WindowShape { probes, ages, generation, slice_bits } = shape;
                 assert!(u64::from(ages) * generation >= window, "{shape:?}");
-                assert!(probes + ages <= MOST_SLICES, "{shape:?}");
+                assert!(probes + ages <= MAX_SLICES, "{shape:?}");
                 assert!(windowed_rate(probes, ages, generation, slice_bits) <= p, "{shape:?}");
                 assert!(windowed_rate(probes, ages, generation, slice_bits - 1) > p, "{shape:?}");
             }
@@ -295,8 +295,8 @@ mod tests {
         for window in [1, 2, 5, 10, 100] {
             for p in [0.1, 0.01] {
                 let best = total(window_shape(window, p));
-                for k in 1..MOST_SLICES {
-                    for l in 1..=MOST_SLICES - k {
+                for k in 1..MAX_SLICES {
+                    for l in 1..=MAX_SLICES - k {
                         let (slices, g) = (u64::from(k + l), window.div_ceil(u64::from(l)));
                         let fewer = (best - 1) / slices;
                         assert!(windowed_rate(k, l, g, fewer) > p, "{window} {p}: {k} {l}");

@@ -48,7 +48,7 @@ pub use fingerprint::{
     cuckoo_fingerprint_bits, cuckoo_minimum_fingerprint, cuckoo_rate, dleft_rate,
     dleft_remainder_bits, fingerprint_width, fuse_segment_length, fuse_size_factor,
 };
-pub(crate) use growing::MOST_SLICES;
+pub(crate) use growing::MAX_SLICES;
 pub use growing::{
     WindowShape, run_rate, scalable_bits_per_key, scalable_stage_rate, window_shape, windowed_rate,
 };

@@ -38,7 +38,7 @@ pub(crate) struct Thresholds {
 }
 
 /// A stage may by chance exceed its capacity by this fraction, and no more, since that raises the rate.
-const MOST_OF_A_STAGE: f64 = 0.01;
+const MAX_STAGE_ERROR: f64 = 0.01;
 
 impl Thresholds {
     /// `rate_at(n)` is the rate with n keys in the filter, `occupancy` that of its bits with `capacity` keys.
@@ -56,7 +56,7 @@ impl Thresholds {
             capacity.min(limit as u64)
         };
         // A stage exactly at capacity should not grow: three standard deviations.
-        let most_of_a_stage = MOST_OF_A_STAGE * n * (1.0 - rate_at(capacity));
+        let most_of_a_stage = MAX_STAGE_ERROR * n * (1.0 - rate_at(capacity));
         // A refused key is lost, so five; at the highest rates, half of the bits that could still be counted.
         let still_countable = (bits as f64 - expected).max(0.0);
         Self {

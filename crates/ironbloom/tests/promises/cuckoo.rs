@@ -85,7 +85,7 @@ fn the_ninth_insert_of_a_key_is_refused_and_changes_nothing() {
         let params = CuckooParams::with_fingerprint(10_000, 12, layout).unwrap();
         let mut filter = Cuckoo::new(params, HashFn::default()).unwrap();
         for copies in 1..=8 {
-            assert_eq!(filter.insert("popular"), Ok(()));
+            assert_eq!(filter.insert("popular"), Ok(copies == 1));
             assert_eq!(filter.count("popular"), copies);
         }
         let before = filter.to_bytes();
@@ -103,7 +103,7 @@ fn a_batch_stops_at_the_first_key_that_is_refused() {
     let mut single = filter.clone();
     let accepted = fill(&mut single, 1);
     let all: Vec<u64> = hashes(1).take(1000).collect();
-    assert_eq!(filter.insert_hashes(&all), single.insert_hash(all[accepted.len()]));
+    assert_eq!(filter.insert_hashes(&all), single.insert_hash(all[accepted.len()]).map(drop));
     assert_eq!(filter, single);
 
     let mut found = vec![false; accepted.len()];
@@ -354,7 +354,10 @@ proptest! {
                 Step::Insert(key) => {
                     let before = filter.to_bytes();
                     match filter.insert_hash(mix64(u64::from(key))) {
-                        Ok(()) => *model.entry(key).or_default() += 1,
+                        Ok(new) => {
+                            prop_assert!(!new || model.get(&key).is_none_or(|&copies| copies == 0));
+                            *model.entry(key).or_default() += 1;
+                        }
                         Err(_) => prop_assert_eq!(filter.to_bytes(), before),
                     }
                 }

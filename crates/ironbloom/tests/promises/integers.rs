@@ -148,3 +148,27 @@ fn uniform_hashes_are_never_taken_for_integers() {
     );
     assert!(fuse.is_ok(), "a fuse filter mixes what it gets");
 }
+
+#[test]
+fn a_filter_of_integers_is_never_asked_for_something_else() {
+    let integers = HashFn::Typed { keys: KeyType::Integer, seed: 7 };
+    let params = CuckooParams::for_rate(1000, 1e-4).unwrap();
+    let mut ids = Cuckoo::new(params, integers).unwrap();
+    ids.insert_keys(&[1, 2, 3]).unwrap();
+
+    let mut found = AnyFilter::from_bytes(&ids.to_bytes()).unwrap();
+    assert_eq!(found.hash_fn(), integers);
+    assert!(found.contains(3).unwrap() && found.contains("3").unwrap());
+    assert!(!found.contains(4).unwrap() && !found.contains("4").unwrap());
+    let refused = any::KeyError::NotAnInteger { key: "alice".to_owned() };
+    assert_eq!(found.contains("alice"), Err(refused.clone()));
+    assert_eq!(found.insert("alice"), Err(any::Refused::Key(refused)));
+    let hashed = any::KeyError::Type { wanted: KeyType::Integer, found: KeyType::Hashed };
+    assert_eq!(found.remove(Hashed(3)), Err(any::Refused::Key(hashed)));
+    assert_eq!(found.len(), 3);
+    assert!(catch_unwind(AssertUnwindSafe(|| ids.contains("3"))).is_err(), "not an answer");
+
+    // The same hashes, but of any keys.
+    let other = Cuckoo::new(params, HashFn::Xxh3 { seed: 7 }).unwrap();
+    assert!(ids.union_with(&other).is_err());
+}

@@ -211,8 +211,8 @@ fn what_is_refused_changes_nothing() {
         let before = filter.clone();
         for row in [&[][..], &["large"], &["large", "red", "oak"]] {
             let error = RowError::Attributes { given: row.len(), expected: 2 };
-            assert_eq!(filter.insert(row), Err(error));
-            assert_eq!(filter.remove(row), Err(error));
+            assert_eq!(filter.insert(row), Err(error.clone()));
+            assert_eq!(filter.remove(row), Err(error.clone()));
             let query: Vec<_> = row.iter().map(Some).collect();
             assert_eq!(filter.contains(&query), Err(error));
         }

@@ -73,7 +73,7 @@ fn options_make_native_filters_or_say_what_is_wrong() {
             ),
             (
                 "CF.RESERVE h 1000000 ERROR 0.00000000001",
-                "-ERR rate 6.25e-13 cannot be reached: the hash limits it to 1.8e-9 for so many keys\r\n",
+                "-ERR rate 6.25e-13 cannot be reached: the hash limits it to 1.8e-9 for this many keys\r\n",
             ),
             ("EXISTS h", ":0\r\n"),
             ("BF.ADD g x", WRONG_TYPE),

@@ -117,7 +117,7 @@ impl AsyncPostgres {
             link(&address, |_| true).await?.client.batch_execute(&sql.create()).await?;
             Session::new(&address, &sql).await
         });
-        let pool = Pool::new(connections.most, first.await?);
+        let pool = Pool::new(connections.max, first.await?);
         Ok(Self { address, timeout: connections.timeout, sql, pool, seal: Seal::new() })
     }
 
@@ -130,15 +130,15 @@ impl AsyncPostgres {
     }
 
     async fn take(&self) -> Result<Taken<'_, Session>> {
-        let place = self.pool.place().await;
-        while let Some((session, quiet)) = place.idle() {
+        let permit = self.pool.permit().await;
+        while let Some((session, quiet)) = permit.idle() {
             let lost = session.link.client.is_closed();
             if !lost && (!quiet || self.is_alive(&session).await) {
-                return Ok(place.fill(session));
+                return Ok(permit.fill(session));
             }
         }
         let session = Session::new(&self.address, &self.sql);
-        Ok(place.fill(in_time(self.timeout, &self.sql, session).await?))
+        Ok(permit.fill(in_time(self.timeout, &self.sql, session).await?))
     }
 
     async fn is_alive(&self, session: &Session) -> bool {

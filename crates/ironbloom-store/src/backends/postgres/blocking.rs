@@ -18,7 +18,7 @@ use crate::generation::Generation;
 type Result<T> = std::result::Result<T, PostgresError>;
 
 /// A PostgreSQL table, with one connection for each thread using it at the same time, up to a
-/// [maximum](Connections::most).
+/// [maximum](Connections::max).
 ///
 /// TLS (feature `tls`) is used if the connection string says `sslmode=require`, `verify-ca` or `verify-full`, or if
 /// `Connections::tls` was called. All of these verify the server's certificate and its host name, which libpq does for
@@ -92,7 +92,7 @@ impl Postgres {
             .and_then(|mut client| client.batch_execute(&sql.create()))
             .and_then(|()| Session::new(&address, &sql))
             .map_err(|error| sql.error(error))?;
-        Ok(Self { address, sql, pool: Pool::new(connections.most, first), seal: Seal::new() })
+        Ok(Self { address, sql, pool: Pool::new(connections.max, first), seal: Seal::new() })
     }
 
     fn with<T>(

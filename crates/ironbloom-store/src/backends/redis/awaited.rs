@@ -73,21 +73,21 @@ impl AsyncRedis {
         connections: &Connections,
     ) -> RedisResult<Self> {
         let (client, timeout) = (commands::client(server, connections)?, connections.timeout);
-        let pool = Pool::new(connections.most, connect(&client, timeout).await?);
+        let pool = Pool::new(connections.max, connect(&client, timeout).await?);
         let keys = Keys::new(prefix.as_ref());
         Ok(Self { client, timeout, keys, pool, seal: Seal::new() })
     }
 
     async fn take(&self) -> RedisResult<Taken<'_, MultiplexedConnection>> {
         ensure_runtime()?;
-        let place = self.pool.place().await;
-        while let Some((mut connection, quiet)) = place.idle() {
+        let permit = self.pool.permit().await;
+        while let Some((mut connection, quiet)) = permit.idle() {
             let check = redis::cmd("PING");
             if !quiet || check.query_async::<()>(&mut connection).await.is_ok() {
-                return Ok(place.fill(connection));
+                return Ok(permit.fill(connection));
             }
         }
-        Ok(place.fill(connect(&self.client, self.timeout).await?))
+        Ok(permit.fill(connect(&self.client, self.timeout).await?))
     }
 
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {

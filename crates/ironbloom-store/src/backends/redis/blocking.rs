@@ -13,7 +13,7 @@ use crate::backends::seal::Seal;
 use crate::generation::Generation;
 
 /// The keys of a server that start with a prefix, with one connection for each thread using it at the same time, up to a
-/// [maximum](Connections::most).
+/// [maximum](Connections::max).
 ///
 /// TLS (feature `tls`) is used if the address begins with `rediss://`. The server's certificate and its host name are
 /// always verified, against the authorities that the system trusts or those of `Connections::tls`.
@@ -55,7 +55,7 @@ impl Redis {
         connections: &Connections,
     ) -> RedisResult<Self> {
         let (client, timeout) = (commands::client(server, connections)?, connections.timeout);
-        let pool = Pool::new(connections.most, connect(&client, timeout)?);
+        let pool = Pool::new(connections.max, connect(&client, timeout)?);
         let keys = Keys::new(prefix.as_ref());
         Ok(Self { client, timeout, keys, pool, seal: Seal::new() })
     }

@@ -78,7 +78,7 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     let options =
         || Options::new(GuardKind::Cuckoo, 10_000, 0.01).checkpoint(scratch.file("g.ibg"));
     let guard = Guard::open(open(), options().only_writer()).unwrap();
-    assert!(matches!(guard.opened(), ironbloom_store::Opened::Anew(_)));
+    assert!(matches!(guard.opened(), ironbloom_store::Opened::WithoutCheckpoint(_)));
     guard.settle().unwrap();
     let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..500).map(|i| (key(i), key(i + 1))).collect();
     assert!(guard.put_many(&pairs).unwrap().iter().all(|&new| new));
@@ -109,7 +109,7 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     let guard = Guard::open(open(), options().only_writer()).unwrap();
     assert_eq!(
         *guard.opened(),
-        ironbloom_store::Opened::Anew(ironbloom_store::Unusable::OtherGeneration)
+        ironbloom_store::Opened::WithoutCheckpoint(ironbloom_store::Unusable::OtherGeneration)
     );
     assert!(guard.get(key(7000)).unwrap().is_some());
     guard.settle().unwrap();

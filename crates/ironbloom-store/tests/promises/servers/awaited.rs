@@ -149,8 +149,8 @@ fn a_table_of_postgresql_is_guarded_asynchronously() {
     let scratch = Scratch::new("async-postgres");
     let Some(mut server) = PostgresServer::start(scratch.path()) else { return };
     let (url, runtime) = (server.url(), Arc::new(runtime()));
-    let connect = |table: &str, most: usize| {
-        let few = Connections::new().most(most);
+    let connect = |table: &str, max: usize| {
+        let few = Connections::new().max(max);
         eventually(|| runtime.block_on(AsyncPostgres::connect_with(&url, table, &few)))
     };
     exercise(&scratch, || Blocking(connect("odd \"name\"", 1), runtime.clone()));
@@ -208,8 +208,8 @@ fn a_redis_server_is_guarded_asynchronously() {
     let scratch = Scratch::new("async-redis");
     let Some(mut server) = RedisServer::start(scratch.path(), &[]) else { return };
     let (url, runtime) = (server.url(), Arc::new(runtime()));
-    let connect = |prefix: &str, most: usize| {
-        let few = Connections::new().most(most);
+    let connect = |prefix: &str, max: usize| {
+        let few = Connections::new().max(max);
         eventually(|| runtime.block_on(AsyncRedis::connect_with(url.as_str(), prefix, &few)))
     };
     exercise(&scratch, || Blocking(connect("u?er:", 1), runtime.clone()));

@@ -77,7 +77,7 @@ fn a_table_of_postgresql_does_what_a_guard_relies_on() {
 fn threads_wait_for_one_of_few_connections() {
     let scratch = Scratch::new("few");
     let Some(server) = RedisServer::start(scratch.path(), &[]) else { return };
-    let few = Connections::new().most(2);
+    let few = Connections::new().max(2);
     let store = eventually(|| Redis::connect_with(server.url().as_str(), "few:", &few));
     std::thread::scope(|scope| {
         for thread in 0..16 {

@@ -31,7 +31,11 @@ fn copy_in_the_middle<B: Backend>(store: B, options: Options, copy: impl FnOnce(
 /// All 200 are there again, and are answered, whether or not the filter has been built.
 fn all_are_back<B: Backend>(store: B, options: Options, context: &str) {
     let guard = Guard::open(store, options).unwrap();
-    assert!(matches!(guard.opened(), Opened::Anew(_)), "{context}: {:?}", guard.opened());
+    assert!(
+        matches!(guard.opened(), Opened::WithoutCheckpoint(_)),
+        "{context}: {:?}",
+        guard.opened()
+    );
     for settled in [false, true] {
         let missing = (0..200).filter(|&i| guard.get(key(i)).unwrap().is_none()).count();
         assert_eq!(missing, 0, "{context}, settled: {settled}");

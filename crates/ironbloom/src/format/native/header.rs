@@ -8,7 +8,7 @@ use super::ReadError;
 use super::read::read_up_to;
 use crate::error::DecodeError;
 use crate::format::Kind;
-use crate::hash::HashFn;
+use crate::hash::{HashFn, KeyType};
 use crate::kernel::LINE_BYTES;
 
 const MAGIC: [u8; 8] = [0x89, b'I', b'B', b'F', b'\r', b'\n', 0x1a, b'\n'];
@@ -30,7 +30,7 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// No filter has counted more keys, so counts can be added without overflow.
-const MOST_KEYS: u64 = 1 << 60;
+const MAX_KEYS: u64 = 1 << 60;
 
 const _: () = assert!(HEADER_BYTES == 256 && HEADER_BYTES.is_multiple_of(LINE_BYTES));
 
@@ -95,19 +95,46 @@ pub(super) fn get64(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
 
 fn hash_number(hash_fn: HashFn) -> u16 {
     match hash_fn {
-        HashFn::Xxh3 { .. } => 1,
+        HashFn::Xxh3 { .. } | HashFn::Typed { .. } => 1,
         HashFn::Xxh64 { .. } => 2,
         HashFn::External { .. } => 3,
     }
 }
 
-/// Currently determined by kind and hash; a separate field because typed keys will need it.
 fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
-    match (kind, hash_fn) {
+    let form = match (kind, hash_fn) {
         (Kind::Bitmap, _) => 2,
         (_, HashFn::External { .. }) => 0,
         (Kind::Parallel | Kind::Joint, _) => 3,
         _ => 1,
+    };
+    match hash_fn {
+        HashFn::Typed { keys, .. } => form | type_number(keys) << TYPE_SHIFT,
+        _ => form,
+    }
+}
+
+/// Where the type of the keys is in the encoding. Zero if keys of all types were accepted.
+const TYPE_SHIFT: u32 = 8;
+
+fn type_number(keys: KeyType) -> u16 {
+    match keys {
+        KeyType::Bytes => 1,
+        KeyType::Integer => 2,
+        KeyType::Hashed => 3,
+    }
+}
+
+/// The hash function of these fields, whose consistency with the encoding the caller checks.
+fn decode_hash(number: u16, encoding: u16, seed: u64) -> Result<HashFn, DecodeError> {
+    let types = [KeyType::Bytes, KeyType::Integer, KeyType::Hashed];
+    let keys = types.into_iter().find(|&keys| type_number(keys) == encoding >> TYPE_SHIFT);
+    match (number, keys) {
+        (1, Some(keys)) => Ok(HashFn::Typed { keys, seed }),
+        (1, None) => Ok(HashFn::Xxh3 { seed }),
+        (2, _) => Ok(HashFn::Xxh64 { seed }),
+        (3, _) => Ok(HashFn::External { id: seed }),
+        _ => Err(DecodeError::Invalid { what: "hash function", value: number.into() }),
     }
 }
 
@@ -148,13 +175,8 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     let kind = get16(bytes, KIND_AT);
     let kind = Kind::from_number(kind).ok_or(invalid("kind", kind))?;
     let seed = get64(bytes, SEED_AT);
-    let hash_fn = match get16(bytes, HASH_AT) {
-        1 => HashFn::Xxh3 { seed },
-        2 => HashFn::Xxh64 { seed },
-        3 => HashFn::External { id: seed },
-        other => return Err(invalid("hash function", other)),
-    };
     let encoding = get16(bytes, ENCODING_AT);
+    let hash_fn = decode_hash(get16(bytes, HASH_AT), encoding, seed)?;
     if encoding != encoding_number(kind, hash_fn) {
         return Err(invalid("key encoding", encoding));
     }
@@ -167,7 +189,7 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
         return Err(DecodeError::Invalid { what: "reserved field", value: zero });
     }
     let len = get64(bytes, LEN_AT);
-    if len > MOST_KEYS {
+    if len > MAX_KEYS {
         return Err(DecodeError::Invalid { what: "number of keys", value: len });
     }
     let payload_bytes = get64(bytes, PAYLOAD_AT);
@@ -198,4 +220,42 @@ pub(super) fn read_header(input: &mut impl Read) -> Result<(Header, u64), ReadEr
         .into());
     }
     Ok((decode_header(&bytes)?, get64(&bytes, CHECKSUM_AT)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoding(kind: Kind, hash_fn: HashFn) -> u16 {
+        let bytes = encode_header(&Header::new(kind, hash_fn, 0, 0));
+        assert_eq!(decode_header(&bytes).unwrap().hash_fn, hash_fn);
+        get16(&bytes, ENCODING_AT)
+    }
+
+    /// Written down: what files rely on.
+    #[test]
+    fn the_type_of_the_keys_is_recorded_and_none_is_what_it_always_was() {
+        let typed = |keys| HashFn::Typed { keys, seed: 9 };
+        assert_eq!(encoding(Kind::Bloom, HashFn::Xxh3 { seed: 9 }), 1);
+        assert_eq!(encoding(Kind::Bloom, typed(KeyType::Bytes)), 0x101);
+        assert_eq!(encoding(Kind::Bloom, typed(KeyType::Integer)), 0x201);
+        assert_eq!(encoding(Kind::Cuckoo, typed(KeyType::Hashed)), 0x301);
+        assert_eq!(encoding(Kind::Joint, typed(KeyType::Integer)), 0x203);
+    }
+
+    #[test]
+    fn a_type_that_is_unknown_or_of_a_function_without_types_is_refused() {
+        let refused = |hash_fn, encoding: u16| {
+            let mut bytes = encode_header(&Header::new(Kind::Bloom, hash_fn, 0, 0));
+            bytes[ENCODING_AT..SEED_AT].copy_from_slice(&encoding.to_le_bytes());
+            let checksum = xxh3_64(&bytes[..CHECKSUM_AT]);
+            bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+            let value = u64::from(encoding);
+            decode_header(&bytes) == Err(DecodeError::Invalid { what: "key encoding", value })
+        };
+        assert!(refused(HashFn::default(), 0x401));
+        assert!(refused(HashFn::default(), 0x203));
+        assert!(refused(HashFn::Xxh64 { seed: 0 }, 0x201));
+        assert!(refused(HashFn::External { id: 0 }, 0x200));
+    }
 }

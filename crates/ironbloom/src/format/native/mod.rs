@@ -5,7 +5,9 @@
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
 //!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external
-//!     14  2   key encoding                         0 external hash, 1 bytes, 2 integer, 3 row
+//!     14  2   key encoding                         0 external hash, 1 hashed key, 2 integer, 3 row; plus, if all keys
+//!                                                  are of one type, 256 for text and bytes, 512 for integers,
+//!                                                  768 for other hashed values
 //!     16  8   seed of the hash
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
@@ -24,6 +26,8 @@
 //! may assign meaning to fields that are zero here; readers reject versions they do not know.
 
 mod header;
+#[cfg(feature = "mmap")]
+mod map;
 mod piece;
 mod read;
 mod receive;
@@ -40,7 +44,9 @@ pub use receive::Incoming;
 pub use replace::{replace_file, temporary_path};
 
 use self::header::{chunk_count, read_header};
-use self::read::{Mapped, map_checked, map_private, open, read_damage, read_parts};
+#[cfg(feature = "mmap")]
+use self::map::{Mapped, map_checked, map_private};
+use self::read::{open, read_damage, read_parts};
 use self::write::{save_image, write_image};
 use super::Kind;
 use crate::bits::count_ones_in;
@@ -110,7 +116,7 @@ impl Parts {
         if expected != found {
             return Err(DecodeError::Length { expected, found });
         }
-        zero_behind(self.words, bits)
+        zero_after(self.words, bits)
     }
 }
 
@@ -145,7 +151,7 @@ impl Sections {
         let room = Packed::bits_for(len, width)
             .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
         let section = self.take_lines(room.div_ceil(8 * LINE_BYTES as u64))?;
-        Ok(Packed::from_words(zero_behind(section, len * u64::from(width))?, width))
+        Ok(Packed::from_words(zero_after(section, len * u64::from(width))?, width))
     }
 
     /// `Err` if there are lines after the last array.
@@ -157,7 +163,7 @@ impl Sections {
 
 /// The words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others, so they
 /// must be as written.
-fn zero_behind(words: Words, bits: u64) -> Result<Words, DecodeError> {
+fn zero_after(words: Words, bits: u64) -> Result<Words, DecodeError> {
     match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
         0 => Ok(words),
         value => Err(DecodeError::Invalid { what: "padding", value }),
@@ -226,6 +232,7 @@ pub trait Persist: Sized {
     /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file
     /// and renames it. If this contract is broken, lookups may be wrong, including false "absent" answers; a read
     /// beyond the new end of a truncated file kills the process with a signal (SIGBUS).
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "the caller promises that the file does not change")]
     unsafe fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.
@@ -240,6 +247,7 @@ pub trait Persist: Sized {
     /// # Safety
     ///
     /// As [`map`](Persist::map).
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.
@@ -253,6 +261,7 @@ pub trait Persist: Sized {
     /// # Safety
     ///
     /// As [`map`](Persist::map): pages that were not written yet are still the file's.
+    #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
         // SAFETY: guaranteed by the caller.

@@ -1,7 +1,7 @@
 //! Any part of the bytes of a file without the rest: for sending a filter piece by piece without keeping a copy of it.
 //!
 //! ```text
-//! header │ payload: sections one behind the other │ checksums of the chunks, and theirs
+//! header │ payload: sections one after the other │ checksums of the chunks, and theirs
 //! ```
 //!
 //! Header and payload are copied from where they are. Only the checksums need the whole filter to be read: [`visit_image`]

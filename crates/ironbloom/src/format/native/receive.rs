@@ -78,7 +78,7 @@ impl Incoming {
     /// nothing, if that fails.
     pub fn take(&mut self, bytes: &[u8], room: u64) -> Result<usize, ParamError> {
         let missing = self.header.payload_bytes - self.words.filled_bytes();
-        let (payload, behind) = bytes.split_at(at_most(bytes.len(), missing));
+        let (payload, after) = bytes.split_at(at_most(bytes.len(), missing));
         self.words.make_room(payload.len(), whole_lines(room).min(self.header.payload_bytes))?;
         let mut rest = payload;
         while !rest.is_empty() {
@@ -95,7 +95,7 @@ impl Incoming {
             }
         }
         let missing = self.header.file_bytes() - self.arrived();
-        let table = &behind[..at_most(behind.len(), missing)];
+        let table = &after[..at_most(after.len(), missing)];
         self.table.extend_from_slice(table);
         Ok(payload.len() + table.len())
     }

@@ -38,9 +38,9 @@ pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) ->
 /// The file that a name refers to: for a symbolic link the target changes, not the link, even if the target does not
 /// exist yet.
 fn behind_links(path: &Path) -> PathBuf {
-    const MOST_LINKS: u32 = 40; // as Linux
+    const MAX_LINKS: u32 = 40; // as Linux
     let mut target = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(link) = fs::read_link(&target) else { return target };
         target = target.parent().map_or_else(|| link.clone(), |parent| parent.join(&link));
     }

@@ -65,6 +65,10 @@ impl Member for Bitmap {
         self.encode()
     }
 
+    fn insert_hash(&mut self, integer: u64) -> Result<bool, Refused> {
+        Ok(self.insert(integer)?)
+    }
+
     fn insert_hashes(&mut self, integers: &[u64]) -> Result<(), Refused> {
         Ok(self.insert_all(integers)?)
     }

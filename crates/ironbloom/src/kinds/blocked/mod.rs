@@ -206,7 +206,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -238,7 +238,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -286,7 +286,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }

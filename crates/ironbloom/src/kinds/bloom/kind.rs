@@ -1,6 +1,6 @@
 //! The Bloom filter among the kinds: what it can do, and its two plans.
 
-use super::{Bloom, BloomParams, Form};
+use super::{Bloom, BloomLayout, BloomParams};
 use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::describe::{Fact, FactValue};
@@ -62,11 +62,11 @@ impl Member for Bloom {
 
 /// The facts of a shape.
 pub(in crate::kinds) fn describe(params: &BloomParams) -> Vec<Fact> {
-    let form = if params.form() == Form::Flat { "flat" } else { "segmented" };
+    let layout = if params.layout() == BloomLayout::Flat { "flat" } else { "segmented" };
     vec![
         ("bits", params.bits().into()),
         ("probes", params.probes().into()),
-        ("form", form.into()),
+        ("form", layout.into()),
         ("scheme", params.scheme().name().into()),
         ("rate at capacity", FactValue::Rate(params.rate_at(params.capacity()))),
     ]

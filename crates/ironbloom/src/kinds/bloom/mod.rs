@@ -22,7 +22,7 @@ mod kind;
 mod params;
 
 pub(in crate::kinds) use kind::{PLANS, describe, shape};
-pub use params::{BloomParams, Form, MAX_PROBES};
+pub use params::{BloomLayout, BloomParams, MAX_PROBES};
 
 use std::num::NonZeroUsize;
 
@@ -84,7 +84,7 @@ impl Bloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -133,7 +133,7 @@ impl Bloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -181,7 +181,7 @@ impl Bloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
@@ -341,9 +341,9 @@ impl Bloom {
 
     /// The current rate, from the bits set: the probability that k random probes all find a one.
     pub fn estimate_rate(&self) -> f64 {
-        match self.params.form {
-            Form::Flat => self.fill().powi(self.params.probes as i32),
-            Form::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
+        match self.params.layout {
+            BloomLayout::Flat => self.fill().powi(self.params.probes as i32),
+            BloomLayout::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
         }
     }
 

@@ -12,7 +12,7 @@ pub const MAX_PROBES: u32 = 64;
 
 /// Where the probes of a key may fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum BloomLayout {
     /// Anywhere in the bits.
     #[default]
     Flat,
@@ -26,7 +26,7 @@ pub struct BloomParams {
     pub(super) bits: u64,
     pub(super) probes: u32,
     pub(super) capacity: u64,
-    pub(super) form: Form,
+    pub(super) layout: BloomLayout,
     scheme: Scheme,
     /// The range of one probe: all bits, or a slice.
     pub(super) range: u64,
@@ -40,14 +40,14 @@ impl BloomParams {
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::bloom_shape(capacity, rate);
-        Self::checked(shape.bits, shape.probes, capacity, Form::Flat)
+        Self::checked(shape.bits, shape.probes, capacity, BloomLayout::Flat)
     }
 
     /// The smallest segmented filter that holds `capacity` keys at `rate`.
     pub fn segmented_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::segmented_shape(capacity, rate);
-        Self::checked(shape.bits, shape.probes, capacity, Form::Segmented)
+        Self::checked(shape.bits, shape.probes, capacity, BloomLayout::Segmented)
     }
 
     /// A filter with exactly `bits` bits and `probes` probes. Its capacity is the number of keys that set half of the
@@ -55,28 +55,34 @@ impl BloomParams {
     pub fn for_bits(bits: u64, probes: u32) -> Result<Self, ParamError> {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         let capacity = (bits as f64 * std::f64::consts::LN_2 / f64::from(probes)).max(1.0);
-        Self::checked(bits, probes, capacity as u64, Form::Flat)
+        Self::checked(bits, probes, capacity as u64, BloomLayout::Flat)
     }
 
-    fn checked(bits: u64, probes: u32, capacity: u64, form: Form) -> Result<Self, ParamError> {
+    fn checked(
+        bits: u64,
+        probes: u32,
+        capacity: u64,
+        layout: BloomLayout,
+    ) -> Result<Self, ParamError> {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         check_range("bits", bits, u64::from(probes), u64::MAX >> 4)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
         let scheme = Scheme::Remix;
-        let params = Self { bits, probes, capacity, form, scheme, range: bits, is_plain: false };
-        Ok(if form == Form::Segmented { params.segmented() } else { params.settled() })
+        let params = Self { bits, probes, capacity, layout, scheme, range: bits, is_plain: false };
+        Ok(if layout == BloomLayout::Segmented { params.segmented() } else { params.settled() })
     }
 
     /// The same, with the derived fields filled in.
     fn settled(mut self) -> Self {
-        self.is_plain =
-            self.form == Form::Flat && self.scheme == Scheme::Remix && self.probes >= FIRST_PROBES;
+        self.is_plain = self.layout == BloomLayout::Flat
+            && self.scheme == Scheme::Remix
+            && self.probes >= FIRST_PROBES;
         self
     }
 
     /// Splits the same number of bits (rounded up to a multiple of the probes) into slices.
     pub fn segmented(mut self) -> Self {
-        self.form = Form::Segmented;
+        self.layout = BloomLayout::Segmented;
         self.bits = self.bits.next_multiple_of(u64::from(self.probes));
         self.range = self.bits / u64::from(self.probes);
         self.settled()
@@ -118,8 +124,8 @@ impl BloomParams {
     }
 
     /// Flat or segmented.
-    pub fn form(&self) -> Form {
-        self.form
+    pub fn layout(&self) -> BloomLayout {
+        self.layout
     }
 
     /// The probe sequence.
@@ -127,11 +133,11 @@ impl BloomParams {
         self.scheme
     }
 
-    /// The expected rate with `len` keys in the filter, by the exact formula for its form.
+    /// The expected rate with `len` keys in the filter, by the exact formula for its layout.
     pub fn rate_at(&self, len: u64) -> f64 {
-        match self.form {
-            Form::Flat => sizing::bloom_rate_exact(self.bits, self.probes, len),
-            Form::Segmented => sizing::segmented_rate(self.bits, self.probes, len),
+        match self.layout {
+            BloomLayout::Flat => sizing::bloom_rate_exact(self.bits, self.probes, len),
+            BloomLayout::Segmented => sizing::segmented_rate(self.bits, self.probes, len),
         }
     }
 
@@ -144,9 +150,11 @@ impl BloomParams {
 
     /// How many bits `capacity` keys set.
     fn occupancy(&self) -> Occupancy {
-        match self.form {
-            Form::Flat => sizing::bloom_occupancy(self.bits, self.probes, self.capacity),
-            Form::Segmented => sizing::segmented_occupancy(self.bits, self.probes, self.capacity),
+        match self.layout {
+            BloomLayout::Flat => sizing::bloom_occupancy(self.bits, self.probes, self.capacity),
+            BloomLayout::Segmented => {
+                sizing::segmented_occupancy(self.bits, self.probes, self.capacity)
+            }
         }
     }
 
@@ -165,11 +173,12 @@ impl BloomParams {
         mut visit: impl FnMut(T, u64) -> T,
     ) -> T {
         let range = self.range;
-        match self.form {
-            Form::Flat => self
-                .scheme
-                .fold(hash, probes, range, first, |so_far, _, position| visit(so_far, position)),
-            Form::Segmented => {
+        match self.layout {
+            BloomLayout::Flat => {
+                self.scheme
+                    .fold(hash, probes, range, first, |so_far, _, position| visit(so_far, position))
+            }
+            BloomLayout::Segmented => {
                 self.scheme.fold(hash, probes, range, first, |so_far, i, position| {
                     visit(so_far, u64::from(i) * range + position)
                 })
@@ -219,34 +228,34 @@ impl BloomParams {
     pub(crate) fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("number of bits", self.bits, other.bits)?;
         Mismatch::unless_equal("number of probes", self.probes, other.probes)?;
-        let form = |p: &Self| if p.form == Form::Flat { "flat" } else { "segmented" };
-        Mismatch::unless_equal("form", form(self), form(other))?;
+        let name = |p: &Self| if p.layout == BloomLayout::Flat { "flat" } else { "segmented" };
+        Mismatch::unless_equal("form", name(self), name(other))?;
         Mismatch::unless_equal("probe scheme", self.scheme.name(), other.scheme.name())
     }
 
     /// The parameters as stored in a file.
     pub(crate) fn encode(&self) -> [u64; 4] {
-        let form = u64::from(self.form == Form::Segmented);
+        let layout = u64::from(self.layout == BloomLayout::Segmented);
         let scheme = Scheme::ALL.iter().position(|&s| s == self.scheme).unwrap_or_default();
-        [self.bits, u64::from(self.probes), form, scheme as u64]
+        [self.bits, u64::from(self.probes), layout, scheme as u64]
     }
 
     /// The parameters read from a file, each validated before use.
     pub(crate) fn decode(fields: [u64; 4], capacity: u64) -> Result<Self, DecodeError> {
-        let [bits, probes, form, scheme] = fields;
+        let [bits, probes, layout, scheme] = fields;
         let probes = u32::try_from(probes)
             .map_err(|_| DecodeError::Invalid { what: "number of probes", value: probes })?;
-        let form = match form {
-            0 => Form::Flat,
-            1 => Form::Segmented,
+        let layout = match layout {
+            0 => BloomLayout::Flat,
+            1 => BloomLayout::Segmented,
             value => return Err(DecodeError::Invalid { what: "form", value }),
         };
         let scheme = usize::try_from(scheme)
             .ok()
             .and_then(|scheme| Scheme::ALL.get(scheme).copied())
             .ok_or(DecodeError::Invalid { what: "probe scheme", value: scheme })?;
-        let params = Self::checked(bits, probes, capacity, form)?;
-        if form == Form::Segmented && !bits.is_multiple_of(u64::from(probes)) {
+        let params = Self::checked(bits, probes, capacity, layout)?;
+        if layout == BloomLayout::Segmented && !bits.is_multiple_of(u64::from(probes)) {
             return Err(DecodeError::Invalid { what: "number of bits", value: bits });
         }
         Ok(params.with_scheme(scheme)?)

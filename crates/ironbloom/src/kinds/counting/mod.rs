@@ -47,7 +47,7 @@ const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
 /// A Bloom filter from which keys can be removed, and which merges as a multiset.
 ///
-/// Remove only what was inserted. A false positive cannot be told from a key that was inserted: removing it decrements
+/// Remove only what was inserted. A false positive cannot be distinguished from a key that was inserted: removing it decrements
 /// the counters of other keys, which may then be reported absent.
 ///
 /// ```
@@ -84,7 +84,7 @@ impl CountingBloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -116,7 +116,7 @@ impl CountingBloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -129,7 +129,7 @@ impl CountingBloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
@@ -173,7 +173,7 @@ impl CountingBloom {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }

@@ -73,7 +73,7 @@ impl CuckooLayout {
 
 /// How buckets are read and written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum Access {
     /// Plain, four lanes of one word. A bucket begins with the first or the fifth bit of a byte, so that a [`window`]
     /// there covers all of it.
     Word(Lanes),
@@ -88,7 +88,7 @@ enum Form {
 pub(super) struct Buckets {
     halves: Packed,
     fingerprint_bits: u32,
-    form: Form,
+    access: Access,
 }
 
 impl Buckets {
@@ -110,12 +110,12 @@ impl Buckets {
 
     fn new(halves: Packed, fingerprint_bits: u32, layout: CuckooLayout) -> Self {
         let lanes = |count| Lanes::new(fingerprint_bits, count);
-        let form = match layout {
-            CuckooLayout::Plain if halves.width() <= 32 => Form::Word(lanes(4)),
-            CuckooLayout::Plain => Form::TwoWords(lanes(2)),
-            CuckooLayout::Packed => Form::Code,
+        let access = match layout {
+            CuckooLayout::Plain if halves.width() <= 32 => Access::Word(lanes(4)),
+            CuckooLayout::Plain => Access::TwoWords(lanes(2)),
+            CuckooLayout::Packed => Access::Code,
         };
-        Self { halves, fingerprint_bits, form }
+        Self { halves, fingerprint_bits, access }
     }
 
     /// Bits of storage for `len` buckets. `None` if that exceeds 64 bits.
@@ -126,14 +126,14 @@ impl Buckets {
     /// The four fingerprints of a bucket.
     #[inline]
     pub(super) fn get(&self, bucket: u64) -> Bucket {
-        let Form::Word(lanes) = &self.form else { return self.get_wide_or_packed(bucket) };
+        let Access::Word(lanes) = &self.access else { return self.get_wide_or_packed(bucket) };
         let bits = self.word(bucket);
         [lanes.get(bits, 0), lanes.get(bits, 1), lanes.get(bits, 2), lanes.get(bits, 3)]
     }
 
     #[inline(never)]
     fn get_wide_or_packed(&self, bucket: u64) -> Bucket {
-        let Form::TwoWords(lanes) = &self.form else { return self.unpack(self.bits(bucket)) };
+        let Access::TwoWords(lanes) = &self.access else { return self.unpack(self.bits(bucket)) };
         let [low, high] = self.halves.row(2 * bucket);
         [lanes.get(low, 0), lanes.get(low, 1), lanes.get(high, 0), lanes.get(high, 1)]
     }
@@ -142,7 +142,7 @@ impl Buckets {
     /// costs more than checking the second.
     #[inline]
     pub(super) fn contains(&self, place: Place) -> bool {
-        let Form::Word(lanes) = &self.form else { return self.count(place) > 0 };
+        let Access::Word(lanes) = &self.access else { return self.count(place) > 0 };
         let find = |bucket| lanes.holding(self.word(bucket), place.fingerprint);
         find(place.bucket) | find(place.other) != 0
     }
@@ -157,15 +157,15 @@ impl Buckets {
 
     #[inline(never)]
     fn count_in(&self, bucket: u64, fingerprint: u32) -> u32 {
-        match &self.form {
-            Form::Word(lanes) => lanes.holding(self.word(bucket), fingerprint).count_ones(),
-            Form::TwoWords(lanes) => {
+        match &self.access {
+            Access::Word(lanes) => lanes.holding(self.word(bucket), fingerprint).count_ones(),
+            Access::TwoWords(lanes) => {
                 let [low, high] = self.halves.row(2 * bucket);
                 let [low, high] =
                     [lanes.holding(low, fingerprint), lanes.holding(high, fingerprint)];
                 low.count_ones() + high.count_ones()
             }
-            Form::Code => {
+            Access::Code => {
                 let bits = self.bits(bucket);
                 if code(bits) as usize >= semisort::CODES {
                     return SLOTS as u32;
@@ -179,8 +179,8 @@ impl Buckets {
     /// fingerprints may make it compare wrongly, but it is 0 only for a full bucket.)
     #[inline]
     pub(super) fn room(&self, bucket: u64) -> u64 {
-        match &self.form {
-            Form::Word(lanes) => lanes.empty(self.word(bucket)),
+        match &self.access {
+            Access::Word(lanes) => lanes.empty(self.word(bucket)),
             _ => self.room_by_count(bucket),
         }
     }
@@ -204,7 +204,7 @@ impl Buckets {
     /// Stores a fingerprint in a bucket with this [`room`](Self::room), which is not 0.
     #[inline]
     pub(super) fn put(&mut self, bucket: u64, room: u64, fingerprint: u32) -> bool {
-        let Form::Word(lanes) = &self.form else {
+        let Access::Word(lanes) = &self.access else {
             return self.replace(bucket, EMPTY, fingerprint);
         };
         let (start, flips) = (self.start(bucket), lanes.at_first(room, fingerprint));
@@ -220,12 +220,12 @@ impl Buckets {
 
     /// Replaces one fingerprint of a bucket by another, if it is there.
     pub(super) fn replace(&mut self, bucket: u64, old: u32, new: u32) -> bool {
-        match self.form {
-            Form::Word(lanes) => {
+        match self.access {
+            Access::Word(lanes) => {
                 let found = lanes.holding(self.word(bucket), old);
                 found != 0 && self.put(bucket, found, old ^ new)
             }
-            Form::TwoWords(lanes) => [2 * bucket, 2 * bucket + 1].into_iter().any(|half| {
+            Access::TwoWords(lanes) => [2 * bucket, 2 * bucket + 1].into_iter().any(|half| {
                 let bits = self.halves.get(half);
                 let found = lanes.holding(bits, old);
                 if found != 0 {
@@ -233,7 +233,7 @@ impl Buckets {
                 }
                 found != 0
             }),
-            Form::Code => {
+            Access::Code => {
                 let mut slots = self.unpack(self.bits(bucket));
                 let place = slots.iter_mut().find(|slot| **slot == old);
                 place.map(|slot| *slot = new).map(|()| self.set_packed(bucket, slots)).is_some()

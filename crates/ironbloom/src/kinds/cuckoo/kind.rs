@@ -50,7 +50,7 @@ pub(in crate::kinds) fn shape(params: CuckooParams) -> Shape {
 }
 
 filter_by_methods!(() Cuckoo, |cuckoo| cuckoo.params().capacity());
-insert_or!(Full, Cuckoo, |()| true);
+insert_or!(Full, Cuckoo);
 remove_by_method!(Cuckoo);
 
 impl Member for Cuckoo {

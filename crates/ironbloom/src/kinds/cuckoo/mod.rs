@@ -86,21 +86,25 @@ impl Cuckoo {
         Self::new(CuckooParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key, again if it is already there. Fails, changing nothing, if there is no room: the filter is then
-    /// about 95 % full, or this key (or others with its fingerprint and buckets) was inserted eight times.
+    /// Inserts a key, again if it is already there. True if it was new; false if it might have been there before. Fails,
+    /// changing nothing, if there is no room: the filter is then about 95 % full, or this key (or others with its
+    /// fingerprint and buckets) was inserted eight times.
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl Key) -> Result<(), Full> {
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Full> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already there.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already there. True
+    /// if it was new; false if it might have been there before.
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
-        self.insert_mixed(hash)
+        let new = !self.contains_hash(hash);
+        self.insert_mixed(hash)?;
+        Ok(new)
     }
 
     /// The same for a hash that the library mixed itself and does not need to check.
@@ -120,7 +124,7 @@ impl Cuckoo {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -138,18 +142,20 @@ impl Cuckoo {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_new(&mut self, key: impl Key) -> Result<bool, Full> {
         self.insert_new_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might be here already. True if it
-    /// was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might be here already.
+    /// True if it was new.
     pub fn insert_new_hash(&mut self, hash: u64) -> Result<bool, Full> {
+        expect_uniform(&[hash]);
         if self.contains_hash(hash) {
             return Ok(false);
         }
-        self.insert_hash(hash).map(|()| true)
+        self.insert_mixed(hash)?;
+        Ok(true)
     }
 
     /// Stores a fingerprint in one of its two buckets.
@@ -173,7 +179,7 @@ impl Cuckoo {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }
@@ -195,7 +201,7 @@ impl Cuckoo {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
@@ -223,7 +229,7 @@ impl Cuckoo {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn count(&self, key: impl Key) -> u32 {
         self.count_hash(self.hash_fn.hash(key))
     }

@@ -36,7 +36,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() DLeft, |dleft| dleft.params().capacity());
-insert_or!(Full, DLeft, |()| true);
+insert_or!(Full, DLeft);
 remove_by_method!(DLeft);
 
 impl Member for DLeft {

@@ -86,7 +86,7 @@ type Probes = [Probe; SUBTABLES as usize];
 
 /// Where a fingerprint is kept.
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     Cell(u64),
     Stash(usize),
 }
@@ -103,23 +103,24 @@ impl DLeft {
         Self::new(DLeftParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key; if it is already there its count goes up by one. The third insert of one key makes its counter
-    /// stuck: it can no longer be removed. Returns [`Full`], changing nothing, if its four buckets and the stash are
-    /// full.
+    /// Inserts a key; if it is already there its count goes up by one. True if it was new; false if it might have been
+    /// there before. The third insert of one key makes its counter stuck: it can no longer be removed. Returns [`Full`],
+    /// changing nothing, if its four buckets and the stash are full.
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
-    pub fn insert(&mut self, key: impl Key) -> Result<(), Full> {
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Full> {
         self.insert_hash(self.hash_fn.hash(key))
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes).
-    pub fn insert_hash(&mut self, hash: u64) -> Result<(), Full> {
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; false if it
+    /// might have been there before.
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
-        self.add(self.params.fingerprint(hash), 1)?;
+        let new = self.add(self.params.fingerprint(hash), 1)?;
         self.len = self.len.saturating_add(1);
-        Ok(())
+        Ok(new)
     }
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses. Stops at the first one
@@ -127,7 +128,7 @@ impl DLeft {
     /// inserted.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, hash, ()| {
-            filter.insert_hash(hash)
+            filter.insert_hash(hash).map(drop)
         })
     }
 
@@ -135,7 +136,7 @@ impl DLeft {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -145,36 +146,36 @@ impl DLeft {
         Ok(())
     }
 
-    /// Counts a fingerprint `count` times.
-    fn add(&mut self, fingerprint: Fingerprint, count: u64) -> Result<(), Full> {
+    /// Counts a fingerprint `count` times. True if it was new.
+    fn add(&mut self, fingerprint: Fingerprint, count: u64) -> Result<bool, Full> {
         let probes = self.probes(fingerprint);
         if let Some(place) = self.find(fingerprint, &probes) {
             let cell = self.cell(place);
             let sum = (cell & STUCK) + count;
             self.set_cell(place, cell & !STUCK | sum.min(STUCK));
-            return Ok(());
+            return Ok(false);
         }
         if let Some((index, remainder)) = self.free_cell(&probes) {
             self.cells.set(index, remainder << COUNTER_BITS | count);
-            return Ok(());
+            return Ok(true);
         }
         if self.stash.insert(fingerprint, count) {
-            return Ok(());
+            return Ok(true);
         }
         Err(Full { len: self.len, capacity: self.params.capacity })
     }
 
     /// The one place where a fingerprint is kept.
     #[inline]
-    fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Place> {
+    fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Location> {
         if !self.in_cells(probes) {
-            return self.stash.find(fingerprint).map(Place::Stash);
+            return self.stash.find(fingerprint).map(Location::Stash);
         }
         let in_bucket = |probe: &Probe| {
             let holds = |&cell: &u64| cell & STUCK != 0 && cell >> COUNTER_BITS == probe.remainder;
             Some(probe.start + self.bucket(probe.start).iter().position(holds)? as u64)
         };
-        probes.iter().find_map(in_bucket).map(Place::Cell)
+        probes.iter().find_map(in_bucket).map(Location::Cell)
     }
 
     /// Is it in one of the four buckets? Always checks all of them: the loads are independent, and a branch on each
@@ -247,17 +248,17 @@ impl DLeft {
         self.cells.row(start)
     }
 
-    fn cell(&self, place: Place) -> u64 {
+    fn cell(&self, place: Location) -> u64 {
         match place {
-            Place::Cell(index) => self.cells.get(index),
-            Place::Stash(entry) => self.stash.cell(entry),
+            Location::Cell(index) => self.cells.get(index),
+            Location::Stash(entry) => self.stash.cell(entry),
         }
     }
 
-    fn set_cell(&mut self, place: Place, cell: u64) {
+    fn set_cell(&mut self, place: Location, cell: u64) {
         match place {
-            Place::Cell(index) => self.cells.set(index, cell),
-            Place::Stash(entry) => self.stash.set_cell(entry, cell),
+            Location::Cell(index) => self.cells.set(index, cell),
+            Location::Stash(entry) => self.stash.set_cell(entry, cell),
         }
     }
 
@@ -265,7 +266,7 @@ impl DLeft {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
@@ -313,7 +314,7 @@ impl DLeft {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
         self.remove_hash(self.hash_fn.hash(key))
     }

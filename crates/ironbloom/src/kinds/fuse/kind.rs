@@ -56,6 +56,10 @@ impl Member for BinaryFuse {
         ]
     }
 
+    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+        Err(self.cannot(Operation::Insert))
+    }
+
     fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
         Err(self.cannot(Operation::Insert))
     }

@@ -1,7 +1,7 @@
 //! Lookups: from a hash to its cells, and from what they hold to the answer.
 //!
 //! The fewer instructions a lookup has, the more lookups the processor can overlap, in the cache and even more so
-//! beyond it. So whatever is known when the filter is built is decided then ([`Form`]), and a cell is read by one load,
+//! beyond it. So whatever is known when the filter is built is decided then ([`LookupPath`]), and a cell is read by one load,
 //! which may go past its end. The shorter the load, the less often it touches a second cache line: one in nine loads of
 //! 8 bytes does, one in 64 of 2 bytes. And byte-sized cells need no shift.
 
@@ -13,7 +13,7 @@ const _: () = assert!(MAX_WIDTH <= WINDOW_BITS);
 
 /// How a filter is looked up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Form {
+pub(super) enum LookupPath {
     /// Three cells that are bytes.
     Bytes,
     /// Three cells of up to [`NARROW_BITS`] bits.
@@ -22,7 +22,7 @@ pub(super) enum Form {
     Other,
 }
 
-impl Form {
+impl LookupPath {
     pub(super) fn of(layout: &Layout, cells: &Packed) -> Self {
         match (layout.arity, cells.width()) {
             _ if layout.cells() == 0 || cfg!(target_endian = "big") => Self::Other,

@@ -9,7 +9,7 @@
 //! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
 
 use crate::error::{DecodeError, ParamError, RowError, check_range};
-use crate::hash::{HashFn, Key, mix64};
+use crate::hash::{HashFn, Key, KeyHash, mix64};
 use crate::kernel::LINE_BYTES;
 
 /// Maximum number of attributes in a row.
@@ -75,7 +75,8 @@ impl Attributes {
         self.hash_fn
     }
 
-    /// The hash of a value of attribute `i`, or an error if only the caller can hash.
+    /// The hash of a value of attribute `i`, or an error if only the caller can hash, or if values are of
+    /// another type ([`HashFn::Typed`]).
     ///
     /// ```text
     /// seed_i = mix64(mix64(seed) + i)
@@ -84,10 +85,11 @@ impl Attributes {
         let seed = mix64(mix64(self.hash_fn.seed()).wrapping_add(i as u64));
         let own = match self.hash_fn {
             HashFn::Xxh3 { .. } => HashFn::Xxh3 { seed },
+            HashFn::Typed { keys, .. } => HashFn::Typed { keys, seed },
             HashFn::Xxh64 { .. } => HashFn::Xxh64 { seed },
             HashFn::External { id } => return Err(RowError::External { id }),
         };
-        Ok(own.hash(value))
+        KeyHash::Hash(own).of(value).map_err(RowError::Key)
     }
 
     /// The hashes of a whole row.
@@ -131,10 +133,10 @@ impl Attributes {
         let mut names = Vec::new();
         for i in 0..count {
             let bad = DecodeError::Invalid { what: "attribute name", value: i };
-            let Some((&len, behind)) = rest.split_first() else { return Err(bad) };
-            let Some((name, behind)) = behind.split_at_checked(len.into()) else { return Err(bad) };
+            let Some((&len, after)) = rest.split_first() else { return Err(bad) };
+            let Some((name, after)) = after.split_at_checked(len.into()) else { return Err(bad) };
             names.push(String::from_utf8(name.to_vec()).map_err(|_| bad)?);
-            rest = behind;
+            rest = after;
         }
         let surplus = rest.iter().filter(|&&byte| byte != 0).count() as u64;
         if surplus > 0 || rest.len() >= LINE_BYTES {

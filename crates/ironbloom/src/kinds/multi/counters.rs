@@ -14,7 +14,7 @@ use super::tally::Tally;
 use crate::bits::packed::Packed;
 use crate::error::{DecodeError, ParamError};
 use crate::format::native::{Image, Sections};
-use crate::kinds::bloom::{BloomParams, Form};
+use crate::kinds::bloom::{BloomLayout, BloomParams};
 use crate::sizing;
 
 const COUNTER_BITS: u32 = 4;
@@ -38,7 +38,7 @@ fn position_bits(params: &BloomParams) -> u32 {
 impl Counters {
     /// All zero. In slices, so that the probes of one hash never fall on one counter.
     pub(super) fn new(params: BloomParams) -> Result<Self, ParamError> {
-        debug_assert_eq!(params.form(), Form::Segmented);
+        debug_assert_eq!(params.layout(), BloomLayout::Segmented);
         let counters = Packed::zeroed(params.bits(), COUNTER_BITS)?;
         Ok(Self { params, counters, surplus: Tally::new(position_bits(&params))? })
     }

@@ -12,7 +12,7 @@ use crate::hash::HashFn;
 use crate::kernel::LINE_WORDS;
 
 /// Lines that the names of all attributes can take: 256 bytes each, at most.
-const MOST_LINES: u64 = MAX_ATTRIBUTES as u64 * 4;
+const MAX_LINES: u64 = MAX_ATTRIBUTES as u64 * 4;
 
 /// The number of attributes and of lines of names, as stored among the parameters.
 pub(super) fn params(attributes: &Attributes) -> [u64; 2] {
@@ -36,7 +36,7 @@ pub(super) fn take_attributes(
     hash_fn: HashFn,
     sections: &mut Sections,
 ) -> Result<Attributes, DecodeError> {
-    check_range("lines of names", lines, 1, MOST_LINES)?;
+    check_range("lines of names", lines, 1, MAX_LINES)?;
     Attributes::decode(count, &sections.take_lines(lines)?, hash_fn)
 }
 

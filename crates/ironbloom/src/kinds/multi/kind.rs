@@ -78,6 +78,10 @@ macro_rules! member_of_rows {
                 self.encode()
             }
 
+            fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+                Err(self.cannot(Operation::SingleKeys))
+            }
+
             fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
                 Err(self.cannot(Operation::SingleKeys))
             }

@@ -59,7 +59,7 @@ use crate::hash::Key;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Remove only rows that were inserted: a false positive cannot be told from a row that was inserted, and removing it
+/// Remove only rows that were inserted: a false positive cannot be distinguished from a row that was inserted, and removing it
 /// removes the trace of another row.
 pub trait MultiFilter {
     /// The attributes of a row.

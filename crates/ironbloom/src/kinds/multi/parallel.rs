@@ -23,7 +23,7 @@ use crate::error::{DecodeError, ParamError, RowError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections};
 use crate::hash::{HashFn, expect_uniform};
-use crate::kinds::bloom::{BloomParams, Form};
+use crate::kinds::bloom::{BloomLayout, BloomParams};
 
 /// A filter for each attribute: answers for any subset of them, and mixes up rows.
 ///
@@ -166,7 +166,7 @@ impl Persist for ParallelBloom {
         let (hash_fn, len) = (header.hash_fn, header.len);
         let [bits, probes, form, scheme, count, lines] = header.first_params()?;
         let params = BloomParams::decode([bits, probes, form, scheme], header.capacity)?;
-        if params.form() != Form::Segmented {
+        if params.layout() != BloomLayout::Segmented {
             return Err(DecodeError::Invalid { what: "form", value: form });
         }
         let mut sections = Sections::new(parts.words);

@@ -22,7 +22,7 @@ use crate::hash::{fastrange, mix64};
 const FEWEST_SLOTS: u64 = 8;
 
 /// No machine can hold more slots, and the number of their bits still fits 64 bits.
-const MOST_SLOTS: u64 = 1 << 48;
+const MAX_SLOTS: u64 = 1 << 48;
 
 /// Bits of a count at first.
 const NARROWEST: u32 = 4;
@@ -43,7 +43,7 @@ pub(super) struct Tally {
 }
 
 /// Where a search ended.
-enum Slot {
+enum Search {
     Found(u64),
     Free(u64),
     /// All slots hold other numbers.
@@ -85,7 +85,7 @@ impl Tally {
     /// How often a number occurs.
     pub(super) fn count(&self, key: u64) -> u64 {
         match self.find(key) {
-            Slot::Found(slot) => self.counts.get(slot),
+            Search::Found(slot) => self.counts.get(slot),
             _ => 0,
         }
     }
@@ -98,7 +98,7 @@ impl Tally {
     fn add_many(&mut self, key: u64, more: u64) -> Result<(), ParamError> {
         loop {
             match self.find(key) {
-                Slot::Found(slot) => {
+                Search::Found(slot) => {
                     let count = self.counts.get(slot).saturating_add(more);
                     if self.fits(count) {
                         self.counts.set(slot, count);
@@ -106,7 +106,7 @@ impl Tally {
                     }
                     self.rebuild(self.slots, 2 * self.counts.width())?;
                 }
-                Slot::Free(slot) if self.used < room(self.slots) && self.fits(more) => {
+                Search::Free(slot) if self.used < room(self.slots) && self.fits(more) => {
                     self.keys.set(slot, key);
                     self.counts.set(slot, more);
                     self.used += 1;
@@ -124,7 +124,7 @@ impl Tally {
 
     /// Removes a number once. False if it is not there.
     pub(super) fn remove(&mut self, key: u64) -> bool {
-        let Slot::Found(slot) = self.find(key) else { return false };
+        let Search::Found(slot) = self.find(key) else { return false };
         match self.counts.get(slot) {
             1 => self.vacate(slot),
             count => self.counts.set(slot, count - 1),
@@ -138,18 +138,18 @@ impl Tally {
         self.used = 0;
     }
 
-    fn find(&self, key: u64) -> Slot {
+    fn find(&self, key: u64) -> Search {
         let mut slot = self.home(key);
         for _ in 0..self.slots {
             if self.counts.get(slot) == 0 {
-                return Slot::Free(slot);
+                return Search::Free(slot);
             }
             if self.keys.get(slot) == key {
-                return Slot::Found(slot);
+                return Search::Found(slot);
             }
             slot = self.after(slot);
         }
-        Slot::Nowhere
+        Search::Nowhere
     }
 
     /// Numbers may be sums, which cluster around their mean, so they are mixed before they are placed.
@@ -216,7 +216,7 @@ impl Tally {
         sections: &mut Sections,
     ) -> Result<Self, DecodeError> {
         let [slots, key_bits, count_bits] = shape;
-        check_range("slots", slots, FEWEST_SLOTS, MOST_SLOTS)?;
+        check_range("slots", slots, FEWEST_SLOTS, MAX_SLOTS)?;
         if key_bits != u64::from(wanted_key_bits) {
             return Err(DecodeError::Invalid { what: "bits of a number", value: key_bits });
         }

@@ -30,7 +30,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() Scalable, |scalable| scalable.capacity());
-insert_or!(ParamError, Scalable, |new| new);
+insert_or!(ParamError, Scalable);
 
 impl Member for Scalable {
     answers_by_hash!();

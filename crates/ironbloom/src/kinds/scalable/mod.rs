@@ -185,7 +185,7 @@ enum StageParams {
 }
 
 /// No rate below 1 that a float can represent takes less than 1/64 bit per key.
-const MOST_KEYS_PER_BIT: u64 = 64;
+const MAX_KEYS_PER_BIT: u64 = 64;
 
 /// A filter that grows with its keys and keeps its rate.
 ///
@@ -223,7 +223,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, ParamError> {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -264,7 +264,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), ParamError> {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -294,7 +294,7 @@ impl Scalable {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }
@@ -499,7 +499,7 @@ impl Persist for Scalable {
             let stage = Stage::decode(line, hash_fn, &mut sections)?;
             // The next stage is planned from these numbers, so they must be backed by bits that are really there.
             let capacity = stage.info().capacity;
-            let most = stage.info().bits.saturating_mul(MOST_KEYS_PER_BIT);
+            let most = stage.info().bits.saturating_mul(MAX_KEYS_PER_BIT);
             if capacity != params.stage_capacity(i as u32) || capacity > most {
                 return Err(DecodeError::Invalid { what: "stage capacity", value: capacity });
             }

@@ -37,11 +37,11 @@ use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, Key, expect_uniform, fastrange, remix};
 use crate::kernel::{Words, contains_ahead, for_each_ahead, prefetch};
 use crate::kinds::check_lengths;
-use crate::sizing::{self, MOST_SLICES, WindowShape};
+use crate::sizing::{self, MAX_SLICES, WindowShape};
 
 /// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j times [`remix`].
-const POWERS: [u64; MOST_SLICES as usize] = {
-    let mut powers = [1; MOST_SLICES as usize];
+const POWERS: [u64; MAX_SLICES as usize] = {
+    let mut powers = [1; MAX_SLICES as usize];
     let mut i = 1;
     while i < powers.len() {
         powers[i] = remix(powers[i - 1]);
@@ -85,7 +85,7 @@ impl WindowedParams {
         span: Option<Duration>,
     ) -> Result<Self, ParamError> {
         let WindowShape { probes, ages, generation, slice_bits } = shape;
-        let most = u64::from(MOST_SLICES);
+        let most = u64::from(MAX_SLICES);
         check_range("probes", u64::from(probes), 1, most - 1)?;
         check_range("ages", u64::from(ages), 1, most - u64::from(probes))?;
         let slices = u64::from(probes + ages);
@@ -233,7 +233,7 @@ impl Windowed {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
         self.insert_hash(self.hash_fn.hash(key))
     }
@@ -284,7 +284,7 @@ impl Windowed {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
@@ -339,7 +339,7 @@ impl Windowed {
     ///
     /// # Panics
     ///
-    /// If the filter was made for external hashes ([`HashFn::External`]).
+    /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(self.hash_fn.hash(key))
     }

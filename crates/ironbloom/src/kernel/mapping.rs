@@ -1,0 +1,83 @@
+//! Memory straight from the system: files, and large arrays. Without the feature `mmap` there is none, and large arrays
+//! come from the allocator.
+
+#[cfg(not(feature = "mmap"))]
+pub(crate) use absent::{Mapping, Pages};
+#[cfg(feature = "mmap")]
+pub(crate) use present::{Mapping, Pages};
+
+#[cfg(feature = "mmap")]
+mod present {
+    use std::fs::File;
+    use std::io;
+    use std::sync::Arc;
+
+    use memmap2::{Mmap, MmapMut, MmapOptions};
+
+    /// A memory-mapped file, shared by the filters that use it.
+    #[derive(Clone)]
+    pub(crate) struct Mapping(Arc<Mmap>);
+
+    impl Mapping {
+        /// # Safety
+        ///
+        /// Nobody may change or truncate the file while a filter uses it ([`Persist::map`](crate::Persist::map)).
+        pub(crate) unsafe fn open(file: &File) -> io::Result<Self> {
+            // SAFETY: the map is read-only and lives as long as the Arc; the rest is guaranteed by the caller.
+            let map = unsafe { Mmap::map(file)? };
+            Ok(Self(Arc::new(map)))
+        }
+
+        pub(crate) fn bytes(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    /// Pages of our own.
+    pub(crate) struct Pages(MmapMut);
+
+    impl Pages {
+        /// Zeros, on huge pages if the system has them. `None` if allocation fails.
+        pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
+            let pages = MmapMut::map_anon(bytes).ok()?;
+            // Advice: a refusal (an old kernel, a container) costs nothing but speed.
+            #[cfg(target_os = "linux")]
+            let _ = pages.advise(memmap2::Advice::HugePage);
+            Some(Self(pages))
+        }
+
+        /// A file, of which the system copies a page when it is first written; the file is not changed.
+        ///
+        /// # Safety
+        ///
+        /// Nobody may change or truncate the file while these pages live.
+        pub(crate) unsafe fn private(file: &File) -> io::Result<Self> {
+            // SAFETY: guaranteed by the caller.
+            Ok(Self(unsafe { MmapOptions::new().map_copy(file)? }))
+        }
+
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+}
+
+#[cfg(not(feature = "mmap"))]
+mod absent {
+    /// None is ever made.
+    #[derive(Clone)]
+    pub(crate) struct Mapping;
+
+    /// None is ever made.
+    pub(crate) struct Pages;
+
+    impl Pages {
+        pub(crate) fn zeroed(_bytes: usize) -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            &mut []
+        }
+    }
+}
