@@ -163,11 +163,7 @@ pub struct Full {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the filter is full: {} keys, planned for {}",
-            self.len, self.capacity
-        )
+        write!(f, "the filter is full: {} keys, planned for {}", self.len, self.capacity)
     }
 }
 

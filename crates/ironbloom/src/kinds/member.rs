@@ -15,6 +15,9 @@ use crate::hash::KeyHash;
 /// What a filter of rows cannot do with a single hash.
 pub(super) const BY_KEY: &str = "take single keys";
 
+/// What a filter that is made from all its keys cannot do.
+const STATIC: &str = "take keys after it was built";
+
 /// A filter's place in the list of kinds, written by the list itself.
 pub(crate) trait Listed {
     fn kind(&self) -> Kind;
@@ -58,9 +61,13 @@ pub(crate) trait Member: Listed {
     }
 
     /// True if it was new.
-    fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused>;
+    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+        Err(self.cannot(STATIC))
+    }
 
-    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused>;
+    fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
+        Err(self.cannot(STATIC))
+    }
 
     /// For kinds that cannot tell distinct keys from repeated ones, and are told here.
     fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
@@ -79,7 +86,9 @@ pub(crate) trait Member: Listed {
         Err(self.cannot("be intersected"))
     }
 
-    fn clear(&mut self) -> Result<(), Refused>;
+    fn clear(&mut self) -> Result<(), Refused> {
+        Err(self.cannot("be cleared"))
+    }
 
     /// The filter as one of rows, if it is one.
     fn as_multi(&self) -> Option<&dyn MultiFilter> {

@@ -4,7 +4,7 @@ use super::{Arity, BinaryFuse, FuseParams};
 use crate::error::ParamError;
 use crate::hash::HashFn;
 use crate::kinds::Kind;
-use crate::kinds::any::{AnyFilter, Refused};
+use crate::kinds::any::AnyFilter;
 use crate::kinds::describe::Fact;
 use crate::kinds::filter::filter_by_methods;
 use crate::kinds::member::{Member, answers_by_hash};
@@ -44,9 +44,6 @@ fn make(hashes: &[u64], rate: f64, arity: Arity, hash_fn: HashFn) -> Result<AnyF
     Ok(BinaryFuse::from_hashes(hashes, params, hash_fn)?.into())
 }
 
-/// What a filter made from all its keys cannot do.
-const STATIC: &str = "take keys after it was built";
-
 filter_by_methods!(() BinaryFuse, |fuse| fuse.len());
 
 impl Member for BinaryFuse {
@@ -57,17 +54,5 @@ impl Member for BinaryFuse {
             ("fingerprint bits", self.width().into()),
             ("cells a key", self.arity().cells().into()),
         ]
-    }
-
-    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
-        Err(self.cannot(STATIC))
-    }
-
-    fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
-        Err(self.cannot(STATIC))
-    }
-
-    fn clear(&mut self) -> Result<(), Refused> {
-        Err(self.cannot("be cleared"))
     }
 }
