@@ -361,9 +361,7 @@ impl AnyFilter {
 
 impl Filter for AnyFilter {
     fn contains_hash(&self, hash: u64) -> bool {
-        let mut found = [false];
-        self.contains_hashes(&[hash], &mut found);
-        found[0]
+        self.member().contains_hash(hash)
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {

@@ -46,6 +46,7 @@ pub(crate) trait Member: Listed {
 
     fn abilities(&self) -> Abilities;
     fn key_hash(&self) -> KeyHash;
+    fn contains_hash(&self, hash: u64) -> bool;
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
     fn len(&self) -> u64;
     fn capacity(&self) -> u64;
@@ -109,6 +110,10 @@ macro_rules! answers_by_hash {
 
         fn key_hash(&self) -> $crate::hash::KeyHash {
             $crate::hash::KeyHash::Hash(Self::hash_fn(self))
+        }
+
+        fn contains_hash(&self, hash: u64) -> bool {
+            Self::contains_hash(self, hash)
         }
 
         fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
