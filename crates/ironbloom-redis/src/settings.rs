@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::redisbloom::memory::MemoryLimit;
+use crate::limits::MemoryLimit;
 
 /// Largest capacity of a filter, or of its first sub-filter.
 pub(crate) const MAX_CAPACITY: i64 = 1 << 30;

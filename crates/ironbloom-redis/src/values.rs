@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 use crate::engine::value::{DataType, Value};
+use crate::fields::{FieldReader, FieldWriter};
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::{Imaged, Native, file};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump;
-use crate::redisbloom::rdb::{self, FieldReader, FieldWriter};
+use crate::redisbloom::rdb;
 
 impl Value for Chain {
     const NAME: &'static CStr = c"MBbloom--";

@@ -11,6 +11,8 @@ use common::envelope::{Field, Fields};
 use ironbloom::{
     BinaryFuse, BlockedBloom, Bloom, BloomParams, Cuckoo, HashFn, Persist, Scalable, Windowed,
 };
+use ironbloom_redis::error::{CreateError, InsertError};
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::native::bloom::NativeBloom;
 use ironbloom_redis::native::cuckoo::{MAX_PARTS, NativeCuckoo};
 use ironbloom_redis::native::error::NativeError;
@@ -21,8 +23,6 @@ use ironbloom_redis::native::{Imaged, Native, file};
 use ironbloom_redis::redisbloom::batch::BATCH;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::error::{CreateError, InsertError};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use proptest::prelude::*;
 

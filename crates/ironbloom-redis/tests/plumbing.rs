@@ -6,9 +6,9 @@ mod common;
 use common::envelope;
 use common::server::{Client, Server, programs, wait_until};
 use common::*;
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 
 fn each_server(mut test: impl FnMut(&Server, &mut Client)) {

@@ -8,13 +8,13 @@ mod common;
 
 use common::envelope::Fields;
 use ironbloom::HashFn;
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::native::bloom::NativeBloom;
 use ironbloom_redis::native::cuckoo::NativeCuckoo;
 use ironbloom_redis::native::wire::Arrival;
 use ironbloom_redis::native::{Imaged, Native, file};
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_redis::redisbloom::{dump, rdb};
 use proptest::prelude::*;

@@ -2,11 +2,11 @@
 
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found, Key};
+use crate::error::InsertError;
 use crate::native::Native;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::batch::BATCH;
 use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
 use crate::stats;

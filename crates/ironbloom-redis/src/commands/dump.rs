@@ -6,6 +6,7 @@ use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found, Key};
 use crate::engine::value::Value;
+use crate::error::{ChunkError, CreateError, DecodeError};
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::whole::Whole;
@@ -14,7 +15,6 @@ use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump::{self, CUCKOO_HEADER};
-use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
 use crate::stats;
 
 use super::filter::{loading, says};

@@ -6,6 +6,7 @@ use std::ffi::CString;
 
 use crate::engine::call::Call;
 use crate::engine::key::{Either, Found, Key};
+use crate::error::InsertError;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::wire::Arrival;
@@ -13,7 +14,6 @@ use crate::native::{Imaged, Native};
 use crate::redisbloom::batch::BATCH;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
-use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::{BloomHash, cuckoo_hash};
 
 use super::{Refusal, expect_filter, memory_limit};

@@ -36,10 +36,10 @@ use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Either, Found, Key};
 use crate::engine::timer::Moment;
+use crate::limits;
 use crate::native::bloom::NativeBloom;
 use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
-use crate::redisbloom::memory;
 use crate::stats;
 
 use super::filter::{Bloom, BloomMut, bloom, bloom_mut, says};
@@ -129,7 +129,7 @@ fn prepare(
 fn make_like(call: &Call<'_>, key: &mut Key<'_>, filter: &Bloom<'_>) -> Result<(), Refusal> {
     let bytes = filter.bytes();
     memory_limit(call).check(0, bytes).map_err(text::of_create)?;
-    memory::ask(bytes).map_err(text::of_create)?;
+    limits::ask(bytes).map_err(text::of_create)?;
     match filter {
         Either::One(chain) => {
             key.set(chain.empty_like().map_err(text::of_create)?);

@@ -31,7 +31,7 @@ use crate::engine::call::Call;
 use crate::engine::describe::Docs;
 use crate::engine::key::Found;
 use crate::engine::register::{Command, RawHandler, handler};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::limits::MemoryLimit;
 use crate::{settings, stats};
 
 /// Flags of commands that change a filter and may need memory for it.

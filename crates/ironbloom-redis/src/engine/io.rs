@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString, c_longlong};
 use super::allocator;
 use super::api::{Io, Str, api};
 use super::call::bytes_of;
-use crate::redisbloom::error::DecodeError;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::error::DecodeError;
+use crate::fields::{FieldReader, FieldWriter};
 use crate::stats;
 
 /// A file, or a RESTORE, that the server reads for us.

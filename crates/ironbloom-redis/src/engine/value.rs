@@ -13,8 +13,8 @@ use super::api::{
     Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
 };
 use super::io::{Reader, Writer, emit_chunk};
-use crate::redisbloom::memory;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::fields::{FieldReader, FieldWriter};
+use crate::limits;
 use crate::stats;
 
 /// A filter of 1 MiB counts 64 efforts, above which servers free in another thread.
@@ -212,7 +212,7 @@ unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) 
         // SAFETY: a value of this type.
         let value = unsafe { Stored::<T>::get(value) };
         // Ask first, since cloning ends the process if there is too little memory.
-        if memory::ask(value.size_in_bytes()).is_err() {
+        if limits::ask(value.size_in_bytes()).is_err() {
             return ptr::null_mut();
         }
         Stored::new(stats::timed(|| value.clone())).cast()

@@ -21,8 +21,8 @@ use ironbloom::{
 use super::error::NativeError;
 use super::images::Images;
 use super::{Imaged, Reading};
-use crate::redisbloom::error::{CreateError, InsertError};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::error::{CreateError, InsertError};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
 /// Each stage has half the rate of the one before, as in RedisBloom's chains.

@@ -24,8 +24,8 @@ use super::bloom::{PlanError, check_hash};
 use super::error::NativeError;
 use super::images::Images;
 use super::{Imaged, Reading};
-use crate::redisbloom::error::{CreateError, InsertError};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::error::{CreateError, InsertError};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
 /// Most parts of a filter.

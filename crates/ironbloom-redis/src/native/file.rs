@@ -15,8 +15,8 @@ use super::error::NativeError;
 use super::images::{Images, Origin};
 use super::wire::Arrival;
 use super::{Imaged, Native};
-use crate::redisbloom::error::DecodeError;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::error::DecodeError;
+use crate::fields::{FieldReader, FieldWriter};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;

@@ -122,12 +122,12 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::limits::MemoryLimit;
     use crate::native::bloom::NativeBloom;
     use crate::native::cuckoo::NativeCuckoo;
     use crate::native::error::NativeError;
     use crate::native::images::{Images, Origin};
     use crate::native::wire;
-    use crate::redisbloom::memory::MemoryLimit;
 
     const NONE: MemoryLimit = MemoryLimit::NONE;
 

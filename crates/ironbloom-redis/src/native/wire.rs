@@ -20,8 +20,8 @@ use super::error::NativeError;
 use super::images::{Images, Origin};
 use super::whole::Whole;
 use super::{Imaged, Native};
-use crate::redisbloom::error::CreateError;
-use crate::redisbloom::memory::{self, MemoryLimit};
+use crate::error::CreateError;
+use crate::limits::{self, MemoryLimit};
 use std::borrow::Cow;
 
 /// Most bytes of a piece: to copy it takes well below a millisecond, in which no other command runs.
@@ -159,7 +159,7 @@ impl Arrival {
         if end > self.len {
             return Err(NotTaken::Length);
         }
-        memory::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
+        limits::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
         self.images.push(chunk).map_err(|_| NotTaken::Memory)?;
         Ok(end == self.len)
     }

@@ -10,10 +10,10 @@
 //! one key after the other, and so is what an insert changes.
 
 use super::chain::Chain;
-use super::error::InsertError;
 use super::link::Link;
-use super::memory::MemoryLimit;
 use super::murmur::BloomHash;
+use crate::error::InsertError;
+use crate::limits::MemoryLimit;
 
 /// Most keys of a batch.
 pub const BATCH: usize = 128;

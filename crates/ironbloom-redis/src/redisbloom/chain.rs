@@ -12,10 +12,10 @@
 
 use ironbloom::UnionProgress;
 
-use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
 use super::link::{Link, LinkShape};
-use super::memory::MemoryLimit;
 use super::murmur::BloomHash;
+use crate::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
 /// Each link has half the rate of the one before.

@@ -20,8 +20,8 @@
 
 use ironbloom::memory::prefetch;
 
-use super::error::{CreateError, DecodeError, InsertError};
-use super::memory::{self, MemoryLimit};
+use crate::error::{CreateError, DecodeError, InsertError};
+use crate::limits::{self, MemoryLimit};
 use crate::stats;
 
 /// Spreads fingerprints over the second places. Multiplier of MurmurHash2 for 32 bits (Appleby).
@@ -173,7 +173,7 @@ pub(crate) struct SubFilter {
 
 impl Clone for SubFilter {
     fn clone(&self) -> Self {
-        Self { slots: memory::copy(&self.slots), ..*self }
+        Self { slots: limits::copy(&self.slots), ..*self }
     }
 }
 
@@ -322,7 +322,7 @@ impl CuckooFilter {
         }
         let slots = self.shape.slots_of(self.sub_filters.len()).ok_or(CreateError::Shape)?;
         limit.check(self.slot_bytes(), slots)?;
-        let slots = memory::zeros(slots)?;
+        let slots = limits::zeros(slots)?;
         self.sub_filters.push(SubFilter::from_slots(self.shape.bucket_size, slots));
         Ok(())
     }

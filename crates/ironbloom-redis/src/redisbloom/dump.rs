@@ -24,9 +24,9 @@
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
-use super::error::{ChunkError, DecodeError};
 use super::link::{Link, LinkShape};
-use super::memory::MemoryLimit;
+use crate::error::{ChunkError, DecodeError};
+use crate::limits::MemoryLimit;
 
 /// Most bytes of a piece.
 pub const MAX_CHUNK: usize = 1 << 20;

@@ -16,10 +16,10 @@ use std::ops::Range;
 use ironbloom::UnionProgress;
 use ironbloom::memory::{count_ones, prefetch, union_counting};
 
-use super::error::{CreateError, DecodeError};
-use super::memory::{self, MemoryLimit};
 use super::modulus::Modulus;
 use super::murmur::BloomHash;
+use crate::error::{CreateError, DecodeError};
+use crate::limits::{self, MemoryLimit};
 use crate::stats;
 
 /// ln(2) and its square, with as many digits as RedisBloom has.
@@ -104,7 +104,7 @@ pub struct Link {
 
 impl Clone for Link {
     fn clone(&self) -> Self {
-        Self { array: memory::copy(&self.array), ..*self }
+        Self { array: limits::copy(&self.array), ..*self }
     }
 }
 
@@ -116,7 +116,7 @@ impl Link {
         limit: MemoryLimit,
     ) -> Result<Self, CreateError> {
         limit.check(present, shape.bytes())?;
-        let array = memory::zeros(shape.bytes())?;
+        let array = limits::zeros(shape.bytes())?;
         Ok(Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 })
     }
 

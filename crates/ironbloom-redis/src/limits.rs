@@ -5,7 +5,7 @@
 
 use ironbloom::memory::prefer_huge_pages;
 
-use super::error::CreateError;
+use crate::error::CreateError;
 
 /// Most bytes that the arrays of one filter may have together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
