@@ -1,7 +1,7 @@
 //! CF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX; CF.EXISTS, CF.MEXISTS, CF.COUNT and CF.DEL.
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::error::InsertError;
 use crate::native::Native;
 use crate::native::cuckoo::NativeCuckoo;
@@ -59,7 +59,7 @@ impl Plan {
             let filter = NativeCuckoo::new(self.capacity as u64, rate, self.expansion > 0, limit)
                 .map_err(text::of_plan)?;
             return match key.set(Native::whole(filter)) {
-                Native::Whole(filter) => Ok(Either::Other(&mut **filter)),
+                Native::Whole(filter) => Ok(ByLayout::Native(&mut **filter)),
                 Native::Arriving(_) => unreachable!("it was just made whole"),
             };
         }
@@ -70,7 +70,7 @@ impl Plan {
             self.expansion as u16,
         );
         let filter = shape.and_then(|shape| CuckooFilter::new(shape, limit));
-        Ok(Either::One(key.set(filter.map_err(text::of_create)?)))
+        Ok(ByLayout::RedisBloom(key.set(filter.map_err(text::of_create)?)))
     }
 
     /// The words of a CF.RESERVE that makes the same filter with any settings.
@@ -196,15 +196,17 @@ fn store(
 ) -> Result<bool, InsertError> {
     let limit = || memory_limit(call);
     match (filter, repeats) {
-        (Either::One(filter), Repeats::Stored) => filter.insert_asking(hash, limit).map(|()| true),
-        (Either::One(filter), Repeats::Skipped) => {
+        (ByLayout::RedisBloom(filter), Repeats::Stored) => {
+            filter.insert_asking(hash, limit).map(|()| true)
+        }
+        (ByLayout::RedisBloom(filter), Repeats::Skipped) => {
             if filter.contains(hash) {
                 return Ok(false);
             }
             filter.insert_asking(hash, limit).map(|()| true)
         }
-        (Either::Other(filter), Repeats::Stored) => filter.insert(hash, limit).map(|()| true),
-        (Either::Other(filter), Repeats::Skipped) => filter.insert_new(hash, limit),
+        (ByLayout::Native(filter), Repeats::Stored) => filter.insert(hash, limit).map(|()| true),
+        (ByLayout::Native(filter), Repeats::Skipped) => filter.insert_new(hash, limit),
     }
 }
 
@@ -310,7 +312,7 @@ fn open_or_make<'key>(
         plan.make(call, key).map(|filter| (filter, Some(plan)))
     };
     cuckoo_or_make(key, make, |filter| {
-        if let Either::One(filter) = &filter {
+        if let ByLayout::RedisBloom(filter) = &filter {
             let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
             if is_at_end && !call.must_obey() {
                 return Err(text::CF_MAX_EXPANSIONS.into());
@@ -391,8 +393,8 @@ fn try_del(call: &Call<'_>) -> Result<(), Refusal> {
         return Err(text::CF_DEL_NOT_FOUND.into());
     };
     let is_found = match &mut filter {
-        Either::One(filter) => filter.take_out(cuckoo_hash(call.arg(2))),
-        Either::Other(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
+        ByLayout::RedisBloom(filter) => filter.take_out(cuckoo_hash(call.arg(2))),
+        ByLayout::Native(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
     };
     if is_found {
         stats::DELETED.add(1);

@@ -146,8 +146,8 @@ fn check_arity(is_right: bool) -> Result<(), Refusal> {
 fn expect_filter<T>(found: Found<T>) -> Result<T, Refusal> {
     match found {
         Found::Filter(filter) => Ok(filter),
-        Found::Nothing => Err(text::NOT_FOUND.into()),
-        Found::Other => Err(text::WRONG_TYPE.into()),
+        Found::Missing => Err(text::NOT_FOUND.into()),
+        Found::WrongType => Err(text::WRONG_TYPE.into()),
     }
 }
 
@@ -167,9 +167,9 @@ fn reply_found(call: &Call<'_>, found: &[bool]) {
 /// Refuses unless there is nothing yet.
 fn expect_nothing<T>(found: Found<T>) -> Result<(), Refusal> {
     match found {
-        Found::Nothing => Ok(()),
+        Found::Missing => Ok(()),
         Found::Filter(_) => Err(text::EXISTS.into()),
-        Found::Other => Err(text::WRONG_TYPE.into()),
+        Found::WrongType => Err(text::WRONG_TYPE.into()),
     }
 }
 

@@ -26,7 +26,7 @@ const AHEAD: usize = 16;
 const AHEAD_FULL: usize = 4;
 
 /// Most probes of the second step that are computed once and kept until their lines have come: rates down to 10^-6.
-const MOST_KEPT: usize = 20;
+const MAX_KEPT: usize = 20;
 
 /// Arrays up to this size are near anyway: to ask for their lines early is work without gain.
 const NEAR_BYTES: u64 = 512 << 10;
@@ -120,15 +120,15 @@ fn keep_absent_of_rest(link: &Link, hashes: &[BloomHash], left: &[u8], absent: &
     let first = (FIRST as u32).min(probes);
     let rest = (probes - first) as usize;
     let mut kept = 0;
-    if rest > MOST_KEPT {
+    if rest > MAX_KEPT {
         for &place in left {
             absent[kept] = place;
             kept += usize::from(!link.are_set(hash_at(place), first..probes));
         }
         return kept;
     }
-    let mut ring = [[0; MOST_KEPT]; AHEAD_FULL];
-    let locate = |i: usize, ring: &mut [[u64; MOST_KEPT]; AHEAD_FULL]| {
+    let mut ring = [[0; MAX_KEPT]; AHEAD_FULL];
+    let locate = |i: usize, ring: &mut [[u64; MAX_KEPT]; AHEAD_FULL]| {
         link.locate(hash_at(left[i]), first, &mut ring[i % AHEAD_FULL][..rest]);
     };
     (0..left.len().min(AHEAD_FULL)).for_each(|i| locate(i, &mut ring));
