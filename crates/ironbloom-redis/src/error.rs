@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::native::error::NativeError;
+
 /// A filter, or the next sub-filter of one, that cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateError {
@@ -108,6 +110,38 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// A saved filter that was not loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadError {
+    /// The fields are not those of a filter.
+    Fields(DecodeError),
+    /// The fields are, but their bytes are no native filter.
+    Image(NativeError),
+}
+
+impl From<DecodeError> for LoadError {
+    fn from(error: DecodeError) -> Self {
+        Self::Fields(error)
+    }
+}
+
+impl From<NativeError> for LoadError {
+    fn from(error: NativeError) -> Self {
+        Self::Image(error)
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields(error) => write!(f, "{error}"),
+            Self::Image(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
 
 /// A chunk that belongs nowhere. The filter is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 use crate::engine::value::{DataType, Value};
+use crate::error::LoadError;
 use crate::fields::{FieldReader, FieldWriter};
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
@@ -23,8 +24,8 @@ impl Value for Chain {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        rdb::load_chain(from, version).map_err(|error| error.to_string())
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        Ok(rdb::load_chain(from, version)?)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -58,8 +59,8 @@ impl Value for CuckooFilter {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        rdb::load_cuckoo(from, version).map_err(|error| error.to_string())
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        Ok(rdb::load_cuckoo(from, version)?)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -120,12 +121,8 @@ impl<T: Named> Value for Native<T> {
         T::data_type()
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        match file::load(from, version) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        file::load(from, version)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {

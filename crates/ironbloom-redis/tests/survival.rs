@@ -271,11 +271,7 @@ impl Life for CuckooFilter {
 fn native_through_file<T: Imaged>(value: &Native<T>) -> Result<Native<T>, String> {
     let mut fields = Fields::default();
     file::save(value, &mut fields);
-    match file::load(&mut fields, file::VERSION) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+    file::load(&mut fields, file::VERSION).map_err(|error| error.to_string())
 }
 
 fn native_load<T: Imaged>(chunks: &[(i64, Vec<u8>)], limit: MemoryLimit) -> Option<Native<T>> {

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_longlong};
 use super::allocator;
 use super::api::{Io, Str, api};
 use super::call::bytes_of;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, LoadError};
 use crate::fields::{FieldReader, FieldWriter};
 use crate::stats;
 
@@ -24,7 +24,7 @@ impl Reader {
     }
 
     /// Says in the server's log why a filter was refused, and what can be done about it.
-    pub(super) fn refuse(&self, error: &str) {
+    pub(super) fn refuse(&self, error: &LoadError) {
         stats::REFUSED.add(1);
         self.log(&format!(
             "filter refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \

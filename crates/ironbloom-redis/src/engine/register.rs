@@ -107,7 +107,7 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
         let args = Call::new(ctx, args, count);
         let Identity { name, version } = match config::identity(&args) {
             Ok(identity) => identity,
-            Err(error) => return refuse(ctx, &error),
+            Err(error) => return refuse(ctx, &error.to_string()),
         };
         if (api.is_module_name_busy)(name.as_ptr()) != 0 {
             let name = name.to_string_lossy();
@@ -142,10 +142,10 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
             register_info_func(ctx, info);
         }
         if let Err(error) = config::register(api, ctx) {
-            return refuse(ctx, &error);
+            return refuse(ctx, &error.to_string());
         }
         if let Err(error) = config::load_arguments(&args) {
-            return refuse(ctx, &error);
+            return refuse(ctx, &error.to_string());
         }
     }
     true

@@ -13,6 +13,7 @@ use super::api::{
     Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
 };
 use super::io::{Reader, Writer, emit_chunk};
+use crate::error::LoadError;
 use crate::fields::{FieldReader, FieldWriter};
 use crate::limits;
 use crate::stats;
@@ -55,7 +56,7 @@ pub(crate) trait Value: Clone + 'static {
     /// Where the server's name of the type is kept.
     fn data_type() -> &'static DataType;
     /// Reads a filter, or says why not.
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String>;
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError>;
     /// Writes a filter.
     fn save(&self, to: &mut impl FieldWriter);
     /// Its header.
