@@ -13,7 +13,7 @@ pub trait FieldReader {
     fn double(&mut self) -> Result<f64, DecodeError>;
     /// The next field, a string.
     fn string(&mut self) -> Result<Vec<u8>, DecodeError>;
-    /// Told of what was repaired: a counter that does not fit the filter it counts for.
+    /// Called for each repair: a counter that did not match its filter.
     fn note(&mut self, _what: &str) {}
 }
 

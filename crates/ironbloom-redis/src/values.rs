@@ -141,7 +141,7 @@ impl<T: Named> Value for Native<T> {
         Native::size_in_bytes(self)
     }
 
-    /// None: their lines begin inside of what the allocator gave, and servers leave pieces of this size where they are.
+    /// None: their cache lines start inside the allocation, and servers leave allocations of this size in place anyway.
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>> {
         Vec::new()
     }

@@ -14,7 +14,7 @@ use super::{
     memory_limit, reply_found, settle, text,
 };
 
-/// What kind of filter is made.
+/// The layout of a new filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// RedisBloom's.
@@ -25,7 +25,7 @@ enum Layout {
     Window(u64),
 }
 
-/// What a filter is made from.
+/// The parameters of a new filter.
 #[derive(Clone, Copy)]
 struct Plan {
     capacity: u64,
@@ -35,7 +35,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// What a filter is made from that nobody asked for.
+    /// The parameters of a filter that is created implicitly.
     fn by_default() -> Self {
         Self {
             capacity: settings::BF_CAPACITY.get() as u64,
@@ -92,7 +92,7 @@ impl Plan {
         words
     }
 
-    /// Refuses what cannot be had together.
+    /// Refuses options that contradict each other.
     fn checked(self) -> Result<Self, Refusal> {
         match (self.layout, self.scaling) {
             (Layout::Blocked, Scaling::Growing(growth)) if !(2..=16).contains(&growth) => {
@@ -332,7 +332,7 @@ fn add_many(
     Ok(())
 }
 
-/// The filter of a key, made by the plan if there is none and it may be; then the plan comes back.
+/// The filter of a key, created from the plan if the key is missing and `may_create`; the plan is then returned as well.
 fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,
@@ -385,7 +385,7 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Replies for all arguments behind the key.
+/// Replies for all arguments after the key.
 fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
     // One item needs no batch.
     if call.count() == 3 {

@@ -23,7 +23,7 @@ use super::filter::{CuckooMut, cuckoo_mut};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, settle, text};
 
-/// Filters of this many bytes are compacted at once: that takes a few milliseconds.
+/// Filters up to this size are compacted at once, which takes a few milliseconds.
 const SMALL_BYTES: u64 = 1 << 20;
 
 /// Buckets between two looks at the clock.

@@ -17,24 +17,24 @@ use super::{
     reply_found, settle, text,
 };
 
-/// Items ahead for which memory is asked for.
+/// Prefetch distance in items.
 const AHEAD: usize = 8;
 
-/// Whether a key that is there is inserted once more.
+/// Whether a key that is already there is inserted again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeats {
     Stored,
     Skipped,
 }
 
-/// What a filter is made from.
+/// The parameters of a new filter.
 #[derive(Clone, Copy)]
 struct Plan {
     capacity: i64,
     bucket_size: i64,
     max_iterations: i64,
     expansion: i64,
-    /// Asked for: then it is a native filter.
+    /// If given, the filter is a native one.
     rate: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The rate of CF.RESERVE, if it has one, and nothing that does not go with it.
+/// The rate of CF.RESERVE, if there is one. Refuses options that contradict it.
 fn asked_rate(call: &Call<'_>, expansion: i64) -> Result<Option<f64>, Refusal> {
     let Some(at) = find_option(call, 3, b"ERROR") else { return Ok(None) };
     let rate = (at + 1 < call.count()).then(|| call.double(at + 1)).flatten();
@@ -289,7 +289,7 @@ fn add_many(
     Ok(())
 }
 
-/// 1, 0 or -1 for a key without room; in the third protocol truth values, but not for CF.INSERTNX.
+/// 1, 0, or -1 if there is no room; in RESP3 a boolean, except for CF.INSERTNX.
 fn reply_insert(call: &Call<'_>, outcome: Result<bool, InsertError>, repeats: Repeats) {
     let is_number = repeats == Repeats::Skipped || !call.is_resp3();
     match outcome {
@@ -301,7 +301,7 @@ fn reply_insert(call: &Call<'_>, outcome: Result<bool, InsertError>, repeats: Re
     }
 }
 
-/// The filter of a key, made by the plan if there is none; then the plan comes back.
+/// The filter of a key, created from the plan if the key is missing; the plan is then returned as well.
 fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,

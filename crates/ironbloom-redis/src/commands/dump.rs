@@ -21,7 +21,7 @@ use super::filter::{loading, says};
 use super::scan::{Family, Scan};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
-/// Filters of this many bytes are read at once: that takes about two milliseconds.
+/// Filters up to this size are read at once, which takes about two milliseconds.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// `BF.SCANDUMP key iterator`
@@ -200,7 +200,7 @@ fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Begins to load a native filter. There is none yet, or one of which pieces are missing, which they then replace.
+/// Begins to load a native filter. The key is missing, or holds an unfinished load, which is replaced.
 fn begin<A: Value, T: Imaged>(call: &Call<'_>, key: &mut Key<'_>) -> Result<(), Refusal>
 where
     Native<T>: Value,
@@ -217,8 +217,8 @@ where
     Ok(())
 }
 
-/// Takes the next piece of a native filter. The last one makes it whole; if that fails there is nothing left at the key, on
-/// replicas neither.
+/// Takes the next piece of a native filter. The last one completes it; if that fails, the key is deleted, here and on
+/// replicas.
 fn go_on<T: Imaged>(call: &Call<'_>, key: &mut Key<'_>, iterator: i64) -> Result<(), Refusal>
 where
     Native<T>: Value,

@@ -1,6 +1,6 @@
 //! The filter of a key, of RedisBloom's layout or native.
 //!
-//! A native filter that is still being loaded is none yet: every command but LOADCHUNK is refused, and told how far it is.
+//! While a native filter is being loaded, every command but LOADCHUNK is refused, with the progress in the error message.
 
 use std::ffi::CString;
 
@@ -97,13 +97,13 @@ fn whole_mut<'key, A, T: Imaged>(
     })
 }
 
-/// What is said of a filter that is not whole yet.
+/// The error for a filter that is still being loaded.
 pub(super) fn loading(arrival: &Arrival) -> Refusal {
     let (arrived, announced) = (arrival.arrived(), arrival.announced());
     says(format!("ERR the filter is still being loaded: {arrived} of {announced} bytes"))
 }
 
-/// A refusal in these words.
+/// A refusal with this message.
 pub(super) fn says(text: String) -> Refusal {
     // A reply of one line: no text of ours has a line break or a zero, but a message of the system might.
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -138,7 +138,7 @@ impl Bloom<'_> {
     }
 }
 
-/// The hashes of this many arguments, a batch at most.
+/// The hashes of `count` arguments, at most a batch.
 fn hashes<H: Copy + Default>(
     call: &Call<'_>,
     first: usize,
@@ -248,12 +248,12 @@ impl CuckooMut<'_> {
         }
     }
 
-    /// The hashes of this many arguments, a batch at most.
+    /// The hashes of `count` arguments, at most a batch.
     pub(super) fn hashes(&self, call: &Call<'_>, first: usize, count: usize) -> [u64; BATCH] {
         hashes(call, first, count, |item| self.hash(item))
     }
 
-    /// Asks memory for where these would be inserted.
+    /// Prefetches where these would be inserted.
     pub(super) fn touch(&self, hashes: &[u64]) {
         match self {
             ByLayout::RedisBloom(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),

@@ -46,8 +46,8 @@ use super::filter::{Bloom, BloomMut, bloom, bloom_mut, says};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
-/// Sources of this many bytes together are merged at once: that takes about a millisecond, and a few if the system has yet to
-/// find memory for the destination.
+/// Sources up to this total size are merged at once, which takes about a millisecond, or a few if the system has yet to find
+/// memory for the destination.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// Words between two looks at the clock.

@@ -1,6 +1,6 @@
 //! Settings that CONFIG SET changes, and the arguments of the module.
 //!
-//! Servers before Redis 7 have no settings of modules: the arguments at loading are all there is.
+//! Servers before Redis 7 have no settings of modules, only load-time arguments.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use std::fmt;
@@ -18,10 +18,10 @@ use crate::settings::{
 const MEMORY: c_uint = 1 << 7;
 const UNPREFIXED: c_uint = 1 << 9;
 
-/// The first server that knows names without the module's before them: Redis 8.0.
+/// The first version with settings without the module's name as a prefix: Redis 8.0.
 const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
-/// Tells the server of all settings, and takes the values of its configuration file.
+/// Registers all settings, and applies the values of the server's configuration file.
 ///
 /// # Safety
 ///
@@ -84,7 +84,7 @@ fn checked(status: c_int, name: &'static CStr) -> Result<(), ConfigError> {
 pub(super) enum ConfigError {
     /// The server refused a setting.
     Setting { name: &'static CStr },
-    /// The name by which the module should call itself.
+    /// The argument NAME is neither of the two names.
     Name,
     /// An argument without a value.
     Unpaired,
@@ -155,10 +155,10 @@ unsafe extern "C" fn set_rate(
     ERR
 }
 
-/// The name of the argument that says how the module calls itself.
+/// The argument that sets the module's name.
 const NAME_ARGUMENT: &[u8] = b"name";
 
-/// How the module is to call itself, which must be known before anything is registered.
+/// The module's name and version, which must be known before anything is registered.
 pub(super) fn identity(args: &Call<'_>) -> Result<Identity, ConfigError> {
     let mut named = (0..args.count()).step_by(2);
     let named = named.find(|&i| args.arg(i).eq_ignore_ascii_case(NAME_ARGUMENT));
@@ -169,7 +169,7 @@ pub(super) fn identity(args: &Call<'_>) -> Result<Identity, ConfigError> {
     }
 }
 
-/// Takes the arguments of the module: names and values, by the names of settings or RedisBloom's older ones.
+/// Applies the arguments of the module: pairs of name and value, by the names of settings or RedisBloom's older ones.
 pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), ConfigError> {
     if !args.count().is_multiple_of(2) {
         return Err(ConfigError::Unpaired);

@@ -12,16 +12,16 @@ const WRITE: c_int = 1 << 1;
 
 const TYPE_EMPTY: c_int = 0;
 
-/// What a command does with a key.
+/// How a key is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Looks.
+    /// For reading.
     Read,
-    /// Changes it.
+    /// For reading and writing.
     Write,
 }
 
-/// What is at a key.
+/// What a lookup found.
 pub(crate) enum Found<T> {
     /// There is no such key.
     Missing,
@@ -39,9 +39,9 @@ pub(crate) enum ByLayout<A, B> {
     Native(B),
 }
 
-/// An open key; closed when it goes.
+/// An open key; closed when dropped.
 pub(crate) struct Key<'call> {
-    /// Null if the key is missing and was opened to look.
+    /// Null if the key is missing and was opened for reading.
     key: KeyPtr,
     access: Access,
     _call: PhantomData<&'call ()>,
@@ -58,7 +58,7 @@ impl<'call> Key<'call> {
         Self { key, access, _call: PhantomData }
     }
 
-    /// What is there, to change it.
+    /// The value, for writing.
     pub(crate) fn get_mut<T: Value>(&mut self) -> Found<&mut T> {
         assert!(self.access == Access::Write, "opened to look");
         match self.find::<T>() {
@@ -69,7 +69,7 @@ impl<'call> Key<'call> {
         }
     }
 
-    /// What is there of either type, to look at.
+    /// The value, of either type, for reading.
     pub(crate) fn get_either<A: Value, B: Value>(&self) -> Found<ByLayout<&A, &B>> {
         match self.find_either::<A, B>() {
             Found::Missing => Found::Missing,
@@ -86,7 +86,7 @@ impl<'call> Key<'call> {
         }
     }
 
-    /// What is there of either type, to change it.
+    /// The value, of either type, for writing.
     pub(crate) fn get_either_mut<A: Value, B: Value>(&mut self) -> Found<ByLayout<&mut A, &mut B>> {
         assert!(self.access == Access::Write, "opened to look");
         match self.find_either::<A, B>() {
@@ -103,8 +103,7 @@ impl<'call> Key<'call> {
         }
     }
 
-    /// What is there of either type, to change it; or, if there is nothing, what `make` puts there. The server is asked once
-    /// what is at the key.
+    /// The value, of either type, for writing; if the key is missing, what `make` creates. Looks the key up only once.
     pub(crate) fn get_either_or_make<'key, A: Value, B: Value, R>(
         &'key mut self,
         make: impl FnOnce(&'key mut Self) -> R,
@@ -184,14 +183,14 @@ impl<'call> Key<'call> {
         unsafe { (api().module_type_get_type)(self.key) }
     }
 
-    /// Deletes what is there.
+    /// Deletes the key.
     pub(crate) fn delete(&mut self) {
         assert!(self.access == Access::Write, "opened to look");
         // SAFETY: a key that is open to be changed.
         unsafe { (api().delete_key)(self.key) };
     }
 
-    /// Puts a filter there, in place of what was.
+    /// Sets the value of the key, replacing any other.
     pub(crate) fn set<T: Value>(&mut self, value: T) -> &mut T {
         assert!(self.access == Access::Write, "opened to look");
         let stored = Stored::new(value);

@@ -1,4 +1,4 @@
-//! The native filters behind BF.*.
+//! The native filters of BF.*.
 //!
 //! ```text
 //! LAYOUT BLOCKED                growing: stages of blocked filters, each with half the rate of the one before
@@ -7,7 +7,7 @@
 //! a file of `ironbloom build`   blocked, flat, growing or forgetting, as it was made
 //! ```
 //!
-//! The library does the work, in batches; here is what a server adds: the limit of memory is asked before a filter grows.
+//! The library does the work, in batches. Added here: the memory limit is checked before a filter grows.
 
 use std::convert::Infallible;
 
@@ -326,8 +326,8 @@ impl Fixed for Bloom {
     }
 }
 
-/// Asks for all of them first, which brings their lines near; then inserts what was not there. A full filter still says of
-/// keys that it has them.
+/// Looks all of them up first, which brings their cache lines near; then inserts the absent ones. A full filter still accepts
+/// keys that it already has.
 fn insert_fixed(
     filter: &mut impl Fixed,
     hashes: &[u64],
@@ -338,7 +338,7 @@ fn insert_fixed(
         if new[i] {
             new[i] = false;
         } else if filter.room() > 0 {
-            // One that came twice in this batch is not new the second time.
+            // A key that is twice in this batch is not new the second time.
             let Ok(is_new) = filter.insert_hash(hash);
             new[i] = is_new;
         } else if !filter.contains_hash(hash) {
@@ -396,7 +396,7 @@ fn refused(error: ParamError) -> InsertError {
     })
 }
 
-/// Refuses what cannot be asked by keys.
+/// Refuses filters of external hashes, which cannot be queried by key.
 pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
     match hash_fn {
         HashFn::External { id } => Err(NativeError::External { id }),

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A filter that is being loaded by LOADCHUNK is thus saved as it is, and the load goes on after a restart or on a replica.
-//! RESTORE hands the same code bytes from anywhere: strings come with their lengths from the server, so no number in the
-//! file decides how much memory is taken, and what is in them is checked as any image is.
+//! RESTORE passes bytes from anywhere to the same code: strings come with their lengths from the server, so no number in the
+//! file decides how much memory is allocated, and their contents are checked like any image.
 
 use super::images::{Images, Origin};
 use super::wire::Arrival;
@@ -20,7 +20,7 @@ use crate::fields::{FieldReader, FieldWriter};
 /// The version that is written.
 pub const VERSION: u32 = 1;
 
-/// Most bytes of a string. A save holds nobody up, and fewer strings are fewer numbers.
+/// Maximum length of a string. Larger than a chunk of a dump, because a save does not hold clients up.
 const MAX_STRING: usize = 8 << 20;
 
 /// More strings than any filter has: 8 TiB.

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Imaged, Reading};
 
-/// See the module header. Whoever takes the filter to change it drops the checksums, whether it changes or not.
+/// See the module header. Mutable access to the filter drops the checksums, whether the filter changes or not.
 pub struct Whole<T> {
     filter: T,
     sums: OnceCell<Sums>,
