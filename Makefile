@@ -96,9 +96,8 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 		echo "$$counts"; exit 1
 	fi
 
-	step cargo build --workspace --examples
+	# As the tests have built them: cargo run would build what one crate alone asks of its dependencies once more.
 	shopt -s nullglob
-	# As they were just built: cargo run would build what one crate alone asks of its dependencies once more.
 	for file in crates/*/examples/*.rs; do
 		step timeout 120 $(TARGET)/debug/examples/"$$(basename "$$file" .rs)"
 	done

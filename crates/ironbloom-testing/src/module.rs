@@ -168,20 +168,22 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
         let mut child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--dir", folder.to_str().unwrap(), "--logfile", "log"])
+            // Otherwise a new replica waits for five seconds, in case another one comes.
+            .args(["--repl-diskless-sync-delay", "0"])
             .args(debug)
             .args(options)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // No assertion hangs on this time: it only bounds how long a server that never answers is waited for.
-        for _ in 0..600 {
+        // No assertion depends on this time: it only bounds how long a server that never answers is waited for.
+        for _ in 0..6000 {
             if child.try_wait().unwrap().is_some() {
                 break;
             }
             if Client::connect(port).is_some_and(|mut client| client.is_ready()) {
                 return (child, port);
             }
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(Duration::from_millis(5));
         }
         let _ = child.kill();
         let _ = child.wait();

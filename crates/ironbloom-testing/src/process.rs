@@ -35,12 +35,12 @@ pub fn free_port() -> u16 {
 /// Tries until it works, for a minute or so. No assertion depends on the time: it only bounds how long is waited in vain.
 pub fn eventually<T, E: Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let mut last = None;
-    for _ in 0..1200 {
+    for _ in 0..6000 {
         match attempt() {
             Ok(done) => return done,
             Err(error) => last = Some(error),
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(10));
     }
     panic!("it never worked: {last:?}");
 }
