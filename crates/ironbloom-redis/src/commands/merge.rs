@@ -76,12 +76,12 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     if is_large && let Some(waiting) = Waiting::begin(call) {
         let sources = others.iter().zip(&keys).zip(&sources);
         let sources = sources.map(|((&i, key), filter)| Source {
-            filter: Identity::of(call.arg(i), key),
+            filter: FilterAt::of(call.arg(i), key),
             stages: filter.stages(),
         });
         let job = Merge {
             database: call.database(),
-            destination: Identity::of(call.arg(1), &destination),
+            destination: FilterAt::of(call.arg(1), &destination),
             sources: sources.rev().collect(),
             progress: UnionProgress::default(),
             waiting: Some(waiting),
@@ -225,13 +225,13 @@ fn try_merge_slice(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A filter that a merge works with: where it was, and which it was.
-struct Identity {
+/// A filter that a merge works with: where it was found, and which one it was.
+struct FilterAt {
     key: Vec<u8>,
     id: Option<u64>,
 }
 
-impl Identity {
+impl FilterAt {
     fn of(name: &[u8], key: &Key<'_>) -> Self {
         Self { key: name.to_vec(), id: id_of(key) }
     }
@@ -242,7 +242,7 @@ fn id_of(key: &Key<'_>) -> Option<u64> {
 }
 
 struct Source {
-    filter: Identity,
+    filter: FilterAt,
     /// Stages that it had when the merge began.
     stages: usize,
 }
@@ -250,7 +250,7 @@ struct Source {
 /// A merge that goes on between commands.
 pub(super) struct Merge {
     database: c_int,
-    destination: Identity,
+    destination: FilterAt,
     /// Those that are not merged yet, the next one last.
     sources: Vec<Source>,
     /// How far that one is merged.
