@@ -12,7 +12,9 @@ KEYS (10000000) is the capacity of the filters, ROUNDS (7) the number of rounds,
 BESIDE names further modules, paths separated by colons, such as RedisBloom itself; layouts that one lacks are left out there.
 
 --pauses measures how long the longest commands hold a server: on filters of BYTES (536870912), in which every page was written to.
-Three of them are in memory at once, and a DUMP, twice. ROUNDS (3) is the number of rounds.
+Three of them are in memory at once, and a DUMP, twice. ROUNDS (3) is the number of rounds. Of commands that work in slices while their
+client waits, the server's own figure is that of the first slice; so another client sends PINGs meanwhile, and the slowest of them is
+taken, beside the time until the reply.
 """
 
 import os
@@ -24,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 KEYS = int(os.environ.get("KEYS", 10_000_000))
@@ -123,7 +126,7 @@ class Server:
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", floor], input=FLOOR.encode(), check=True)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+            port = self.port = probe.getsockname()[1]
         options = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder.name, "--loglevel", "warning",
                    "--enable-debug-command", "yes", "--loadmodule", module, "--loadmodule", floor]
         self.process = subprocess.Popen([program, *map(str, options)], stdout=subprocess.DEVNULL)
@@ -296,6 +299,29 @@ def pauses(server, rounds):
         taken.setdefault((what, layout), []).append(int(usec[1]) / 1000)
         return reply
 
+    def take_waiting(what, layout, *words):
+        """The slowest of the PINGs of another client meanwhile, and the time until the reply."""
+        slowest, is_over = [0.0], threading.Event()
+
+        def ping():
+            client = Client(server.port)
+            while not is_over.is_set():
+                before = time.perf_counter()
+                client.call("PING")
+                slowest[0] = max(slowest[0], time.perf_counter() - before)
+
+        beside = threading.Thread(target=ping)
+        beside.start()
+        time.sleep(0.05)
+        before = time.perf_counter()
+        reply = call(*words) if words else time.sleep(0.5)
+        after = time.perf_counter()
+        is_over.set()
+        beside.join()
+        taken.setdefault((f"{what}: slowest PING", layout), []).append(1000 * slowest[0])
+        taken.setdefault((f"{what}: until the reply", layout), []).append(1000 * (after - before))
+        return reply
+
     def fill_up(name, add, *words):
         """So many items that every page of memory has some."""
         server.client.many(command(add, name, *words, *(b"%s:%d" % (name.encode(), i) for i in group))
@@ -307,16 +333,20 @@ def pauses(server, rounds):
             for name in ("one", "two"):
                 take("BF.RESERVE", layout, "BF.RESERVE", name, RATE, capacity, *options)
                 fill_up(name, "BF.MADD")
-            take("BF.MERGE, new destination", layout, "BF.MERGE", "new", "one", "two")
-            take("BF.MERGE, destination there", layout, "BF.MERGE", "new", "two")
+            take_waiting("nothing, for half a second", layout)
+            take_waiting("BF.MERGE, new destination", layout, "BF.MERGE", "new", "one", "two")
+            take_waiting("BF.MERGE, destination there", layout, "BF.MERGE", "new", "two")
             take("BF.INFO … FULL", layout, "BF.INFO", "new", "FULL")
             take("UNLINK", layout, "UNLINK", "new")
             take("COPY", layout, "COPY", "one", "new")
             take("DEL", layout, "DEL", "new")
             size = call("BF.INFO", "one", "SIZE")[0]
-            take("SCANDUMP, header", layout, "BF.SCANDUMP", "one", 0)
+            last = 1 + size // (1 << 20) * (1 << 20)
+            take_waiting("SCANDUMP, header", layout, "BF.SCANDUMP", "one", 0)
             take("SCANDUMP, a chunk", layout, "BF.SCANDUMP", "one", 1)
-            take("SCANDUMP, last chunk", layout, "BF.SCANDUMP", "one", 1 + size // (1 << 20) * (1 << 20))
+            take("SCANDUMP, last chunk", layout, "BF.SCANDUMP", "one", last)
+            call("BF.ADD", "one", "another")
+            take_waiting("SCANDUMP, last chunk after a write", layout, "BF.SCANDUMP", "one", last)
             call("UNLINK", "two")
             dump = take("DUMP", layout, "DUMP", "one")
             take("RESTORE", layout, "RESTORE", "two", 0, dump)
@@ -330,7 +360,7 @@ def pauses(server, rounds):
             take("CF.RESERVE", layout, "CF.RESERVE", "one", capacity, *options)
             fill_up("one", "CF.INSERT", "ITEMS")
             take("CF.COMPACT", layout, "CF.COMPACT", "one")
-            take("SCANDUMP, header", layout, "CF.SCANDUMP", "one", 0)
+            take_waiting("SCANDUMP, header", layout, "CF.SCANDUMP", "one", 0)
             take("SCANDUMP, a chunk", layout, "CF.SCANDUMP", "one", 1)
             take("COPY", layout, "COPY", "one", "two")
             take("UNLINK", layout, "UNLINK", "one")
@@ -344,7 +374,7 @@ def print_pauses(servers):
     bytes_of_filter = int(os.environ.get("BYTES", 512 << 20))
     print(f"{time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} cores; filters of {bytes_of_filter >> 20} MiB; "
           f"{rounds} rounds; load average {os.getloadavg()[0]:.1f} at the end.")
-    print("Milliseconds by INFO commandstats: the least of the rounds, and the median.\n")
+    print("Milliseconds by INFO commandstats, or by the client where it says so: the least of the rounds, and the median.\n")
     print("| command | layout | " + " | ".join(server.name for server in servers) + " |")
     print("|---|---|" + "---|" * len(servers))
     for what, layout in taken[0]:

@@ -8,7 +8,7 @@ use crate::stats::quantile;
 use crate::table::Table;
 use crate::threads::Scaling;
 
-/// All tables, and the threads behind them.
+/// All tables, then the threads.
 pub(crate) fn csv(tables: &[Table], scalings: &[Scaling]) -> String {
     let mut csv = String::from(
         "keys,key_type,filter,side,operation,ns_median,ns_min,ns_quartile1,ns_quartile3,samples,bits_per_key,rate\n",

@@ -44,7 +44,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// The value behind a name in `/proc/cpuinfo` or `/proc/meminfo`.
+/// The value of a field of `/proc/cpuinfo` or `/proc/meminfo`.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line =

@@ -93,6 +93,7 @@ fn without_zeros(mut digits: i128, mut scale: i8) -> (i128, i8) {
 }
 
 /// The hash of `digits` / 10^`scale`.
+#[inline]
 pub fn hash_decimal(digits: i128, scale: i8) -> u64 {
     let (digits, scale) = without_zeros(digits, scale);
     mix64(hash_int(digits, ValueKind::Decimal) ^ u64::from(scale.cast_unsigned()))

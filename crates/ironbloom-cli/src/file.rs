@@ -9,7 +9,7 @@ use ironbloom::{FileError, Persist as _};
 use crate::input::{BadKey, Keys};
 use crate::{dash, info, interrupt, number, output};
 
-/// Saves a filter; Ctrl-C meanwhile leaves no temporary file.
+/// Saves a filter; if Ctrl-C is pressed meanwhile, the temporary file is removed.
 pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
     if dash::is(path) {
         return dash::write(filter);
@@ -18,8 +18,8 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads a filter into memory, which nobody else can change: a map of its file would take half the time (every checksum
-/// is verified either way), and would end the program by a signal if somebody truncated the file meanwhile.
+/// Reads a filter into memory, where no other process can change it. Mapping the file would take half the time (every
+/// checksum is verified either way), but would kill the program if another process truncated the file.
 pub(crate) fn load(path: &Path) -> Result<AnyFilter> {
     if dash::is(path) { dash::read() } else { Ok(AnyFilter::load(path)?) }
 }
@@ -33,7 +33,7 @@ pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// The error without the rest of a long key: a line of a gigabyte helps nobody.
+/// The error with a long key cut off: a line of a gigabyte helps nobody.
 fn shortened(error: KeyError) -> KeyError {
     const MOST: usize = 100;
     match error {
@@ -44,7 +44,7 @@ fn shortened(error: KeyError) -> KeyError {
     }
 }
 
-/// Adds keys by their hashes. One that cannot be taken is named.
+/// Adds keys by their hashes. A key that cannot be inserted is named.
 pub(crate) fn insert(filter: &mut AnyFilter, hashes: &[u64]) -> Result<()> {
     filter.insert_hashes(hashes).map_err(|refused| match refused {
         Refused::OutOfBounds(error) => {
@@ -55,12 +55,12 @@ pub(crate) fn insert(filter: &mut AnyFilter, hashes: &[u64]) -> Result<()> {
     })
 }
 
-/// An error of the library, with the file it concerns in front.
+/// An error of the library, preceded by the file it concerns.
 pub(crate) fn named(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error {
     error.into().context(path.display().to_string())
 }
 
-/// Says so on standard error if a filter holds more keys than it was planned for.
+/// Warns on standard error if a filter holds more keys than its capacity.
 pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     if filter.is_over_capacity() {
         output::note(&format!(
@@ -73,7 +73,7 @@ pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     }
 }
 
-/// Keeps an output from being the input: the file would be gone before it was read.
+/// Refuses an output that is also an input: the file would be lost before it was read.
 pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Result<()> {
     let Ok(output_file) = std::fs::canonicalize(output) else { return Ok(()) };
     if inputs
@@ -85,7 +85,7 @@ pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Resul
     Ok(())
 }
 
-/// Says that there is no place for an output while nothing is done yet, not when all keys have been read.
+/// Fails at the start if the output cannot be written, not after all keys have been read.
 pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
     if dash::is(output) {
         return dash::refuse_terminal();
@@ -100,7 +100,7 @@ pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
     }
 }
 
-/// Whether a file is not there at all, as opposed to damaged or unreadable.
+/// Whether a file does not exist, as opposed to damaged or unreadable.
 pub(crate) fn is_missing(error: &FileError) -> bool {
     matches!(error, FileError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C and other signals to end: remove the half-written file and the file that others wait for, then end with the status
-//! a shell expects.
+//! Ctrl-C and other signals that end the program: remove the incomplete file and the lock that others wait for, then exit with
+//! the status that a shell expects.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
 /// The file that this program holds locked, if any.
 static LOCKED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Sets the file that is locked; `None` before it is unlocked, since then it is somebody else's.
+/// Sets the file that is locked; `None` before it is unlocked, because from then on it belongs to others.
 pub(crate) fn set_locked(path: Option<&Path>) {
     *LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(Path::to_owned);
 }
 
-/// Ends the program without leaving a temporary file behind.
+/// Ends the program after removing its temporary file.
 fn end(status: i32) {
     loop {
         let unfinished = unfinished();
         match &*unfinished {
-            // Not there yet, or renamed already: in a moment the writer has made it, or has finished.
+            // Not created yet, or already renamed: in a moment the writer has created it, or has finished.
             Some(path) if std::fs::remove_file(path).is_err() => {}
             // Still locked, so that the writer, whose file is gone, cannot report that as an error.
             _ => {
@@ -44,7 +44,7 @@ fn unlock() {
     if let Some(path) = &*locked {
         let _ = std::fs::remove_file(path);
     }
-    // For ever, so that it is not unlocked, and somebody else's, between the look and the removal.
+    // Held to the end, so that it is not unlocked, and taken by others, before it is removed.
     std::mem::forget(locked);
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn install() {
         .into_iter()
         .filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0)
         .collect();
-    // Blocked everywhere, and waited for by one thread: nothing happens inside of a signal handler, where little may.
+    // Blocked in all threads, and awaited by one: nothing runs inside a signal handler, where little is allowed.
     if signals.thread_block().is_ok() {
         std::thread::spawn(move || {
             if let Ok(signal) = signals.wait() {
@@ -69,7 +69,7 @@ pub(crate) fn install() {
     }
 }
 
-/// The signals that whoever started this program wants ignored (`nohup`, a shell's `&`), bit by bit.
+/// The signals that are ignored since the start of the program (`nohup`, a shell's `&`), as bits.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -81,13 +81,13 @@ fn ignored_signals() -> u64 {
 #[cfg(not(unix))]
 pub(crate) fn install() {
     const INTERRUPTED: i32 = 130;
-    // A second handler would be the only failure, and then the first one does the same.
+    // Fails only if there is a handler already, which then does the same.
     let _ = ctrlc::set_handler(|| end(INTERRUPTED));
 }
 
 /// Runs `write` while the temporary file of `path` is known to the thread that waits for signals.
 pub(crate) fn while_writing<T>(path: &Path, write: impl FnOnce() -> T) -> T {
-    // A pipe or a device is written to directly. Behind a symbolic link the file is made where the link points.
+    // A pipe or a device is written to directly. Through a symbolic link, the file is created where the link points.
     if std::fs::metadata(path).map_or(true, |existing| existing.is_file()) {
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         *unfinished() = Some(ironbloom::format::native::temporary_path(&target));

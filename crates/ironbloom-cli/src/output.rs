@@ -1,4 +1,4 @@
-//! Standard output with a shell's manners: a closed pipe is success, anything else an error. And standard error.
+//! Standard output as shells expect it: a closed pipe is success, anything else an error. And standard error.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -23,19 +23,19 @@ pub(crate) fn end_if_closed(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Writes the bytes of a file to standard output. Unlike lines, of which a reader may want only the first, half a file is
-/// of no use to anybody: a closed pipe is an error.
+/// useless: a closed pipe is an error.
 pub(crate) fn write_file(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     write(&mut out).and_then(|()| out.flush()).context("standard output")
 }
 
-/// Lines on their way to standard output: short ones together, what is long already without a copy.
+/// Lines on their way to standard output: short ones are collected, long ones are written without a copy.
 #[derive(Default)]
 pub(crate) struct Lines {
     short: Vec<u8>,
 }
 
-/// Bytes that are worth a call of the system.
+/// Bytes that are worth a system call.
 const LONG: usize = 64 * 1024;
 
 impl Lines {
@@ -63,7 +63,7 @@ impl Write for Lines {
     }
 }
 
-/// Says something to the person, on standard error. If nobody can hear it, the work is done all the same.
+/// Prints a message to standard error. If that fails, the work continues all the same.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Rate against bits per key as an SVG picture: logarithmic down, linear across.
+//! Rate against bits per key as an SVG picture: logarithmic vertically, linear horizontally.
 
 use std::fmt::Write as _;
 

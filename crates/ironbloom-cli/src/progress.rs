@@ -33,7 +33,7 @@ impl Progress {
         self.show(bytes, &format!(", {}", plural(keys, "key")));
     }
 
-    /// Bytes sent or received so far, of something else than keys.
+    /// Bytes sent or received so far, of something other than keys.
     pub(crate) fn update_bytes(&mut self, bytes: u64) {
         if !self.wanted || self.started.elapsed() < PATIENCE {
             return;
@@ -50,7 +50,7 @@ impl Progress {
         bar.set_message(format!("{}/s{what}{left}", number::bytes(speed(bytes, elapsed))));
     }
 
-    /// Rows of tables read so far: how many bytes those were is not known.
+    /// Rows of tables read so far: their number of bytes is unknown.
     pub(crate) fn update_rows(&mut self, rows: u64) {
         if !self.wanted || self.started.elapsed() < PATIENCE {
             return;
@@ -62,7 +62,7 @@ impl Progress {
         bar.tick();
     }
 
-    /// Takes the bar off the screen, so that what is printed next stands alone. So does dropping it.
+    /// Removes the bar from the screen, so that later output stands alone. So does dropping it.
     pub(crate) fn finish(self) {}
 }
 
@@ -86,7 +86,7 @@ fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// `45 s`, `12 min`, `3.5 h`: nobody needs to know better how long to wait.
+/// `45 s`, `12 min`, `3.5 h`: precise enough for waiting.
 fn short(time: Duration) -> String {
     match time.as_secs() {
         seconds @ ..120 => format!("{seconds} s"),
@@ -95,13 +95,13 @@ fn short(time: Duration) -> String {
     }
 }
 
-/// Bytes per second since the work began. The bar's own estimate begins when the bar is made, a second later, and took
-/// what had been read until then for the work of an instant.
+/// Bytes per second since the work began. The bar's own estimate starts when the bar is created, a second later, and would
+/// count everything read until then as instantaneous.
 fn speed(bytes: u64, elapsed: Duration) -> u64 {
     (bytes as f64 / elapsed.as_secs_f64().max(1e-3)) as u64
 }
 
-/// Whole seconds until all is read, at the speed so far. None before anything is.
+/// Whole seconds until everything is read, at the speed so far. `None` before the first byte.
 fn time_left(bytes: u64, total: u64, elapsed: Duration) -> Option<Duration> {
     let left = total.checked_sub(bytes).filter(|_| bytes > 0)?;
     let seconds = elapsed.as_secs_f64() * (left as f64 / bytes as f64);

@@ -1,7 +1,7 @@
-//! What a command has to say, once for people and once for programs.
+//! Reports of commands, for people and for programs.
 //!
 //! A report is a list of records with named fields. A person gets an aligned table (or, for a single record, one
-//! line a field); `--json` gets the same records with raw numbers.
+//! line per field); `--json` gets the same records with raw numbers.
 
 use std::fmt::Write as _;
 
@@ -70,7 +70,7 @@ fn json_name(title: &str) -> String {
     title.replace('/', " per ").replace('%', "percent").replace(' ', "_").to_lowercase()
 }
 
-/// The title for people: a time brings its unit along, where programs need to know that it is in seconds.
+/// The title for people: a time is shown with its unit, whereas programs need to know that it is in seconds.
 fn shown(title: &str) -> &str {
     title.strip_suffix(" seconds").unwrap_or(title)
 }
@@ -84,7 +84,7 @@ pub(crate) fn json_records(records: &[Record]) -> Value {
     records.iter().map(json_record).collect()
 }
 
-/// One line a field, names padded.
+/// One line per field, names padded.
 pub(crate) fn text_record(record: &Record) -> String {
     let width = record.iter().map(|(name, _)| shown(name).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -94,7 +94,7 @@ pub(crate) fn text_record(record: &Record) -> String {
     text
 }
 
-/// A table with a heading; numbers to the right. All records have the same fields.
+/// A table with a heading; numbers are right-aligned. All records have the same fields.
 pub(crate) fn text_table(records: &[Record]) -> String {
     let Some(first) = records.first() else { return String::new() };
     let widths: Vec<usize> = (0..first.len())

@@ -4,8 +4,9 @@
 //! redisbloom/   its two filters, dumps and files, without a server
 //! native/       Ironbloom's filters, their dumps and files, without a server
 //! commands/     BF.* and CF.*: arguments in, replies out
+//! limits.rs     memory, asked for before it is allocated   fields.rs     the fields of a saved filter
+//! error.rs      why there is no filter, or no key in it    stats.rs      what INFO counts
 //! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
-//! stats.rs      what INFO counts
 //! engine/       the edge to the server, and the only unsafe code
 //! ```
 //!
@@ -14,6 +15,9 @@
 
 mod commands;
 mod engine;
+pub mod error;
+pub mod fields;
+pub mod limits;
 pub mod native;
 pub mod redisbloom;
 mod settings;

@@ -1,12 +1,12 @@
-//! What CONFIG SET changes: the defaults of filters that are made without being asked for, and limits.
+//! What CONFIG SET changes: the defaults of filters that are created implicitly, and limits.
 //!
-//! Names, defaults and ranges are RedisBloom's, but for the last. Redis 8 knows them by just these names; older servers
-//! and Valkey put the module's name before them: `ironbloom.bf-error-rate`.
+//! Names, defaults and ranges are RedisBloom's, except for the last two. Redis 8 knows them by these names; older servers and
+//! Valkey prefix them with the module's name: `ironbloom.bf-error-rate`.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::redisbloom::memory::MemoryLimit;
+use crate::limits::MemoryLimit;
 
 /// Largest capacity of a filter, or of its first sub-filter.
 pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
@@ -14,7 +14,7 @@ pub(crate) const MAX_CAPACITY: i64 = 1 << 30;
 /// Largest factor between the sizes of two sub-filters.
 pub(crate) const MAX_EXPANSION: i64 = 32768;
 
-/// Largest rate. Above it, a filter says little; RedisBloom takes this one instead without a word, and so do we.
+/// Largest rate. A filter with a higher one says little; RedisBloom silently uses this one instead, and so do we.
 pub(crate) const MAX_RATE: f64 = 0.25;
 
 /// A setting that is a whole number.
@@ -22,7 +22,7 @@ pub(crate) struct Number {
     /// Its name.
     pub(crate) name: &'static CStr,
     value: AtomicI64,
-    /// The value if nobody sets it.
+    /// The default value.
     pub(crate) default: i64,
     /// The least value allowed.
     pub(crate) least: i64,
@@ -54,7 +54,7 @@ impl Number {
 pub(crate) struct Rate {
     /// Its name.
     pub(crate) name: &'static CStr,
-    /// The value if nobody sets it.
+    /// The default value.
     pub(crate) default: &'static CStr,
     bits: AtomicU64,
 }
@@ -90,14 +90,14 @@ pub(crate) static CF_MAX_ITERATIONS: Number = Number::new(c"cf-max-iterations", 
 pub(crate) static CF_EXPANSION: Number = Number::new(c"cf-expansion-factor", 1, 0, MAX_EXPANSION);
 pub(crate) static CF_MAX_EXPANSIONS: Number = Number::new(c"cf-max-expansions", 32, 1, 65536);
 
-/// Most bytes of a filter. 512 MiB is also the most that a server takes in one string by default, so a filter that can be
-/// made can be moved by DUMP and RESTORE, too.
+/// Maximum size of a filter in bytes. 512 MiB is also the default limit of a server for one string, so a filter that can be
+/// created can also be moved with DUMP and RESTORE.
 pub(crate) static MEMORY_LIMIT: Number = Number::new(c"key-memory-limit", 512 << 20, 64, i64::MAX);
 
-/// About how long work that goes on between commands holds the server at a time.
+/// About how long a slice of work between commands takes, in microseconds.
 pub(crate) static STEP_USEC: Number = Number::new(c"step-usec", 1000, 1, 50_000);
 
-/// Those that RedisBloom has.
+/// The settings that RedisBloom has.
 pub(crate) static REDISBLOOM_NUMBERS: [&Number; 7] = [
     &BF_CAPACITY,
     &BF_EXPANSION,
@@ -108,7 +108,7 @@ pub(crate) static REDISBLOOM_NUMBERS: [&Number; 7] = [
     &CF_MAX_EXPANSIONS,
 ];
 
-/// The limit of bytes that a key may have.
+/// The memory limit per key.
 pub(crate) fn memory_limit() -> MemoryLimit {
     MemoryLimit::bytes(MEMORY_LIMIT.get() as u64)
 }

@@ -1,7 +1,7 @@
 //! What happened since the module was loaded, for INFO.
 //!
-//! Commands run on the server's main thread, one after the other, so counting is a load and a store: no locked instruction.
-//! What other threads may count, too, says so.
+//! Commands run on the server's main thread, one after the other, so counting is a load and a store without a locked
+//! instruction. Functions that other threads may call say so.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -14,7 +14,7 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// Counts this many more. Only the main thread calls it: of two at once, one would be lost.
+    /// Adds `count`. Only the main thread may call it: of two concurrent calls, one would be lost.
     #[inline]
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
@@ -26,7 +26,7 @@ impl Counter {
     }
 }
 
-/// Items that filters were asked for, and those they said might be there.
+/// Items that were looked up, and those that were reported present.
 pub(crate) static QUERIES: Counter = Counter::new();
 pub(crate) static POSITIVES: Counter = Counter::new();
 /// Items that changed a filter.
@@ -39,7 +39,7 @@ pub(crate) static GROWTHS: Counter = Counter::new();
 pub(crate) static OVERFULL: Counter = Counter::new();
 /// Error replies.
 pub(crate) static ERRORS: Counter = Counter::new();
-/// Filters of files whose counters were mended, and filters that were refused.
+/// Filters from files whose counters were repaired, and filters that were refused.
 pub(crate) static REPAIRED: Counter = Counter::new();
 pub(crate) static REFUSED: Counter = Counter::new();
 
@@ -61,8 +61,8 @@ pub(crate) fn answered(found: &[bool]) {
 /// Microseconds of the longest step.
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 
-/// Runs something that may take long, and remembers how long the longest took. Any thread may call it. Two looks at the clock
-/// are too many for the commands of single items, which are short.
+/// Runs something that may take long, and remembers the longest time. Any thread may call it. Not for commands on single items:
+/// they are too short to read the clock twice.
 pub(crate) fn timed<R>(run: impl FnOnce() -> R) -> R {
     let start = Instant::now();
     let outcome = run();

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 
 use crate::engine::value::{DataType, Value};
+use crate::error::LoadError;
+use crate::fields::{FieldReader, FieldWriter};
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::{Imaged, Native, file};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump;
-use crate::redisbloom::rdb::{self, FieldReader, FieldWriter};
+use crate::redisbloom::rdb;
 
 impl Value for Chain {
     const NAME: &'static CStr = c"MBbloom--";
@@ -22,8 +24,8 @@ impl Value for Chain {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        rdb::load_chain(from, version).map_err(|error| error.to_string())
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        Ok(rdb::load_chain(from, version)?)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -57,8 +59,8 @@ impl Value for CuckooFilter {
         &TYPE
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        rdb::load_cuckoo(from, version).map_err(|error| error.to_string())
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        Ok(rdb::load_cuckoo(from, version)?)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -119,12 +121,8 @@ impl<T: Named> Value for Native<T> {
         T::data_type()
     }
 
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String> {
-        match file::load(from, version) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError> {
+        file::load(from, version)
     }
 
     fn save(&self, to: &mut impl FieldWriter) {
@@ -143,7 +141,7 @@ impl<T: Named> Value for Native<T> {
         Native::size_in_bytes(self)
     }
 
-    /// None: their lines begin inside of what the allocator gave, and servers leave pieces of this size where they are.
+    /// None: their cache lines start inside the allocation, and servers leave allocations of this size in place anyway.
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>> {
         Vec::new()
     }

@@ -154,7 +154,7 @@ impl Columns {
         count as u64
     }
 
-    /// Has a row all these values?
+    /// Whether a row has all these values.
     pub fn is_match(&self, query: &[(usize, u32)], row: usize) -> bool {
         query.iter().all(|&(column, value)| self.columns[column][row] == value)
     }

@@ -19,7 +19,7 @@ use ironbloom_index::{Predicate, Value};
 /// Which columns must have which values.
 pub type Query = Vec<(usize, u32)>;
 
-/// `count` queries, each on this many different columns: the values of a row that is there, or any values below
+/// `count` queries, each on `columns` different columns: the values of an existing row, or any values below
 /// `values`.
 pub fn queries(table: &Columns, columns: usize, count: usize, values: Option<u64>) -> Vec<Query> {
     let all = table.columns().len();

@@ -52,7 +52,7 @@ impl Signatures {
         size_of_val(&self.0[..]) as u64
     }
 
-    /// Rows that match, and rows that only looked so.
+    /// Numbers of rows that match, and of rows that only seemed to.
     pub fn find(&self, table: &Columns, query: &Query) -> (u64, u64) {
         let mut wanted = [0; 2];
         query.iter().for_each(|&(column, value)| sign(&mut wanted, column, value));

@@ -11,7 +11,7 @@ use crate::typed::CodecError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error<E> {
-    /// The store has failed.
+    /// The store failed.
     Store(E),
     /// The requested filter is invalid, or there is not enough memory for it.
     Params(ParamError),

@@ -1,4 +1,4 @@
-//! Builds a chunk from sorted cells.
+//! Builds postings from sorted cells.
 
 use super::elias_fano::{SequenceWriter, Shape};
 use super::{Head, Nulls, Postings, put_key};
@@ -53,7 +53,7 @@ fn distinct<T: Copy + PartialEq>(numbers: impl Iterator<Item = T>) -> impl Itera
     numbers.filter(move |&number| last.replace(number) != Some(number))
 }
 
-/// Lists of blocks to be written to a chunk.
+/// Lists of blocks to be written.
 pub(super) struct Lists<'a> {
     blocks: u32,
     bucket_bits: u32,

@@ -168,7 +168,7 @@ impl SequenceWriter {
     }
 }
 
-/// Copies as many words as there are in both. Beyond, both have zeros if anything.
+/// Copies the words that both have. The rest of either is zero.
 fn copy_start(to: &mut [u64], from: &[u64]) {
     let len = to.len().min(from.len());
     to[..len].copy_from_slice(&from[..len]);
@@ -224,7 +224,7 @@ impl<'a> EliasFano<'a> {
         Self { shape, samples, high, low }
     }
 
-    /// Are there as many ones and zeros as there must be, and do the samples match? Then no read can go out of bounds.
+    /// Whether the numbers of ones and zeros are right and the samples match. Then no read can go out of bounds.
     pub(crate) fn is_sound(self) -> bool {
         let ones: u64 = self.high.iter().map(|word| u64::from(word.count_ones())).sum();
         // The last number's bit must lie before the end of the unary part, not in what fills the last word.
@@ -321,7 +321,7 @@ pub(crate) struct Cursor<'a> {
     sequence: EliasFano<'a>,
     /// Numbers before the next one.
     index: u64,
-    /// The word of the high part that is looked at, and its ones that are still to come.
+    /// The current word of the high part, and its ones that are still to come.
     word: usize,
     ones: u64,
     /// Numbers below are passed over; from `end` on there are none.

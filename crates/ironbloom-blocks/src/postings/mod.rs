@@ -3,7 +3,7 @@
 //! ```text
 //! fingerprint ──► dense keys?    ──► bitmap over the blocks          values in a large part of all blocks
 //!             ──► private keys?  ──► list H + rank of the key        values too frequent to share a bucket
-//!             ──► bucket         ──► list (high bits)                everything else, several values a list
+//!             ──► bucket         ──► list (high bits)                everything else, several values per list
 //!
 //! one Elias–Fano sequence:   list 0 │ list 1 │ … │ list H-1 │ private lists │ nulls      x = list · blocks + block
 //! ```
@@ -12,10 +12,10 @@
 //! one select (Elias 1974, Fano 1971). Where all values are frequent, there are no buckets (H = 0), all lists are private
 //! and the answer is exact. Nulls have their own list, so that they do not affect other values.
 //!
-//! The words of a chunk, in memory and in the file:
+//! The words of a column, in memory and in the file:
 //!
 //! ```text
-//!  0  1 (this layout)      5  dense keys                 16  private keys, ascending, two a word
+//!  0  1 (this layout)      5  dense keys                 16  private keys, ascending, two per word
 //!  1  blocks               6  nulls: 0 none, 1 list,      …  dense keys, the same
 //!  2  bucket bits, 0 none     2 bitmap                    …  bitmaps of the dense keys, then of the nulls
 //!  3  numbers in the       7  cells that are not null     …  Elias–Fano: samples, high part, low parts
@@ -49,7 +49,7 @@ enum Nulls {
     Bitmap,
 }
 
-/// The numbers at the start of a chunk, from which all offsets follow.
+/// The numbers at the start, from which all offsets follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     blocks: u32,
@@ -98,7 +98,7 @@ impl Head {
         start..start + self.shape().words()
     }
 
-    /// Words of the whole chunk.
+    /// Number of words in total.
     fn words(&self) -> usize {
         self.sequence().end
     }
@@ -122,7 +122,7 @@ impl Head {
     /// `None` if the head is invalid.
     fn read(words: &[u64]) -> Option<Self> {
         let head = words.get(..HEADER_WORDS)?;
-        // Nothing that stands in a chunk is longer than it, so sums of these cannot overflow.
+        // Nothing is longer than the words that contain it, so sums of these cannot overflow.
         let most = (words.len() as u64).saturating_mul(64);
         let within = |value: u64| (value <= most).then_some(value as usize);
         if head[0] != LAYOUT || head[9..].iter().any(|&word| word != 0) {
@@ -168,8 +168,8 @@ fn put_key(words: &mut [u64], i: usize, key: u32) {
     words[i / 2] |= u64::from(key) << (32 * (i % 2));
 }
 
-/// The place of a key among `len` ascending ones. Fingerprints are spread evenly, so the place can nearly be computed: the
-/// search starts there and widens.
+/// The position of a key among `len` ascending ones. Fingerprints are spread evenly, so the position can nearly be computed:
+/// the search starts there and widens.
 #[inline]
 fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
     if len == 0 {
@@ -274,7 +274,7 @@ impl Postings {
         Self { head, shape: head.shape(), sequence: head.sequence(), words }
     }
 
-    /// The chunk in these words of a file, whose checksum was right. `None` if it is not a valid chunk.
+    /// The postings in these words of a file, whose checksum was right. `None` if they are invalid.
     pub fn from_words(words: WordArray, blocks: u32) -> Option<Self> {
         let head = Head::read(&words)?;
         if head.blocks != blocks || head.words() != words.len() {
@@ -284,7 +284,7 @@ impl Postings {
         postings.is_sound().then_some(postings)
     }
 
-    /// What lookups rely on: keys ascend, bitmaps name no block that is not there, and the sequence can be walked.
+    /// What lookups rely on: keys ascend, bitmaps name only existing blocks, and the sequence can be read to its end.
     fn is_sound(&self) -> bool {
         let ascend = |keys: &[u64], len: usize| (1..len).all(|i| key(keys, i - 1) < key(keys, i));
         let bitmaps = &self.words[self.head.bitmap(0).start..self.head.sequence().start];
@@ -306,7 +306,7 @@ impl Postings {
         (self.head.cells, self.head.null_cells)
     }
 
-    /// Is every value told from every other (of another fingerprint)?
+    /// Whether every fingerprint has its own list, so that values with different fingerprints are never confused.
     pub fn is_exact(&self) -> bool {
         self.head.bucket_bits.is_none()
     }

@@ -1,4 +1,4 @@
-//! Rows of several attributes. Which structure tells rows from mixtures of rows, and at what price?
+//! Rows of several attributes. Which structure distinguishes rows from mixtures of rows, and at what cost?
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const ASKED: u64 = 200_000;
 const PROBES: u32 = 7;
 const COUNTERS: u64 = 144_270;
 const FINGERPRINT_BITS: u32 = 12;
-/// What is removed to see whether it goes.
+/// Rows that are removed, to see whether they disappear.
 const REMOVED: usize = 1000;
 
 pub(super) fn run() -> Result<Findings> {
@@ -57,7 +57,7 @@ impl Data {
             let draw = |i| ironbloom::hash::mix64(number ^ i) % values;
             (0..u64::from(attributes)).map(draw).collect::<Vec<u64>>()
         };
-        // A few repeat: some more are drawn than are needed.
+        // A few repeat, so more are drawn than needed.
         let mut rows = HashSet::new();
         for row in numbers(9, 2 * ROWS).map(row) {
             if rows.len() as u64 == ROWS {

@@ -9,7 +9,7 @@ use crate::report::{Cell, Record};
 
 const ASKED: f64 = 0.1;
 const PROBED: u64 = 2_000_000;
-/// The document's argument is the cost of hashing long keys.
+/// The argument for the shortcut is the cost of hashing long keys.
 const LONG_KEY: usize = 1000;
 
 pub(super) fn run() -> Result<Findings> {
@@ -18,7 +18,7 @@ pub(super) fn run() -> Result<Findings> {
     Ok(Findings {
         title: "Double hashing at ten per cent",
         about: format!(
-            "The document asks for 10 %, rounds the probes down to 3 and so plans 12.5 %. It then replaces three\n\
+            "A common recipe for 10 % rounds the probes down to 3, and so plans 12.5 %. It then replaces three\n\
              hashes per key by one 32-bit hash and its rotation, as LevelDB does. {} absent keys are looked up.",
             number::count(PROBED)
         ),
@@ -32,22 +32,19 @@ pub(super) fn run() -> Result<Findings> {
 }
 
 fn measure(keys: u64) -> Result<Record> {
-    // The document's own rules: k = floor(-lg p), m = k n / ln 2.
+    // The recipe: k = floor(-lg p), m = k n / ln 2.
     let probes = sizing::probes_for_rate(ASKED).floor() as u32;
     let bits = (f64::from(probes) * keys as f64 / std::f64::consts::LN_2) as u64;
-    let document = BloomParams::for_bits(bits, probes)?;
+    let recipe = BloomParams::for_bits(bits, probes)?;
     let ours = BloomParams::for_rate(keys, ASKED)?;
     Ok(vec![
         ("keys", Cell::count(keys)),
-        ("document's theory", Cell::rate(document.rate_at(keys))),
+        ("recipe's theory", Cell::rate(recipe.rate_at(keys))),
         (
             "three hashes",
-            Cell::rate(measured_rate(document.with_scheme(Scheme::Independent)?, keys)?),
+            Cell::rate(measured_rate(recipe.with_scheme(Scheme::Independent)?, keys)?),
         ),
-        (
-            "double hashing",
-            Cell::rate(measured_rate(document.with_scheme(Scheme::LevelDb)?, keys)?),
-        ),
+        ("double hashing", Cell::rate(measured_rate(recipe.with_scheme(Scheme::LevelDb)?, keys)?)),
         ("ironbloom's theory", Cell::rate(ours.rate_at(keys))),
         ("ironbloom", Cell::rate(measured_rate(ours, keys)?)),
     ])

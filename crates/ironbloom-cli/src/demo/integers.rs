@@ -31,12 +31,12 @@ pub(super) fn run() -> Result<Findings> {
     }
     Ok(Findings {
         title: "Ten million integers: hash table, bitmap or Bloom filter",
-        about: "Ten million random integers below 100 million, then below a billion. The document counts 38 MB\n\
+        about: "Ten million random integers below 100 million, then below a billion. A common estimate counts 38 MB\n\
                 for a hash table, 11.92 MB for a bitmap (119.2 MB for a billion), and asks for a Bloom filter beyond.\n\
                 Random draws repeat: below 100 million 9.5 million are distinct, so the filters are not quite full."
             .to_owned(),
         records,
-        see: "A real hash table takes twice what the document counts. The bitmap is exact and smallest while\n\
+        see: "A real hash table takes twice that estimate. The bitmap is exact and smallest while\n\
               the range is small; a filter's size does not depend on the range, and one lookup in a hundred errs."
             .to_owned(),
     })

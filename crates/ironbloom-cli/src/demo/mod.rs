@@ -99,7 +99,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// Prints what was found, or keeps it for the document at the end.
+/// Prints the findings, or keeps them for the JSON document at the end.
 fn show(findings: Findings, json: bool, documents: &mut Vec<serde_json::Value>) -> Result<()> {
     let Findings { title, about, records, see } = findings;
     if json {

@@ -19,7 +19,7 @@ const SCHEMA: &str = "ironbloom_demo";
 struct Database<'a>(&'a str);
 
 impl Database<'_> {
-    /// Runs a statement; what it returns, unaligned.
+    /// Runs a statement, and returns its output, unaligned.
     fn run(&self, sql: &str) -> Result<String> {
         let output = Command::new("psql")
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.0])

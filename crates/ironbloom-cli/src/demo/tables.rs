@@ -18,7 +18,7 @@ use crate::report::{Cell, Record};
 const COLUMNS: usize = 10;
 const VALUES: u64 = 1_000_000;
 
-/// A file that is gone when the experiment is over.
+/// A file that is removed after the experiment.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -34,7 +34,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Everything that can be asked, with what it took to make.
+/// Everything that can be asked, with its size and build time.
 struct Contest {
     table: Columns,
     index: Index,
@@ -109,7 +109,7 @@ impl Contest {
         vec![record("size", with_scan(size)), record("build", with_scan(builds))]
     }
 
-    /// One line of times, and one of rows that were looked at in vain.
+    /// One line of times, and one of rows that were read in vain.
     fn compare(&self, columns: usize, hit: bool) -> Result<[Record; 2]> {
         let queries = queries(&self.table, columns, 2000, (!hit).then_some(VALUES));
         let few = &queries[..5];

@@ -46,7 +46,7 @@ fn by_rows<T>(
     Ok(rows)
 }
 
-/// Whether `arrow` writes this type as it should be: what is not nested, and has no time zone.
+/// Whether `arrow` writes this type as we want it: not nested, and without a time zone.
 fn is_plain(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_plain(values),
@@ -59,7 +59,7 @@ fn is_null(column: &dyn Array, row: usize) -> bool {
     column.is_null(row) || matches!(column.data_type(), DataType::Null)
 }
 
-/// What is nested is shown as JSON.
+/// Nested values are shown as JSON.
 fn text(column: &dyn Array, row: usize) -> Result<Option<String>> {
     if is_null(column, row) {
         return Ok(None);
@@ -75,8 +75,8 @@ fn plain(column: &dyn Array, row: usize) -> Result<String> {
     Ok(ArrayFormatter::try_new(column, &options)?.value(row).try_to_string()?)
 }
 
-/// Numbers and booleans are such, null is null, lists are arrays, structs and maps are objects. All else is text; so is a
-/// float that JSON cannot hold.
+/// Numbers, booleans and null stay what they are, lists become arrays, structs and maps objects. Everything else is text, and
+/// so is a float that JSON cannot represent.
 fn json(column: &dyn Array, row: usize) -> Result<Value> {
     macro_rules! number {
         ($type:ty) => {
@@ -127,7 +127,7 @@ fn list(items: &ArrayRef) -> Result<Value> {
     Ok(Value::Array(items.collect::<Result<_>>()?))
 }
 
-/// An object: JSON has no other keys than text.
+/// An object: keys in JSON are always text.
 fn map(column: &dyn Array, row: usize) -> Result<Value> {
     let entries = column.as_map().value(row);
     let (keys, values) = (entries.column(0), entries.column(1));
@@ -139,7 +139,7 @@ fn map(column: &dyn Array, row: usize) -> Result<Value> {
     Ok(Value::Object(object))
 }
 
-/// With the clock of its zone.
+/// As clocks of its zone show it.
 fn moment(column: &dyn Array, row: usize, unit: TimeUnit, zone: &str) -> String {
     let (count, nanoseconds) = match unit {
         TimeUnit::Second => {

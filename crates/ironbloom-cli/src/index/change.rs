@@ -14,8 +14,8 @@ use crate::{Outcome, number, output};
 
 /// Add tables to an index, or the new rows of tables that have grown
 ///
-/// Name a CSV or TSV file of the index again after after lines were added to it; drop a Parquet file that was rewritten first. The
-/// new index is written beside the old one and then replaces it: processes that have the old one open keep it.
+/// Name a CSV or TSV file of the index again after lines were added to it; first drop a Parquet file that was rewritten. The new
+/// index is written beside the old one and then replaces it: processes that have the old one open keep it.
 ///
 /// New CSV files are read like those of the index, unless options say otherwise; files that have grown are read exactly as
 /// before.

@@ -159,7 +159,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
 fn advised(error: IndexedError) -> anyhow::Error {
     const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append`; \
                         --skip-changed finds rows in the other tables";
-    // One that has only grown has advice of its own.
+    // A table that has only grown has a hint already.
     let has_grown = matches!(error, IndexedError::Table(TableError::Grown { .. }));
     if error.is_of_one_table() && !has_grown {
         Advice::error(error.to_string(), HINT)
@@ -180,7 +180,7 @@ fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
     Ok(if args.or { Predicate::Or(parts) } else { Predicate::And(parts) })
 }
 
-/// That a column has one of the values in a file.
+/// The condition that a column has one of the values in a file.
 fn one_of(column: &str, file: &Path, schema: &Schema) -> Result<Predicate> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin().lock()).context("standard input")?

@@ -53,7 +53,7 @@ impl Show for Aligned {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         self.is_number = batch.columns().iter().map(|c| c.data_type().is_numeric()).collect();
         for row in texts(batch)? {
-            // One line a row, whatever the text in it.
+            // One line per row, whatever its text.
             let cell = |cell: Option<String>| cell.map_or("–".to_owned(), |text| in_line(&text));
             self.rows.push(row.into_iter().map(cell).collect());
         }
@@ -87,7 +87,7 @@ fn in_line(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// CSV with a line of names. Null is an empty field, and empty text is `""`: as PostgreSQL and DuckDB read it.
+/// CSV with a header line. Null is an empty field, and empty text is `""`, as PostgreSQL and DuckDB read it.
 pub(super) struct Csv {
     head: Option<Vec<Option<String>>>,
 }
@@ -127,7 +127,7 @@ impl Show for Csv {
     }
 }
 
-/// A JSON object a line.
+/// One JSON object per line.
 pub(super) struct JsonLines {
     names: Vec<String>,
 }
@@ -154,7 +154,7 @@ impl Show for JsonLines {
     }
 }
 
-/// A stream of Arrow's, with types: for other programs.
+/// An Arrow IPC stream, with types: for other programs.
 pub(super) struct ArrowStream {
     writer: StreamWriter<BufWriter<Stdout>>,
     schema: SchemaRef,
@@ -205,7 +205,7 @@ impl Show for ParquetFile {
     }
 }
 
-/// Standard output for bytes that are no text.
+/// Standard output for bytes that are not text.
 fn binary_output() -> Result<BufWriter<Stdout>> {
     if io::stdout().is_terminal() {
         bail!("this form is for programs: send it to a file (> FILE) or a pipe");

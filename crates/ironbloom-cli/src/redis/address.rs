@@ -17,7 +17,7 @@ use super::tls::{Tls, TlsArgs};
 use crate::failure::Advice;
 
 pub(super) struct Address {
-    /// As it may be shown: without passwords.
+    /// For messages: without passwords.
     pub(super) shown: String,
     pub(super) endpoint: Endpoint,
     pub(super) tls: Option<Tls>,
@@ -28,7 +28,7 @@ pub(super) enum Endpoint {
     Sentinels(Sentinels),
 }
 
-/// The port of a Sentinel that is not asked for another.
+/// The default port of a Sentinel.
 const SENTINEL_PORT: u16 = 26379;
 
 impl Address {
@@ -102,7 +102,7 @@ fn sentinels(rest: &str, tls: Option<&Tls>) -> Result<Option<Sentinels>, RedisEr
         .rsplit_once('@')
         .map_or((String::new(), authority), |(user, hosts)| (format!("{user}@"), hosts));
     let (name, database) = path.split_once('/').unwrap_or((path, ""));
-    // The client's own parser knows what is escaped how.
+    // The client's own parser knows about escaping.
     let Ok(master) = format!("redis://{of_master}master/{database}").into_connection_info() else {
         return Ok(None);
     };

@@ -3,7 +3,7 @@
 use super::server::Fields;
 use crate::number;
 
-/// A filter as its server describes it. What it does not say is missing.
+/// A filter as its server describes it. What the server does not report is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
     pub(super) layout: String,
@@ -15,9 +15,9 @@ pub(super) struct State {
     pub(super) bytes: Option<u64>,
     /// Whether it adds stages when it is full.
     is_growing: bool,
-    /// It forgets, and is always as full as it should be.
+    /// It forgets old keys, and is always as full as it should be.
     is_window: bool,
-    /// The words of the server about a load that is not finished.
+    /// What the server says about an unfinished load.
     loading: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct State {
 const NEARLY_FULL: f64 = 0.9;
 
 impl State {
-    /// A filter of which pieces are missing.
+    /// A filter that is still being loaded.
     pub(super) fn loading(kind: &str, words: String) -> Self {
         Self { layout: layout_of(kind).to_owned(), loading: Some(words), ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// By the fields of CF.INFO. Its capacity is the number of places; the rate follows from how many of them are taken.
+    /// By the fields of CF.INFO. Its capacity is the number of slots; the rate follows from how many of them are used.
     pub(super) fn of_cuckoo(kind: &str, fields: &Fields) -> Self {
         let number = |name| fields.number(name);
         let stages = number("Number of filters");
@@ -99,7 +99,7 @@ impl State {
     }
 }
 
-/// Places of all parts, of which each is larger by the expansion than the one before.
+/// Slots of all parts, each larger than the one before by the expansion.
 fn places(first: u64, expansion: u64, stages: u64) -> u64 {
     let mut part = first;
     let mut sum = 0u64;
@@ -110,7 +110,7 @@ fn places(first: u64, expansion: u64, stages: u64) -> u64 {
     sum
 }
 
-/// The layout by the name of the type, if the server does not say more.
+/// The layout by the name of the type, if the server does not report it.
 fn layout_of(kind: &str) -> &'static str {
     match kind {
         "MBbloom--" => "redisbloom",

@@ -1,4 +1,4 @@
-//! What a server, or the way to it, says, in words that a person understands, and what to do about it.
+//! Errors of servers and connections in words that people understand, and what to do about them.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,7 +10,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::failure::Advice;
 
-/// The server is gone, or is a primary no more: there may be another one to ask.
+/// The server is gone, or no longer a primary: there may be another one to ask.
 #[derive(Debug)]
 pub(super) struct Lost(anyhow::Error);
 
@@ -32,7 +32,7 @@ impl StdError for Lost {
     }
 }
 
-/// A URL as it may be shown: without user and password.
+/// A URL for messages: without user and password.
 pub(crate) fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, query) = rest.split_once('?').map_or((rest, ""), |(host, _)| (host, "?…"));
@@ -53,7 +53,7 @@ pub(super) fn server_error(error: &RedisError) -> (String, String) {
     }
 }
 
-/// What a server, or the way to it, said: as a message, and what to do about it. [`Lost`] if another server may do.
+/// An error of a server or a connection, as a message with a hint. [`Lost`] if another server may help.
 pub(super) fn explain(address: &str, error: RedisError) -> anyhow::Error {
     if let Some(error) = tls_error(&error) {
         return explain_tls(address, error);
@@ -126,7 +126,7 @@ fn explain_io(address: &str, error: &RedisError) -> anyhow::Error {
         return Advice::error(format!("{address}: no answer in time"), running);
     }
     if error.is_connection_dropped() && !error.is_connection_refusal() {
-        // A server that speaks TLS does that to whoever does not.
+        // A server that speaks TLS does that to clients that do not.
         return Advice::error(
             format!("{address}: the server closed the connection ({error})"),
             "see its log; if it speaks TLS on this port, write rediss:// instead of redis://",

@@ -1,8 +1,8 @@
 //! A load that outlives its master.
 //!
 //! Sentinels make a replica the master when the old one is lost. Replication is asynchronous: what the old master has
-//! confirmed may be missing from the new one. But a replica has got what it has in the order in which it was sent, so it
-//! has all that came before whatever it has. From that follows what is done:
+//! confirmed may be missing from the new one. But a replica receives everything in the order in which it was sent, so it
+//! has all that came before the last thing it has. Hence this procedure:
 //!
 //! ```text
 //!       ┌──► connect to the master ──► is the receipt there? ──yes──────────────────┐
@@ -14,8 +14,8 @@
 //!                                                                                   ▼ done
 //! ```
 //!
-//! The receipt is a key that is set in the transaction that gives the filters their keys. If the new master has it, it has
-//! the filters, whole; if not, it has none of them under their keys, and everything is sent again.
+//! The receipt is a key that is set in the transaction that renames the filters. If the new master has it, it has the complete
+//! filters; if not, it has none of them under their keys, and everything is sent again.
 
 use std::time::{Duration, Instant};
 
@@ -29,14 +29,14 @@ use super::upload::{Upload, UploadTarget, unlink};
 use crate::failure::{Advice, message};
 use crate::{number, output};
 
-/// So many masters may be lost during one load.
+/// Maximum number of masters that may be lost during one load.
 const MAX_LOSSES: u32 = 10;
 /// Time between two tries to find the master.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Time in which replicas confirm, before the Sentinels are asked whether they are still there.
+/// Time for replicas to confirm, before the Sentinels are asked whether they still exist.
 const CONFIRMATION: Duration = Duration::from_secs(2);
 
-/// The server of an address. While its Sentinels have no master, because a failover is not done, for so long.
+/// The server of an address. Waits for this time while its Sentinels have no master because of a failover.
 pub(super) fn connect(address: &Address, wait: Duration) -> Result<Server> {
     let started = Instant::now();
     loop {
@@ -49,7 +49,7 @@ pub(super) fn connect(address: &Address, wait: Duration) -> Result<Server> {
     }
 }
 
-/// Whether Sentinels may know another master soon. If the Sentinels themselves are not there, nobody will.
+/// Whether Sentinels may know another master soon. Not if the Sentinels themselves are unreachable.
 fn may_wait(address: &Address, error: &anyhow::Error) -> bool {
     match &address.endpoint {
         Endpoint::Sentinels(sentinels) => error.is::<Lost>() && sentinels.master().is_ok(),
@@ -57,7 +57,8 @@ fn may_wait(address: &Address, error: &anyhow::Error) -> bool {
     }
 }
 
-/// Sends filters to a server with `send`, and to the next master if it is lost meanwhile. Bytes that were sent at last.
+/// Sends filters to a server with `send`, and to the next master if it is lost meanwhile. Returns the number of bytes sent to
+/// the last one.
 pub(super) fn load(
     address: &Address,
     wait: Duration,
@@ -81,7 +82,7 @@ pub(super) fn load(
             result => return result.map(|()| load.sent),
         };
         tries += 1;
-        // One that refuses everything, because it has no replicas yet, is not lost again and again.
+        // A master that refuses everything because it lacks replicas counts as lost only once.
         if load.alive > before || tries == 1 {
             load.losses += 1;
             output::note(&format!(
@@ -100,7 +101,7 @@ struct Load<'a> {
     target: &'a UploadTarget,
     sent: u64,
     losses: u32,
-    /// When a master last took something.
+    /// When a master last accepted something.
     alive: Instant,
 }
 
@@ -124,12 +125,12 @@ impl Load<'_> {
         }
         self.alive = Instant::now();
         self.settle(server)?;
-        // It would vanish by itself.
+        // It would expire anyway.
         let _ = server.ask::<i64>(&unlink(&receipt));
         Ok(())
     }
 
-    /// The master that is there now. Errors of any kind may pass: Sentinels come back, too.
+    /// The current master. Errors of any kind may be temporary: Sentinels come back, too.
     fn find_master(&self, address: &Address, lost: anyhow::Error) -> Result<Server> {
         if self.losses > MAX_LOSSES || self.alive.elapsed() > self.wait {
             return Err(self.unfinished(&lost));
@@ -151,7 +152,7 @@ impl Load<'_> {
         let seconds = self.wait.as_secs();
         Advice::error(
             format!(
-                "{name}: not loaded; the master was lost {}, and no master has stayed: {}",
+                "{name}: not loaded; the master was lost {}, and none has replaced it: {}",
                 times(self.losses),
                 message(error)
             ),

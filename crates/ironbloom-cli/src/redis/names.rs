@@ -9,10 +9,10 @@
 //!                  {seen:0/n} … {seen:n-1/n}  the filters
 //! ```
 //!
-//! What stands in braces decides the slot of a cluster, and so the server. A CRC gives strings that differ in one digit
-//! slots that are far apart: the shards of a filter spread, and those of other filters spread otherwise. The number of
-//! shards is part of their names, so that a filter can be replaced by one in more or fewer shards: whoever still asks
-//! the old ones gets right answers until they are gone, and an error after that.
+//! The part in braces decides the slot of a cluster, and so the server. A CRC maps strings that differ in one digit to distant
+//! slots: the shards of a filter spread, and those of other filters spread differently. The number of
+//! shards is part of their names, so that a filter can be replaced by one in more or fewer shards: clients that
+//! still ask the old ones get right answers until they are gone, and then an error.
 
 use anyhow::Result;
 use ironbloom::format::dump::MAX_SHARDS;
@@ -26,7 +26,7 @@ pub(super) const ROUTE_FIELD: &str = "ironbloom:route";
 /// `ironbloom::route::shard_of` of the XXH3-64 of the key, seed 0.
 pub(super) const ROUTE: &str = "xxh3-64-mix64";
 
-/// Tells the keys of a load from those of all others.
+/// Distinguishes the keys of a load from those of all others.
 #[derive(Clone, Debug)]
 pub(super) struct LoadId(String);
 
@@ -56,7 +56,7 @@ impl Name {
         Self(format!("{{{}:{shard}/{shards}}}", self.0))
     }
 
-    /// The filter of which this is the key of a shard, and in how many it is.
+    /// The filter to which this key of a shard belongs, and its number of shards.
     pub(super) fn of_shard(key: &[u8]) -> Option<(Self, u32)> {
         let inner = std::str::from_utf8(key).ok()?.strip_prefix('{')?.strip_suffix('}')?;
         let (name, place) = inner.rsplit_once(':')?;
@@ -80,7 +80,7 @@ impl Name {
         self.beside(&format!("loading-{}", load.0))
     }
 
-    /// A key that says that this load was finished.
+    /// A key that marks this load as finished.
     pub(super) fn receipt(&self, load: &LoadId) -> String {
         self.beside(&format!("loaded-{}", load.0))
     }
@@ -99,7 +99,7 @@ impl Name {
         tag.is_some_and(|(tag, _)| !tag.is_empty())
     }
 
-    /// Shards have braces of their own, and the first ones count.
+    /// Names of shards contain braces, and the first ones count.
     pub(super) fn refuse_braces(&self) -> Result<()> {
         if self.0.contains(['{', '}']) {
             return Err(Advice::error(

@@ -1,4 +1,4 @@
-//! A server or a cluster, and what it is asked.
+//! A server or a cluster, and the commands it is sent.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::failure::Advice;
 
 /// How long a server may take to accept a connection.
 pub(super) const PATIENCE_TO_CONNECT: Duration = Duration::from_secs(10);
-/// How long it may take until it is asked whether it speaks TLS at all.
+/// How long to wait before checking whether it speaks TLS at all.
 const PATIENCE_TO_BEGIN: Duration = Duration::from_secs(3);
 /// How long it may take to answer: a busy server may be saving, or loading a big chunk.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,7 +44,7 @@ pub(super) struct Server {
 /// What a server says about a filter.
 pub(super) enum FilterInfo {
     Fields(Fields),
-    /// It is being loaded: the server's words about how far it is.
+    /// It is being loaded: the progress in the server's words.
     Loading(String),
 }
 
@@ -75,11 +75,11 @@ pub(super) enum Found {
     Other(String),
 }
 
-/// What Valkey 9 says of a type that none of its modules has.
+/// What Valkey 9 says about a type that none of its modules has.
 const UNKNOWN_TYPE: &str = "unknown type name";
 
 impl Server {
-    /// The server of an address, or the master that its Sentinels know: [`Lost`] if that one is none, or is not there.
+    /// The server of an address, or the master that its Sentinels know: [`Lost`] if that is not a master, or not reachable.
     pub(super) fn connect(address: &Address) -> Result<Self> {
         match &address.endpoint {
             Endpoint::Server(info) => Self::open(info, address.tls.as_ref(), &address.shown),
@@ -137,7 +137,7 @@ impl Server {
         let Link::One(link) = &mut self.link else { return Ok(true) };
         match redis::cmd("ROLE").query::<Vec<Value>>(link) {
             Ok(role) => Ok(role.first() == Some(&Value::BulkString(b"master".to_vec()))),
-            // Who may not know is told by the first command that writes.
+            // Without permission to ask, the first command that writes will tell.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => Ok(true),
             Err(error) => Err(explain(&self.address, error)),
         }
@@ -245,7 +245,7 @@ impl Server {
         Ok(nodes.into_iter().map(|node| Some(RoutingInfo::SingleNode(by_address(node)))).collect())
     }
 
-    /// Gives keys of this type, some of them perhaps twice, until no more are wanted.
+    /// Passes on keys of this type, some of them perhaps twice, until no more are wanted.
     pub(super) fn scan(
         &mut self,
         kind: &str,
@@ -320,7 +320,7 @@ impl Server {
         }
     }
 
-    /// The parts of a filter that is there, with the family of their commands. `wanted` is what the person believes.
+    /// The parts of an existing filter, with the family of their commands. `wanted` is the number that the user gave.
     pub(super) fn parts(&mut self, name: &Name, wanted: Option<u32>) -> Result<Parts> {
         let key = name.key();
         let (parts, shards) = match (self.find(key)?, wanted) {
@@ -369,7 +369,7 @@ impl Server {
         )
     }
 
-    /// An error for a value that is no filter.
+    /// An error for a value that is not a filter.
     pub(super) fn no_filter(&self, key: &str, found: &str) -> anyhow::Error {
         Advice::error(
             format!("{key}: is a {found}, not a filter"),
@@ -394,11 +394,11 @@ struct Slots {
     port: u16,
 }
 
-/// What a server of a cluster says that is to say its host name, and has none.
+/// What a server of a cluster reports that should report its host name, and lacks one.
 const UNKNOWN_HOST: &str = "?";
 
 impl Slots {
-    /// Without a host of its own a server has the one that was asked.
+    /// A server that lacks a host name has that of the server that was asked.
     fn primary(&self, asked: &str) -> Node {
         let own = self.host.as_deref().filter(|host| !host.is_empty());
         Node { host: own.unwrap_or(asked).to_owned(), port: self.port }
@@ -416,9 +416,9 @@ impl FromRedisValue for Slots {
     }
 }
 
-/// Refuses a cluster whose servers cannot be found by what they say.
+/// Refuses a cluster whose servers do not report usable addresses.
 fn require_hosts(link: &mut Connection, shown: &str) -> Result<()> {
-    // Whoever may not ask gets to hear that from the client.
+    // A missing permission is reported by the client.
     let found: Vec<Slots> = redis::cmd("CLUSTER").arg("SLOTS").query(link).unwrap_or_default();
     if found.iter().any(|slots| slots.host.as_deref() == Some(UNKNOWN_HOST)) {
         return Err(Advice::error(
@@ -451,7 +451,7 @@ impl Fields {
     }
 }
 
-/// The keys of a filter that is there.
+/// The keys of an existing filter.
 pub(super) struct Parts {
     pub(super) family: Family,
     pub(super) keys: Vec<Name>,
@@ -459,7 +459,7 @@ pub(super) struct Parts {
 }
 
 impl Found {
-    /// By the name that TYPE says.
+    /// By the name that TYPE returns.
     pub(super) fn of_type(name: &str) -> Self {
         match name {
             "none" => Self::Nothing,
@@ -481,7 +481,7 @@ impl Found {
     }
 }
 
-/// A connection to a server that may take so long for an answer.
+/// A connection to a server that may take this long to answer.
 pub(super) fn connect(info: &ConnectionInfo, patience: Duration) -> Result<Connection, RedisError> {
     let client = Client::open(info.clone())?;
     let link = match client.get_connection_with_timeout(PATIENCE_TO_BEGIN) {
@@ -499,7 +499,7 @@ pub(super) fn connect(info: &ConnectionInfo, patience: Duration) -> Result<Conne
     Ok(link)
 }
 
-/// Whether the server belongs to a cluster. Who may not know is told by redirections later, see [`explain`].
+/// Whether the server belongs to a cluster. Without permission to ask, redirections tell later, see [`explain`].
 fn is_in_cluster(link: &mut Connection) -> Result<bool, RedisError> {
     match redis::cmd("INFO").arg("cluster").query::<String>(link) {
         Ok(info) => Ok(info.contains("cluster_enabled:1")),

@@ -56,7 +56,7 @@ pub(super) struct Tls {
 }
 
 impl TlsArgs {
-    /// What is said of TLS beside the URL, which may say it, too; nothing if neither wants it.
+    /// The TLS settings; none if neither the options nor the URL ask for it.
     pub(super) fn read(&self, url_wants: bool) -> Result<Option<Tls>> {
         if !(url_wants || self.tls) {
             return match self.first() {
@@ -67,7 +67,7 @@ impl TlsArgs {
                 )),
             };
         }
-        // Which one, if another crate brings a second into the program, would be a matter of luck, or of a panic.
+        // Named, because if another crate brings a second one into the program, the default is undefined, or a panic.
         let _ = default_provider().install_default();
         if self.insecure {
             output::note(
@@ -98,7 +98,7 @@ impl TlsArgs {
 }
 
 impl Tls {
-    /// The address of a server that is spoken to in this way.
+    /// The address of a server to which this applies.
     pub(super) fn address(&self, host: String, port: u16) -> Result<ConnectionAddr, RedisError> {
         let insecure = self.is_insecure;
         let address = ConnectionAddr::TcpTls { host, port, insecure, tls_params: None };
@@ -135,7 +135,7 @@ pub(super) fn is_plain(address: &ConnectionAddr) -> bool {
     matches!(answer(), Ok(b'+' | b'-'))
 }
 
-/// How long an answer in plain text is waited for.
+/// How long to wait for an answer in plain text.
 const PROBE: Duration = Duration::from_secs(2);
 
 fn read_certificates(path: &Path) -> Result<Vec<u8>> {
@@ -182,7 +182,7 @@ fn read_identity(cert: &Path, key: &Path) -> Result<ClientTlsConfig> {
     Ok(ClientTlsConfig { client_cert, client_key })
 }
 
-/// An error about a file in which something should be.
+/// An error about a file that lacks something.
 fn no_pem(path: &Path, what: &str, error: Option<pem::Error>) -> anyhow::Error {
     let reason = match error {
         None | Some(pem::Error::NoItemsFound) => String::new(),

@@ -1,6 +1,6 @@
-//! Filters on their way to a server: under temporary keys first, renamed when all is there.
+//! Filters on their way to a server: first under temporary keys, renamed when complete.
 //!
-//! Whoever asks meanwhile sees the old filter or none, never a part of the new one. On a server all keys are renamed in one
+//! Clients that ask meanwhile see the old filter or none, never a part of the new one. On a server all keys are renamed in one
 //! transaction, in a cluster one after the other. A temporary key is removed when something fails, and if this program is
 //! killed the server forgets it after [`LIFETIME`].
 
@@ -18,14 +18,14 @@ use super::server::{FilterInfo, Found, Server, family_command};
 use crate::failure::Advice;
 use crate::progress::Progress;
 
-/// After this time a server forgets a filter of which no more chunks come.
+/// A server drops a filter after this time without a new chunk.
 pub(super) const LIFETIME: Duration = Duration::from_secs(600);
 /// How often the lifetime of shards that are there already is renewed.
 const RENEWAL: Duration = Duration::from_secs(60);
 /// Watched keys may change before a transaction; this is how often it is tried.
 const TRIES: u32 = 3;
 
-/// What becomes of a filter that has the key already.
+/// What happens to a filter that already has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Keep,
@@ -45,7 +45,7 @@ pub(super) struct Upload<'s> {
     target: &'s UploadTarget,
     /// What was there when the upload began.
     before: Found,
-    /// Filters that are there under their temporary keys; the last one may be a part.
+    /// Filters under their temporary keys; the last one may be incomplete.
     pending: Vec<Pending>,
     renewed: Instant,
     progress: Progress,
@@ -92,7 +92,7 @@ impl<'s> Upload<'s> {
         last.family = Some(family);
         let mut commands = Vec::new();
         if iterator == FIRST {
-            // A master that was lost may have left it to this one.
+            // It may be left over from a lost master.
             commands.push(unlink(&last.temporary));
         }
         let mut load = family_command(family, "LOADCHUNK", &last.temporary);
@@ -113,7 +113,7 @@ impl<'s> Upload<'s> {
         self.start_filter();
         redis_chunks::for_each_chunk(filter, |iterator, bytes| {
             let sent = self.chunk(family, iterator, bytes);
-            // Servers with another module take our announcement for a damaged header of theirs.
+            // Servers with another module mistake our announcement for a damaged header.
             sent.map_err(|error| match (iterator, crate::failure::hint(&error)) {
                 (FIRST, None) if !error.is::<Lost>() => Advice::error(
                     format!("the server cannot hold a {} filter: {error}", filter.kind()),
@@ -129,7 +129,7 @@ impl<'s> Upload<'s> {
         self.sent
     }
 
-    /// Gives the filters their keys. A receipt, if one is wanted, is there if and only if they have them.
+    /// Renames the filters to their keys. The receipt, if one is wanted, exists if and only if they have them.
     pub(super) fn publish(mut self, receipt: Option<&str>) -> Result<()> {
         self.require_whole()?;
         if self.server.is_cluster() {
@@ -141,7 +141,7 @@ impl<'s> Upload<'s> {
         Ok(())
     }
 
-    /// That no server has lost a chunk: in a cluster a replica may have taken over that had not got it yet.
+    /// Checks that no server has lost a chunk: in a cluster, a replica without it may have taken over.
     fn require_whole(&mut self) -> Result<()> {
         for Pending { key, temporary, family } in &self.pending {
             let Some(family) = *family else { continue };

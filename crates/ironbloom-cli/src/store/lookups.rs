@@ -15,7 +15,7 @@ impl Keys {
         format!("{:016x}", mix64(number)).into_bytes()
     }
 
-    /// All stored keys in their order, in which a B-tree likes to be filled.
+    /// All stored keys in order, which is the fastest way to fill a B-tree.
     pub(super) fn sorted(&self) -> Vec<u64> {
         let mut mixed: Vec<u64> = (0..self.stored).map(mix64).collect();
         mixed.sort_unstable();
@@ -44,7 +44,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Asks for keys in groups of `batch`, each timed. How many were found.
+    /// Looks up keys in groups of `batch`, each timed. Returns how many were found.
     pub(super) fn ask<E>(
         &mut self,
         keys: &[Vec<u8>],

@@ -194,7 +194,7 @@ fn one_key_is_not_one_keys() {
     assert!(run.stderr.starts_with("x.ibf: bloom, 1 key, "), "{}", run.stderr);
     scratch.build("f.ibf", ["--kind", "fuse"], "a\n");
     let args = ["build", "--kind", "fuse", "--capacity", "1", "-o", "f.ibf"];
-    let run = scratch.refuses(args, "a\nb\n", "2 distinct keys came");
+    let run = scratch.refuses(args, "a\nb\n", "2 distinct keys in the input");
     assert!(!run.stderr.contains("1 keys"), "{}", run.stderr);
     scratch.write("bad.ibf", "no filter");
     let run = scratch.run(["verify", "bad.ibf"]).ends_with(2);

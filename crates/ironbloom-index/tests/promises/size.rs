@@ -44,7 +44,7 @@ fn mean_blocks(index: &Index, columns: u64, values: u64, questions: u64) -> f64 
     blocks as f64 / questions as f64
 }
 
-/// structures §15.11: 12.13 ± 0.02 bits an entry, 30 blocks for one column, 0.05 for two that do not match.
+/// Expected: 12.13 ± 0.02 bits per entry, 30 blocks for one column, 0.05 for two that do not match.
 ///
 /// N/H = 19.07 blocks of other values and 10 of its own: 29.1 (a few share a block); over 5,000 questions the sum of about
 /// three groups of ten has sigma 17/70 = 0.24. Two columns: 29.1² / 19,532 = 0.0433, sigma 0.003.

@@ -1,7 +1,7 @@
 //! BF.RESERVE, BF.ADD, BF.MADD, BF.INSERT; BF.EXISTS, BF.MEXISTS and BF.FIND.
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::redisbloom::chain::{Chain, Scaling};
@@ -14,7 +14,7 @@ use super::{
     memory_limit, reply_found, settle, text,
 };
 
-/// What kind of filter is made.
+/// The layout of a new filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// RedisBloom's.
@@ -25,7 +25,7 @@ enum Layout {
     Window(u64),
 }
 
-/// What a filter is made from.
+/// The parameters of a new filter.
 #[derive(Clone, Copy)]
 struct Plan {
     capacity: u64,
@@ -35,7 +35,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// What a filter is made from that nobody asked for.
+    /// The parameters of a filter that is created implicitly.
     fn by_default() -> Self {
         Self {
             capacity: settings::BF_CAPACITY.get() as u64,
@@ -55,7 +55,7 @@ impl Plan {
             (Layout::RedisBloom, _) => {
                 let chain = Chain::new(self.capacity, self.rate, self.scaling, limit)
                     .map_err(text::of_create)?;
-                return Ok(Either::One(key.set(chain)));
+                return Ok(ByLayout::RedisBloom(key.set(chain)));
             }
             (Layout::Blocked, Scaling::Fixed(_)) => {
                 NativeBloom::blocked(self.capacity, self.rate, limit)
@@ -67,7 +67,7 @@ impl Plan {
         };
         let native = native.map_err(text::of_plan)?;
         match key.set(Native::whole(native)) {
-            Native::Whole(filter) => Ok(Either::Other(&mut **filter)),
+            Native::Whole(filter) => Ok(ByLayout::Native(&mut **filter)),
             Native::Arriving(_) => unreachable!("it was just made whole"),
         }
     }
@@ -92,7 +92,7 @@ impl Plan {
         words
     }
 
-    /// Refuses what cannot be had together.
+    /// Refuses options that contradict each other.
     fn checked(self) -> Result<Self, Refusal> {
         match (self.layout, self.scaling) {
             (Layout::Blocked, Scaling::Growing(growth)) if !(2..=16).contains(&growth) => {
@@ -115,8 +115,8 @@ fn scaling(expansion: i64) -> Scaling {
 const FIXED: Scaling = Scaling::Fixed(2);
 
 /// Arguments of a BF.RESERVE that has no more than RedisBloom's options; and with ours.
-const MOST_ARGUMENTS: usize = 7;
-const MOST_ARGUMENTS_NATIVE: usize = 11;
+const MAX_ARGUMENTS: usize = 7;
+const MAX_ARGUMENTS_NATIVE: usize = 11;
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]`
 pub(crate) fn reserve(call: &Call<'_>) {
@@ -125,7 +125,7 @@ pub(crate) fn reserve(call: &Call<'_>) {
 
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     let is_native = [b"LAYOUT", b"WINDOW"].iter().any(|name| find_option(call, 4, *name).is_some());
-    let most = if is_native { MOST_ARGUMENTS_NATIVE } else { MOST_ARGUMENTS };
+    let most = if is_native { MAX_ARGUMENTS_NATIVE } else { MAX_ARGUMENTS };
     check_arity((4..=most).contains(&call.count()))?;
     let plan = reserve_plan(call)?;
     let mut key = call.open(1, Access::Write);
@@ -332,7 +332,7 @@ fn add_many(
     Ok(())
 }
 
-/// The filter of a key, made by the plan if there is none and it may be; then the plan comes back.
+/// The filter of a key, created from the plan if the key is missing and `may_create`; the plan is then returned as well.
 fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,
@@ -385,7 +385,7 @@ fn try_mexists(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Replies for all arguments behind the key.
+/// Replies for all arguments after the key.
 fn reply_contains(call: &Call<'_>, filter: Option<Bloom<'_>>) {
     // One item needs no batch.
     if call.count() == 3 {
@@ -407,7 +407,7 @@ fn try_find(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 3)?;
     let key = call.open(1, Access::Read);
     match bloom(&key)? {
-        Found::Nothing => call.reply_null(),
+        Found::Missing => call.reply_null(),
         found => reply_contains(call, Some(expect_filter(found)?)),
     }
     Ok(())

@@ -15,7 +15,7 @@ use std::ffi::c_int;
 use std::time::Instant;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found};
+use crate::engine::key::{Access, ByLayout, Found};
 use crate::engine::timer::Moment;
 use crate::stats;
 
@@ -23,7 +23,7 @@ use super::filter::{CuckooMut, cuckoo_mut};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, settle, text};
 
-/// Filters of this many bytes are compacted at once: that takes a few milliseconds.
+/// Filters up to this size are compacted at once, which takes a few milliseconds.
 const SMALL_BYTES: u64 = 1 << 20;
 
 /// Buckets between two looks at the clock.
@@ -78,19 +78,19 @@ fn try_compact(call: &Call<'_>) -> Result<(), Refusal> {
 pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) {
     let is_small = filter.bytes() <= SMALL_BYTES;
     let is_due = match &mut filter {
-        Either::One(filter) if filter.is_due() => {
+        ByLayout::RedisBloom(filter) if filter.is_due() => {
             if is_small {
                 filter.compact_until_stuck();
             }
             filter.removed = 0;
             true
         }
-        Either::One(_) => false,
-        Either::Other(filter) => filter.is_due(),
+        ByLayout::RedisBloom(_) => false,
+        ByLayout::Native(filter) => filter.is_due(),
     };
     // A replica decides the same by itself for small filters, and is sent slices of large ones.
     match &filter {
-        Either::Other(_) if is_due && is_small => filter.compact_all(),
+        ByLayout::Native(_) if is_due && is_small => filter.compact_all(),
         _ if is_due && !is_small && !call.must_obey() => add_job(call),
         _ => {}
     }
@@ -99,31 +99,31 @@ pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) {
 impl CuckooMut<'_> {
     fn bytes(&self) -> u64 {
         match self {
-            Either::One(filter) => filter.slot_bytes(),
-            Either::Other(filter) => crate::native::Imaged::array_bytes(&**filter),
+            ByLayout::RedisBloom(filter) => filter.slot_bytes(),
+            ByLayout::Native(filter) => crate::native::Imaged::array_bytes(&**filter),
         }
     }
 
     fn parts(&self) -> usize {
         match self {
-            Either::One(filter) => filter.sub_filters(),
-            Either::Other(filter) => filter.parts(),
+            ByLayout::RedisBloom(filter) => filter.sub_filters(),
+            ByLayout::Native(filter) => filter.parts(),
         }
     }
 
     fn buckets(&self, part: usize) -> u64 {
         match self {
-            Either::One(filter) => filter.sub_filters[part].buckets(),
-            Either::Other(filter) => filter.params().buckets(),
+            ByLayout::RedisBloom(filter) => filter.sub_filters[part].buckets(),
+            ByLayout::Native(filter) => filter.params().buckets(),
         }
     }
 
     fn compact_part(&mut self, part: usize, first: u64, end: u64) {
         match self {
-            Either::One(filter) => {
+            ByLayout::RedisBloom(filter) => {
                 filter.compact_part(part, first..end);
             }
-            Either::Other(filter) => filter.compact_part(part, first..end),
+            ByLayout::Native(filter) => filter.compact_part(part, first..end),
         }
     }
 

@@ -1,12 +1,12 @@
 //! CF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX; CF.EXISTS, CF.MEXISTS, CF.COUNT and CF.DEL.
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::key::{Access, ByLayout, Found, Key};
+use crate::error::InsertError;
 use crate::native::Native;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::batch::BATCH;
 use crate::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::cuckoo_hash;
 use crate::settings::{self, MAX_CAPACITY, Number};
 use crate::stats;
@@ -17,24 +17,24 @@ use super::{
     reply_found, settle, text,
 };
 
-/// Items ahead for which memory is asked for.
+/// Prefetch distance in items.
 const AHEAD: usize = 8;
 
-/// Whether a key that is there is inserted once more.
+/// Whether a key that is already there is inserted again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeats {
     Stored,
     Skipped,
 }
 
-/// What a filter is made from.
+/// The parameters of a new filter.
 #[derive(Clone, Copy)]
 struct Plan {
     capacity: i64,
     bucket_size: i64,
     max_iterations: i64,
     expansion: i64,
-    /// Asked for: then it is a native filter.
+    /// If given, the filter is a native one.
     rate: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ impl Plan {
             let filter = NativeCuckoo::new(self.capacity as u64, rate, self.expansion > 0, limit)
                 .map_err(text::of_plan)?;
             return match key.set(Native::whole(filter)) {
-                Native::Whole(filter) => Ok(Either::Other(&mut **filter)),
+                Native::Whole(filter) => Ok(ByLayout::Native(&mut **filter)),
                 Native::Arriving(_) => unreachable!("it was just made whole"),
             };
         }
@@ -70,7 +70,7 @@ impl Plan {
             self.expansion as u16,
         );
         let filter = shape.and_then(|shape| CuckooFilter::new(shape, limit));
-        Ok(Either::One(key.set(filter.map_err(text::of_create)?)))
+        Ok(ByLayout::RedisBloom(key.set(filter.map_err(text::of_create)?)))
     }
 
     /// The words of a CF.RESERVE that makes the same filter with any settings.
@@ -140,7 +140,7 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The rate of CF.RESERVE, if it has one, and nothing that does not go with it.
+/// The rate of CF.RESERVE, if there is one. Refuses options that contradict it.
 fn asked_rate(call: &Call<'_>, expansion: i64) -> Result<Option<f64>, Refusal> {
     let Some(at) = find_option(call, 3, b"ERROR") else { return Ok(None) };
     let rate = (at + 1 < call.count()).then(|| call.double(at + 1)).flatten();
@@ -196,15 +196,17 @@ fn store(
 ) -> Result<bool, InsertError> {
     let limit = || memory_limit(call);
     match (filter, repeats) {
-        (Either::One(filter), Repeats::Stored) => filter.insert_asking(hash, limit).map(|()| true),
-        (Either::One(filter), Repeats::Skipped) => {
+        (ByLayout::RedisBloom(filter), Repeats::Stored) => {
+            filter.insert_asking(hash, limit).map(|()| true)
+        }
+        (ByLayout::RedisBloom(filter), Repeats::Skipped) => {
             if filter.contains(hash) {
                 return Ok(false);
             }
             filter.insert_asking(hash, limit).map(|()| true)
         }
-        (Either::Other(filter), Repeats::Stored) => filter.insert(hash, limit).map(|()| true),
-        (Either::Other(filter), Repeats::Skipped) => filter.insert_new(hash, limit),
+        (ByLayout::Native(filter), Repeats::Stored) => filter.insert(hash, limit).map(|()| true),
+        (ByLayout::Native(filter), Repeats::Skipped) => filter.insert_new(hash, limit),
     }
 }
 
@@ -287,7 +289,7 @@ fn add_many(
     Ok(())
 }
 
-/// 1, 0 or -1 for a key without room; in the third protocol truth values, but not for CF.INSERTNX.
+/// 1, 0, or -1 if there is no room; in RESP3 a boolean, except for CF.INSERTNX.
 fn reply_insert(call: &Call<'_>, outcome: Result<bool, InsertError>, repeats: Repeats) {
     let is_number = repeats == Repeats::Skipped || !call.is_resp3();
     match outcome {
@@ -299,7 +301,7 @@ fn reply_insert(call: &Call<'_>, outcome: Result<bool, InsertError>, repeats: Re
     }
 }
 
-/// The filter of a key, made by the plan if there is none; then the plan comes back.
+/// The filter of a key, created from the plan if the key is missing; the plan is then returned as well.
 fn open_or_make<'key>(
     call: &Call<'_>,
     key: &'key mut Key<'_>,
@@ -310,7 +312,7 @@ fn open_or_make<'key>(
         plan.make(call, key).map(|filter| (filter, Some(plan)))
     };
     cuckoo_or_make(key, make, |filter| {
-        if let Either::One(filter) = &filter {
+        if let ByLayout::RedisBloom(filter) = &filter {
             let is_at_end = filter.sub_filters() as i64 >= settings::CF_MAX_EXPANSIONS.get();
             if is_at_end && !call.must_obey() {
                 return Err(text::CF_MAX_EXPANSIONS.into());
@@ -391,8 +393,8 @@ fn try_del(call: &Call<'_>) -> Result<(), Refusal> {
         return Err(text::CF_DEL_NOT_FOUND.into());
     };
     let is_found = match &mut filter {
-        Either::One(filter) => filter.take_out(cuckoo_hash(call.arg(2))),
-        Either::Other(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
+        ByLayout::RedisBloom(filter) => filter.take_out(cuckoo_hash(call.arg(2))),
+        ByLayout::Native(filter) => filter.remove(filter.hash_fn().hash(call.arg(2))),
     };
     if is_found {
         stats::DELETED.add(1);

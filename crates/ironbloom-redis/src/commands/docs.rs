@@ -51,14 +51,14 @@ const TABLES: &CStr = c"O(s), where s is the number of sub-filters";
 const TABLES_EACH: &CStr =
     c"O(s * n), where s is the number of sub-filters and n the number of items";
 const MOVES: &CStr =
-    c"O(s + i), where s is the number of sub-filters and i the most items that are moved to make room";
-const MOVES_EACH: &CStr = c"O((s + i) * n), where s is the number of sub-filters, i the most items that are moved to make room, \
+    c"O(s + i), where s is the number of sub-filters and i the maximum number of items moved to make room";
+const MOVES_EACH: &CStr = c"O((s + i) * n), where s is the number of sub-filters, i the maximum number of items moved to make room, \
      and n the number of items";
 const SIZE: &CStr = c"O(n), where n is the number of bytes";
 const CONSTANT: &CStr = c"O(1)";
 
 pub(super) const BF_RESERVE: Docs = docs(
-    c"Makes an empty Bloom filter: of RedisBloom's layout, of blocks (LAYOUT BLOCKED), or one that forgets (WINDOW)",
+    c"Creates an empty Bloom filter: in RedisBloom's layout, in blocks (LAYOUT BLOCKED), or one that forgets (WINDOW)",
     CONSTANT,
     -4,
     &[
@@ -70,36 +70,40 @@ pub(super) const BF_RESERVE: Docs = docs(
         WINDOW,
     ],
 );
-pub(super) const BF_ADD: Docs =
-    docs(c"Adds an item to a Bloom filter, which is made if it is missing", PROBES, 3, &[ITEM]);
+pub(super) const BF_ADD: Docs = docs(
+    c"Adds an item to a Bloom filter, which is created if the key is missing",
+    PROBES,
+    3,
+    &[ITEM],
+);
 pub(super) const BF_MADD: Docs = docs(
-    c"Adds items to a Bloom filter, which is made if it is missing",
+    c"Adds items to a Bloom filter, which is created if the key is missing",
     PROBES_EACH,
     -3,
     &[ITEMS],
 );
 pub(super) const BF_INSERT: Docs = docs(
-    c"Adds items to a Bloom filter, which is made as told if it is missing",
+    c"Adds items to a Bloom filter, which is created with the given options if the key is missing",
     PROBES_EACH,
     -4,
     &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, NAMED_ITEMS],
 );
 pub(super) const BF_EXISTS: Docs =
-    docs(c"Tells whether an item might be in a Bloom filter", PROBES, 3, &[ITEM]);
+    docs(c"Checks whether an item may be in a Bloom filter", PROBES, 3, &[ITEM]);
 pub(super) const BF_MEXISTS: Docs =
-    docs(c"Tells which items might be in a Bloom filter", PROBES_EACH, -3, &[ITEMS]);
+    docs(c"Checks which items may be in a Bloom filter", PROBES_EACH, -3, &[ITEMS]);
 pub(super) const BF_FIND: Docs = own(docs(
-    c"Tells which items might be in a Bloom filter, and nothing if the key is missing",
+    c"Checks which items may be in a Bloom filter; null if the key is missing",
     PROBES_EACH,
     -3,
     &[ITEMS],
 ));
 pub(super) const BF_CARD: Docs = Docs {
     since: c"2.4.4",
-    ..docs(c"Tells how many items were added to a Bloom filter", CONSTANT, 2, &[])
+    ..docs(c"Returns the number of items that were added to a Bloom filter", CONSTANT, 2, &[])
 };
 pub(super) const BF_INFO: Docs = docs(
-    c"Tells the numbers of a Bloom filter; FULL counts its bits, too",
+    c"Returns information about a Bloom filter; FULL also counts its bits",
     c"O(1); O(n) with FULL, where n is the number of bytes",
     -2,
     &[Arg {
@@ -109,23 +113,23 @@ pub(super) const BF_INFO: Docs = docs(
     }],
 );
 pub(super) const BF_DEBUG: Docs =
-    docs(c"Tells the numbers of every sub-filter of a Bloom filter", CONSTANT, 2, &[]);
+    docs(c"Returns information about every sub-filter of a Bloom filter", CONSTANT, 2, &[]);
 pub(super) const BF_SCANDUMP: Docs =
-    docs(c"Hands out a Bloom filter piece by piece", SIZE, 3, &[ITERATOR]);
+    docs(c"Begins or continues to save a Bloom filter in chunks", SIZE, 3, &[ITERATOR]);
 pub(super) const BF_LOADCHUNK: Docs = docs(
-    c"Takes a piece of a Bloom filter that BF.SCANDUMP handed out",
+    c"Restores a chunk of a Bloom filter that BF.SCANDUMP returned",
     SIZE,
     4,
     &[ITERATOR, DATA],
 );
 pub(super) const BF_MERGE: Docs = own(docs(
-    c"Unites Bloom filters of the same geometry in the first, which is made if it is missing",
+    c"Merges Bloom filters with the same parameters into the first, which is created if the key is missing",
     SIZE,
     -3,
     &[Arg { times: Times::Many, ..plain(c"source", ArgKind::Key) }],
 ));
 pub(super) const BF_MERGESLICE: Docs = own(docs(
-    c"Makes a step of a large BF.MERGE; sent by primaries, and found in append-only files",
+    c"Executes a slice of a large BF.MERGE; sent by primaries, and found in append-only files",
     SIZE,
     7,
     &[
@@ -137,7 +141,7 @@ pub(super) const BF_MERGESLICE: Docs = own(docs(
     ],
 ));
 pub(super) const CF_RESERVE: Docs = docs(
-    c"Makes an empty cuckoo filter",
+    c"Creates an empty cuckoo filter",
     CONSTANT,
     -3,
     &[
@@ -149,38 +153,39 @@ pub(super) const CF_RESERVE: Docs = docs(
     ],
 );
 pub(super) const CF_ADD: Docs =
-    docs(c"Adds an item to a cuckoo filter, also if it is there", MOVES, 3, &[ITEM]);
+    docs(c"Adds an item to a cuckoo filter, even if it is already there", MOVES, 3, &[ITEM]);
 pub(super) const CF_ADDNX: Docs =
-    docs(c"Adds an item to a cuckoo filter unless it might be there", MOVES, 3, &[ITEM]);
+    docs(c"Adds an item to a cuckoo filter unless it may be there", MOVES, 3, &[ITEM]);
 pub(super) const CF_INSERT: Docs = docs(
-    c"Adds items to a cuckoo filter, which is made as told if it is missing",
+    c"Adds items to a cuckoo filter, which is created with the given options if the key is missing",
     MOVES_EACH,
     -4,
     &[CAPACITY, NOCREATE, NAMED_ITEMS],
 );
 pub(super) const CF_INSERTNX: Docs = docs(
-    c"Adds those items to a cuckoo filter that are not there",
+    c"Adds the items that are not yet in a cuckoo filter",
     MOVES_EACH,
     -4,
     &[CAPACITY, NOCREATE, NAMED_ITEMS],
 );
 pub(super) const CF_EXISTS: Docs =
-    docs(c"Tells whether an item might be in a cuckoo filter", TABLES, 3, &[ITEM]);
+    docs(c"Checks whether an item may be in a cuckoo filter", TABLES, 3, &[ITEM]);
 pub(super) const CF_MEXISTS: Docs =
-    docs(c"Tells which items might be in a cuckoo filter", TABLES_EACH, -3, &[ITEMS]);
+    docs(c"Checks which items may be in a cuckoo filter", TABLES_EACH, -3, &[ITEMS]);
 pub(super) const CF_COUNT: Docs =
-    docs(c"Tells how often an item might be in a cuckoo filter", TABLES, 3, &[ITEM]);
+    docs(c"Returns how often an item may be in a cuckoo filter", TABLES, 3, &[ITEM]);
 pub(super) const CF_DEL: Docs =
-    docs(c"Removes an item from a cuckoo filter once", TABLES, 3, &[ITEM]);
+    docs(c"Deletes one occurrence of an item from a cuckoo filter", TABLES, 3, &[ITEM]);
 pub(super) const CF_COMPACT: Docs =
     docs(c"Moves the items of a cuckoo filter into its older sub-filters, in the background if it is large", SIZE, -2, &[]);
-pub(super) const CF_INFO: Docs = docs(c"Tells the numbers of a cuckoo filter", CONSTANT, 2, &[]);
+pub(super) const CF_INFO: Docs =
+    docs(c"Returns information about a cuckoo filter", CONSTANT, 2, &[]);
 pub(super) const CF_DEBUG: Docs =
-    docs(c"Tells the numbers of a cuckoo filter in a line", CONSTANT, 2, &[]);
+    docs(c"Returns information about a cuckoo filter in one line", CONSTANT, 2, &[]);
 pub(super) const CF_SCANDUMP: Docs =
-    docs(c"Hands out a cuckoo filter piece by piece", SIZE, 3, &[ITERATOR]);
+    docs(c"Begins or continues to save a cuckoo filter in chunks", SIZE, 3, &[ITERATOR]);
 pub(super) const CF_LOADCHUNK: Docs = docs(
-    c"Takes a piece of a cuckoo filter that CF.SCANDUMP handed out",
+    c"Restores a chunk of a cuckoo filter that CF.SCANDUMP returned",
     SIZE,
     4,
     &[ITERATOR, DATA],

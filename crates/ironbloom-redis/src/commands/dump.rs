@@ -4,8 +4,9 @@ use std::ffi::CStr;
 
 use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::engine::value::Value;
+use crate::error::{ChunkError, CreateError, DecodeError};
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::whole::Whole;
@@ -14,14 +15,13 @@ use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::redisbloom::dump::{self, CUCKOO_HEADER};
-use crate::redisbloom::error::{ChunkError, CreateError, DecodeError};
 use crate::stats;
 
 use super::filter::{loading, says};
 use super::scan::{Family, Scan};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
-/// Filters of this many bytes are read at once: that takes about two milliseconds.
+/// Filters up to this size are read at once, which takes about two milliseconds.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// `BF.SCANDUMP key iterator`
@@ -35,12 +35,12 @@ fn try_scan_bloom(call: &Call<'_>) -> Result<(), Refusal> {
     let filter = to_dump::<Chain, NativeBloom>(&key)?;
     let iterator = call.integer(2).ok_or(text::BF_SCAN_ITERATOR)?;
     match (filter, iterator) {
-        (Either::One(chain), 0) => reply_pair(call, 1, Some(&dump::chain_header(chain))),
-        (Either::One(chain), _) => {
+        (ByLayout::RedisBloom(chain), 0) => reply_pair(call, 1, Some(&dump::chain_header(chain))),
+        (ByLayout::RedisBloom(chain), _) => {
             let (next, piece) = dump::chain_chunk(chain, iterator).unwrap_or((0, &[]));
             reply_pair(call, next, Some(piece));
         }
-        (Either::Other(filter), _) => scan_native(call, filter, iterator, Family::Bloom),
+        (ByLayout::Native(filter), _) => scan_native(call, filter, iterator, Family::Bloom),
     }
     Ok(())
 }
@@ -56,8 +56,8 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     let iterator = call.integer(2).filter(|&iterator| iterator >= 0).ok_or(text::CF_POSITION)?;
     let key = call.open(1, Access::Read);
     let filter = match to_dump::<CuckooFilter, NativeCuckoo>(&key)? {
-        Either::One(filter) => filter,
-        Either::Other(filter) => {
+        ByLayout::RedisBloom(filter) => filter,
+        ByLayout::Native(filter) => {
             scan_native(call, filter, iterator, Family::Cuckoo);
             return Ok(());
         }
@@ -78,14 +78,14 @@ fn try_scan_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
 /// The filter of a key with what is known of its image.
 pub(super) fn to_dump<'key, A: Value, T: Imaged>(
     key: &'key Key<'_>,
-) -> Result<Either<&'key A, &'key Whole<T>>, Refusal>
+) -> Result<ByLayout<&'key A, &'key Whole<T>>, Refusal>
 where
     Native<T>: Value,
 {
     match expect_filter(key.get_either::<A, Native<T>>())? {
-        Either::One(filter) => Ok(Either::One(filter)),
-        Either::Other(Native::Whole(filter)) => Ok(Either::Other(filter)),
-        Either::Other(Native::Arriving(arrival)) => Err(loading(arrival)),
+        ByLayout::RedisBloom(filter) => Ok(ByLayout::RedisBloom(filter)),
+        ByLayout::Native(Native::Whole(filter)) => Ok(ByLayout::Native(filter)),
+        ByLayout::Native(Native::Arriving(arrival)) => Err(loading(arrival)),
     }
 }
 
@@ -131,7 +131,7 @@ fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     match key.get_either_mut::<Chain, Native<NativeBloom>>() {
-        Found::Nothing if iterator == 1 => {
+        Found::Missing if iterator == 1 => {
             let chain =
                 dump::chain_from_header(data, memory_limit(call)).map_err(|error| match error {
                     DecodeError::TooLarge(CreateError::OverLimit { .. }) => text::OVER_LIMIT,
@@ -140,8 +140,8 @@ fn try_load_bloom(call: &Call<'_>) -> Result<(), Refusal> {
                 })?;
             key.set(chain);
         }
-        Found::Filter(Either::Other(_)) => go_on::<NativeBloom>(call, &mut key, iterator)?,
-        Found::Filter(Either::One(chain)) => {
+        Found::Filter(ByLayout::Native(_)) => go_on::<NativeBloom>(call, &mut key, iterator)?,
+        Found::Filter(ByLayout::RedisBloom(chain)) => {
             dump::load_chain_chunk(chain, iterator, data).map_err(|error| match error {
                 ChunkError::NoSuchPlace => text::BF_NO_LINK,
                 ChunkError::TooLong => text::BF_TOO_BIG,
@@ -173,7 +173,7 @@ fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     }
     match key.get_either_mut::<CuckooFilter, Native<NativeCuckoo>>() {
         Found::Filter(_) if iterator == 1 => return Err(text::EXISTS.into()),
-        Found::Nothing if iterator == 1 => {
+        Found::Missing if iterator == 1 => {
             if data.len() != CUCKOO_HEADER {
                 return Err(text::CF_HEADER.into());
             }
@@ -186,8 +186,8 @@ fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
                 )?;
             key.set(filter);
         }
-        Found::Filter(Either::Other(_)) => go_on::<NativeCuckoo>(call, &mut key, iterator)?,
-        Found::Filter(Either::One(filter)) => {
+        Found::Filter(ByLayout::Native(_)) => go_on::<NativeCuckoo>(call, &mut key, iterator)?,
+        Found::Filter(ByLayout::RedisBloom(filter)) => {
             if data.is_empty() || dump::load_cuckoo_chunk(filter, iterator, data).is_err() {
                 return Err(text::CF_NOT_LOADED.into());
             }
@@ -200,15 +200,15 @@ fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Begins to load a native filter. There is none yet, or one of which pieces are missing, which they then replace.
+/// Begins to load a native filter. The key is missing, or holds an unfinished load, which is replaced.
 fn begin<A: Value, T: Imaged>(call: &Call<'_>, key: &mut Key<'_>) -> Result<(), Refusal>
 where
     Native<T>: Value,
 {
     match key.get_either::<A, Native<T>>() {
-        Found::Nothing | Found::Filter(Either::Other(Native::Arriving(_))) => {}
+        Found::Missing | Found::Filter(ByLayout::Native(Native::Arriving(_))) => {}
         Found::Filter(_) => return Err(text::EXISTS.into()),
-        Found::Other => return Err(text::WRONG_TYPE.into()),
+        Found::WrongType => return Err(text::WRONG_TYPE.into()),
     }
     let arrival = Arrival::begin::<T>(call.arg(3), memory_limit(call))
         .map_err(|error| says(format!("ERR {error}")))?
@@ -217,8 +217,8 @@ where
     Ok(())
 }
 
-/// Takes the next piece of a native filter. The last one makes it whole; if that fails there is nothing left at the key, on
-/// replicas neither.
+/// Takes the next piece of a native filter. The last one completes it; if that fails, the key is deleted, here and on
+/// replicas.
 fn go_on<T: Imaged>(call: &Call<'_>, key: &mut Key<'_>, iterator: i64) -> Result<(), Refusal>
 where
     Native<T>: Value,

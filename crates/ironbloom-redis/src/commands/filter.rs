@@ -1,11 +1,12 @@
 //! The filter of a key, of RedisBloom's layout or native.
 //!
-//! A native filter that is still being loaded is none yet: every command but LOADCHUNK is refused, and told how far it is.
+//! While a native filter is being loaded, every command but LOADCHUNK is refused, with the progress in the error message.
 
 use std::ffi::CString;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Either, Found, Key};
+use crate::engine::key::{ByLayout, Found, Key};
+use crate::error::InsertError;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::native::wire::Arrival;
@@ -13,19 +14,18 @@ use crate::native::{Imaged, Native};
 use crate::redisbloom::batch::BATCH;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
-use crate::redisbloom::error::InsertError;
 use crate::redisbloom::murmur::{BloomHash, cuckoo_hash};
 
 use super::{Refusal, expect_filter, memory_limit};
 
 /// A Bloom filter to look at.
-pub(super) type Bloom<'key> = Either<&'key Chain, &'key NativeBloom>;
+pub(super) type Bloom<'key> = ByLayout<&'key Chain, &'key NativeBloom>;
 /// A Bloom filter to change.
-pub(super) type BloomMut<'key> = Either<&'key mut Chain, &'key mut NativeBloom>;
+pub(super) type BloomMut<'key> = ByLayout<&'key mut Chain, &'key mut NativeBloom>;
 /// A cuckoo filter to look at.
-pub(super) type Cuckoo<'key> = Either<&'key CuckooFilter, &'key NativeCuckoo>;
+pub(super) type Cuckoo<'key> = ByLayout<&'key CuckooFilter, &'key NativeCuckoo>;
 /// A cuckoo filter to change.
-pub(super) type CuckooMut<'key> = Either<&'key mut CuckooFilter, &'key mut NativeCuckoo>;
+pub(super) type CuckooMut<'key> = ByLayout<&'key mut CuckooFilter, &'key mut NativeCuckoo>;
 
 /// The Bloom filter of a key.
 pub(super) fn bloom<'key>(key: &'key Key<'_>) -> Result<Found<Bloom<'key>>, Refusal> {
@@ -70,40 +70,40 @@ pub(super) fn cuckoo_mut<'key>(key: &'key mut Key<'_>) -> Result<Found<CuckooMut
 }
 
 fn whole<'key, A, T: Imaged>(
-    found: Found<Either<&'key A, &'key Native<T>>>,
-) -> Result<Found<Either<&'key A, &'key T>>, Refusal> {
+    found: Found<ByLayout<&'key A, &'key Native<T>>>,
+) -> Result<Found<ByLayout<&'key A, &'key T>>, Refusal> {
     Ok(match found {
-        Found::Nothing => Found::Nothing,
-        Found::Other => Found::Other,
-        Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
-        Found::Filter(Either::Other(Native::Whole(filter))) => {
-            Found::Filter(Either::Other(&**filter))
+        Found::Missing => Found::Missing,
+        Found::WrongType => Found::WrongType,
+        Found::Filter(ByLayout::RedisBloom(filter)) => Found::Filter(ByLayout::RedisBloom(filter)),
+        Found::Filter(ByLayout::Native(Native::Whole(filter))) => {
+            Found::Filter(ByLayout::Native(&**filter))
         }
-        Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
+        Found::Filter(ByLayout::Native(Native::Arriving(arrival))) => return Err(loading(arrival)),
     })
 }
 
 fn whole_mut<'key, A, T: Imaged>(
-    found: Found<Either<&'key mut A, &'key mut Native<T>>>,
-) -> Result<Found<Either<&'key mut A, &'key mut T>>, Refusal> {
+    found: Found<ByLayout<&'key mut A, &'key mut Native<T>>>,
+) -> Result<Found<ByLayout<&'key mut A, &'key mut T>>, Refusal> {
     Ok(match found {
-        Found::Nothing => Found::Nothing,
-        Found::Other => Found::Other,
-        Found::Filter(Either::One(filter)) => Found::Filter(Either::One(filter)),
-        Found::Filter(Either::Other(Native::Whole(filter))) => {
-            Found::Filter(Either::Other(&mut **filter))
+        Found::Missing => Found::Missing,
+        Found::WrongType => Found::WrongType,
+        Found::Filter(ByLayout::RedisBloom(filter)) => Found::Filter(ByLayout::RedisBloom(filter)),
+        Found::Filter(ByLayout::Native(Native::Whole(filter))) => {
+            Found::Filter(ByLayout::Native(&mut **filter))
         }
-        Found::Filter(Either::Other(Native::Arriving(arrival))) => return Err(loading(arrival)),
+        Found::Filter(ByLayout::Native(Native::Arriving(arrival))) => return Err(loading(arrival)),
     })
 }
 
-/// What is said of a filter that is not whole yet.
+/// The error for a filter that is still being loaded.
 pub(super) fn loading(arrival: &Arrival) -> Refusal {
     let (arrived, announced) = (arrival.arrived(), arrival.announced());
     says(format!("ERR the filter is still being loaded: {arrived} of {announced} bytes"))
 }
 
-/// A refusal in these words.
+/// A refusal with this message.
 pub(super) fn says(text: String) -> Refusal {
     // A reply of one line: no text of ours has a line break or a zero, but a message of the system might.
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -114,8 +114,8 @@ impl Bloom<'_> {
     /// Whether an item might be here.
     pub(super) fn contains(&self, item: &[u8]) -> bool {
         match self {
-            Either::One(chain) => chain.contains(BloomHash::of(item)),
-            Either::Other(filter) => filter.contains(filter.hash_fn().hash(item)),
+            ByLayout::RedisBloom(chain) => chain.contains(BloomHash::of(item)),
+            ByLayout::Native(filter) => filter.contains(filter.hash_fn().hash(item)),
         }
     }
 
@@ -124,11 +124,11 @@ impl Bloom<'_> {
         for (group, found) in found.chunks_mut(BATCH).enumerate() {
             let first = first + group * BATCH;
             match self {
-                Either::One(chain) => {
+                ByLayout::RedisBloom(chain) => {
                     let hashes = hashes::<BloomHash>(call, first, found.len(), BloomHash::of);
                     chain.contains_each(&hashes[..found.len()], found);
                 }
-                Either::Other(filter) => {
+                ByLayout::Native(filter) => {
                     let hash_fn = filter.hash_fn();
                     let hashes = hashes::<u64>(call, first, found.len(), |item| hash_fn.hash(item));
                     filter.contains_each(&hashes[..found.len()], found);
@@ -138,7 +138,7 @@ impl Bloom<'_> {
     }
 }
 
-/// The hashes of this many arguments, a batch at most.
+/// The hashes of `count` arguments, at most a batch.
 fn hashes<H: Copy + Default>(
     call: &Call<'_>,
     first: usize,
@@ -157,8 +157,8 @@ impl BloomMut<'_> {
     pub(super) fn insert(&mut self, call: &Call<'_>, item: &[u8]) -> Result<bool, InsertError> {
         let limit = || memory_limit(call);
         match self {
-            Either::One(chain) => chain.insert_asking(BloomHash::of(item), limit),
-            Either::Other(filter) => {
+            ByLayout::RedisBloom(chain) => chain.insert_asking(BloomHash::of(item), limit),
+            ByLayout::Native(filter) => {
                 let mut new = [false];
                 let hash = filter.hash_fn().hash(item);
                 filter.insert_each(&[hash], &mut new, limit).map_err(|(_, error)| error)?;
@@ -179,11 +179,11 @@ impl BloomMut<'_> {
         for (group, new) in new.chunks_mut(BATCH).enumerate() {
             let before = group * BATCH;
             let outcome = match self {
-                Either::One(chain) => {
+                ByLayout::RedisBloom(chain) => {
                     let hashes = hashes(call, first + before, new.len(), BloomHash::of);
                     chain.insert_each(&hashes[..new.len()], new, limit)
                 }
-                Either::Other(filter) => {
+                ByLayout::Native(filter) => {
                     let hash_fn = filter.hash_fn();
                     let hashes = hashes(call, first + before, new.len(), |item| hash_fn.hash(item));
                     filter.insert_each(&hashes[..new.len()], new, limit)
@@ -197,8 +197,8 @@ impl BloomMut<'_> {
     /// Whether an item that was there changes the filter all the same.
     pub(super) fn counts_repeats(&self) -> bool {
         match self {
-            Either::One(_) => false,
-            Either::Other(filter) => filter.counts_repeats(),
+            ByLayout::RedisBloom(_) => false,
+            ByLayout::Native(filter) => filter.counts_repeats(),
         }
     }
 }
@@ -207,8 +207,8 @@ impl Cuckoo<'_> {
     /// Whether an item might be here.
     pub(super) fn contains(&self, item: &[u8]) -> bool {
         match self {
-            Either::One(filter) => filter.contains(cuckoo_hash(item)),
-            Either::Other(filter) => filter.contains(filter.hash_fn().hash(item)),
+            ByLayout::RedisBloom(filter) => filter.contains(cuckoo_hash(item)),
+            ByLayout::Native(filter) => filter.contains(filter.hash_fn().hash(item)),
         }
     }
 
@@ -217,11 +217,11 @@ impl Cuckoo<'_> {
         for (group, found) in found.chunks_mut(BATCH).enumerate() {
             let first = first + group * BATCH;
             match self {
-                Either::One(filter) => {
+                ByLayout::RedisBloom(filter) => {
                     let hashes = hashes(call, first, found.len(), cuckoo_hash);
                     filter.contains_each(&hashes[..found.len()], found);
                 }
-                Either::Other(filter) => {
+                ByLayout::Native(filter) => {
                     let hash_fn = filter.hash_fn();
                     let hashes = hashes(call, first, found.len(), |item| hash_fn.hash(item));
                     filter.contains_each(&hashes[..found.len()], found);
@@ -233,8 +233,8 @@ impl Cuckoo<'_> {
     /// How often an item might have been inserted.
     pub(super) fn count(&self, item: &[u8]) -> u64 {
         match self {
-            Either::One(filter) => filter.count(cuckoo_hash(item)),
-            Either::Other(filter) => filter.count(filter.hash_fn().hash(item)),
+            ByLayout::RedisBloom(filter) => filter.count(cuckoo_hash(item)),
+            ByLayout::Native(filter) => filter.count(filter.hash_fn().hash(item)),
         }
     }
 }
@@ -243,21 +243,21 @@ impl CuckooMut<'_> {
     /// The hash of an item.
     pub(super) fn hash(&self, item: &[u8]) -> u64 {
         match self {
-            Either::One(_) => cuckoo_hash(item),
-            Either::Other(filter) => filter.hash_fn().hash(item),
+            ByLayout::RedisBloom(_) => cuckoo_hash(item),
+            ByLayout::Native(filter) => filter.hash_fn().hash(item),
         }
     }
 
-    /// The hashes of this many arguments, a batch at most.
+    /// The hashes of `count` arguments, at most a batch.
     pub(super) fn hashes(&self, call: &Call<'_>, first: usize, count: usize) -> [u64; BATCH] {
         hashes(call, first, count, |item| self.hash(item))
     }
 
-    /// Asks memory for where these would be inserted.
+    /// Prefetches where these would be inserted.
     pub(super) fn touch(&self, hashes: &[u64]) {
         match self {
-            Either::One(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
-            Either::Other(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
+            ByLayout::RedisBloom(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
+            ByLayout::Native(filter) => hashes.iter().for_each(|&hash| filter.touch(hash)),
         }
     }
 }

@@ -34,20 +34,20 @@ use ironbloom::UnionProgress;
 
 use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found, Key};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::engine::timer::Moment;
+use crate::limits;
 use crate::native::bloom::NativeBloom;
 use crate::native::{Imaged, Native};
 use crate::redisbloom::chain::Chain;
-use crate::redisbloom::memory;
 use crate::stats;
 
 use super::filter::{Bloom, BloomMut, bloom, bloom_mut, says};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
-/// Sources of this many bytes together are merged at once: that takes about a millisecond, and a few if the system has yet to
-/// find memory for the destination.
+/// Sources up to this total size are merged at once, which takes about a millisecond, or a few if the system has yet to find
+/// memory for the destination.
 const SMALL_BYTES: u64 = 4 << 20;
 
 /// Words between two looks at the clock.
@@ -111,7 +111,7 @@ fn prepare(
     is_source: bool,
 ) -> Result<(), Refusal> {
     match (bloom(destination)?, sources) {
-        (Found::Nothing, [first, rest @ ..]) if !is_source => {
+        (Found::Missing, [first, rest @ ..]) if !is_source => {
             rest.iter().try_for_each(|source| first.check_union(source))?;
             make_like(call, destination, first)
         }
@@ -129,12 +129,12 @@ fn prepare(
 fn make_like(call: &Call<'_>, key: &mut Key<'_>, filter: &Bloom<'_>) -> Result<(), Refusal> {
     let bytes = filter.bytes();
     memory_limit(call).check(0, bytes).map_err(text::of_create)?;
-    memory::ask(bytes).map_err(text::of_create)?;
+    limits::ask(bytes).map_err(text::of_create)?;
     match filter {
-        Either::One(chain) => {
+        ByLayout::RedisBloom(chain) => {
             key.set(chain.empty_like().map_err(text::of_create)?);
         }
-        Either::Other(filter) => {
+        ByLayout::Native(filter) => {
             key.set(Native::whole(filter.empty_like().map_err(text::of_plan)?));
         }
     }
@@ -144,25 +144,25 @@ fn make_like(call: &Call<'_>, key: &mut Key<'_>, filter: &Bloom<'_>) -> Result<(
 impl Bloom<'_> {
     fn bytes(&self) -> u64 {
         match self {
-            Either::One(chain) => chain.array_bytes(),
-            Either::Other(filter) => filter.array_bytes(),
+            ByLayout::RedisBloom(chain) => chain.array_bytes(),
+            ByLayout::Native(filter) => filter.array_bytes(),
         }
     }
 
     fn stages(&self) -> usize {
         match self {
-            Either::One(chain) => chain.links().len(),
-            Either::Other(filter) => filter.stages() as usize,
+            ByLayout::RedisBloom(chain) => chain.links().len(),
+            ByLayout::Native(filter) => filter.stages() as usize,
         }
     }
 
     /// Refuses unless the two can be merged.
     fn check_union(&self, other: &Self) -> Result<(), Refusal> {
         match (self, other) {
-            (Either::One(one), Either::One(other)) => {
+            (ByLayout::RedisBloom(one), ByLayout::RedisBloom(other)) => {
                 one.check_union(other).map_err(|_| text::MERGE_DIFFERS.into())
             }
-            (Either::Other(one), Either::Other(other)) => {
+            (ByLayout::Native(one), ByLayout::Native(other)) => {
                 one.check_union(other).map_err(|mismatch| match mismatch {
                     Some(mismatch) => says(format!("ERR filters cannot be merged: {mismatch}")),
                     None => text::MERGE_LAYOUTS.into(),
@@ -182,10 +182,10 @@ impl BloomMut<'_> {
         most_words: usize,
     ) -> Result<(), Refusal> {
         let is_added = match (self, other) {
-            (Either::One(union), Either::One(chain)) => {
+            (ByLayout::RedisBloom(union), ByLayout::RedisBloom(chain)) => {
                 union.union_step(chain, progress, most_words).is_ok()
             }
-            (Either::Other(union), Either::Other(filter)) => {
+            (ByLayout::Native(union), ByLayout::Native(filter)) => {
                 union.union_step(filter, progress, most_words).is_ok()
             }
             _ => false,
@@ -214,7 +214,7 @@ fn try_merge_slice(call: &Call<'_>) -> Result<(), Refusal> {
     let from = call.open(2, Access::Read);
     let source = expect_filter(bloom(&from)?)?;
     let mut to = call.open(1, Access::Write);
-    if matches!(bloom(&to)?, Found::Nothing) {
+    if matches!(bloom(&to)?, Found::Missing) {
         make_like(call, &mut to, &source)?;
     }
     let mut progress = UnionProgress { stage: stage as usize, word: word as usize, ones };

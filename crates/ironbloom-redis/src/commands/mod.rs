@@ -9,9 +9,9 @@
 //! scan     a SCANDUMP that takes long
 //! ```
 //!
-//! Replicas and files are told effects, not commands: a new filter is a RESERVE with all its numbers, so that a replica
-//! with other settings has the same; keys that changed nothing are not sent; and of a command
-//! that failed half way only what it did, since a replica must not see it fail.
+//! Replicas and files are sent effects, not commands: a new filter is a RESERVE with all its parameters, so that a replica
+//! with other settings gets the same filter; keys that changed nothing are not sent; and of a command that failed halfway,
+//! only what it did, since it must not fail on a replica.
 
 mod bloom;
 pub(crate) mod compact;
@@ -31,16 +31,16 @@ use crate::engine::call::Call;
 use crate::engine::describe::Docs;
 use crate::engine::key::Found;
 use crate::engine::register::{Command, RawHandler, handler};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::limits::MemoryLimit;
 use crate::{settings, stats};
 
 /// Flags of commands that change a filter and may need memory for it.
 const WRITE: &CStr = c"write deny-oom";
-/// Flags of commands that only look.
+/// Flags of commands that only read.
 const READ: &CStr = c"readonly fast";
 
-/// Categories of permissions, as RedisBloom 8 has them; the family's own, `bloom` or `cuckoo`, comes to each. They are not what
-/// the flags say: only what takes the same time for any filter is `fast` here.
+/// ACL categories, as in RedisBloom 8; the family's own, `bloom` or `cuckoo`, is added to each. They differ from the flags:
+/// only commands that take the same time for any filter are `fast` here.
 const CHANGES: &CStr = c"write";
 const MAKES: &CStr = c"write fast";
 const LOOKS: &CStr = c"read";
@@ -111,13 +111,13 @@ pub(crate) static COMMANDS: &[Command] = &[
     cuckoo_command(c"cf.loadchunk", WRITE, CHANGES, handler(dump::load_cuckoo), docs::CF_LOADCHUNK),
 ];
 
-/// A command that cannot be done.
+/// Why a command is refused.
 pub(crate) enum Refusal {
-    /// It has too few arguments, or too many.
+    /// Wrong number of arguments.
     Arity,
-    /// For the reason that stands in the text.
+    /// With this error message.
     Because(&'static CStr),
-    /// For a reason with numbers in it.
+    /// With an error message that is not a constant.
     Says(CString),
 }
 
@@ -127,7 +127,7 @@ impl From<&'static CStr> for Refusal {
     }
 }
 
-/// Replies if a command could not be done.
+/// Replies with the error if a command was refused.
 fn settle(call: &Call<'_>, outcome: Result<(), Refusal>) {
     match outcome {
         Ok(()) => {}
@@ -146,13 +146,12 @@ fn check_arity(is_right: bool) -> Result<(), Refusal> {
 fn expect_filter<T>(found: Found<T>) -> Result<T, Refusal> {
     match found {
         Found::Filter(filter) => Ok(filter),
-        Found::Nothing => Err(text::NOT_FOUND.into()),
-        Found::Other => Err(text::WRONG_TYPE.into()),
+        Found::Missing => Err(text::NOT_FOUND.into()),
+        Found::WrongType => Err(text::WRONG_TYPE.into()),
     }
 }
 
-/// The filter that was found. A key that is missing, or no filter, has no items: RedisBloom gives no error where it looks for
-/// items.
+/// The filter that was found. A key that is missing or not a filter has no items: RedisBloom's lookups report no error.
 fn if_filter<T>(found: Found<T>) -> Option<T> {
     if let Found::Filter(filter) = found { Some(filter) } else { None }
 }
@@ -167,18 +166,18 @@ fn reply_found(call: &Call<'_>, found: &[bool]) {
 /// Refuses unless there is nothing yet.
 fn expect_nothing<T>(found: Found<T>) -> Result<(), Refusal> {
     match found {
-        Found::Nothing => Ok(()),
+        Found::Missing => Ok(()),
         Found::Filter(_) => Err(text::EXISTS.into()),
-        Found::Other => Err(text::WRONG_TYPE.into()),
+        Found::WrongType => Err(text::WRONG_TYPE.into()),
     }
 }
 
-/// The bytes that a filter may have: as many as its primary gave it, or as the setting says.
+/// The memory limit of a filter: the setting, or none for commands from a primary or a file.
 fn memory_limit(call: &Call<'_>) -> MemoryLimit {
     if call.must_obey() { MemoryLimit::NONE } else { settings::memory_limit() }
 }
 
-/// Where an option of this name stands, from argument `first` on. Case does not matter.
+/// The position of an option, from argument `first` on. Case does not matter.
 fn find_option(call: &Call<'_>, first: usize, name: &[u8]) -> Option<usize> {
     (first..call.count()).find(|&i| call.arg(i).eq_ignore_ascii_case(name))
 }

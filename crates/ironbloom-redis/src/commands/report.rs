@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either, Found};
+use crate::engine::key::{Access, ByLayout, Found};
 use crate::native::Imaged;
 use crate::redisbloom::chain::Scaling;
 use crate::redisbloom::debug;
@@ -21,10 +21,10 @@ fn try_card(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
     let len = match bloom(&key)? {
-        Found::Nothing => 0,
+        Found::Missing => 0,
         found => match expect_filter(found)? {
-            Either::One(chain) => chain.len(),
-            Either::Other(filter) => filter.len(),
+            ByLayout::RedisBloom(chain) => chain.len(),
+            ByLayout::Native(filter) => filter.len(),
         },
     };
     call.reply_integer(len as i64);
@@ -41,7 +41,7 @@ struct Field {
 
 fn fields(filter: &Bloom<'_>) -> [Field; 5] {
     let (capacity, size, filters, len, expansion) = match filter {
-        Either::One(chain) => {
+        ByLayout::RedisBloom(chain) => {
             let expansion = match chain.scaling() {
                 Scaling::Growing(growth) => Some(u64::from(growth)),
                 Scaling::Fixed(_) => None,
@@ -49,7 +49,7 @@ fn fields(filter: &Bloom<'_>) -> [Field; 5] {
             let links = chain.links().len() as u64;
             (chain.capacity(), chain.size_in_bytes(), links, chain.len(), expansion)
         }
-        Either::Other(filter) => {
+        ByLayout::Native(filter) => {
             let (size, stages) = (filter.array_bytes(), filter.stages());
             (filter.capacity(), size, stages, filter.len(), filter.growth())
         }
@@ -112,8 +112,8 @@ fn reply_value(call: &Call<'_>, value: Option<u64>) {
 /// All fields and three that RedisBloom lacks. Counts the bits: takes as long as reading the filter.
 fn reply_full(call: &Call<'_>, filter: &Bloom<'_>, fields: &[Field]) {
     let (layout, fill, rate) = match filter {
-        Either::One(chain) => ("redisbloom", chain.fill(), chain.estimate_rate()),
-        Either::Other(filter) => (filter.layout(), filter.fill(), filter.estimate_rate()),
+        ByLayout::RedisBloom(chain) => ("redisbloom", chain.fill(), chain.estimate_rate()),
+        ByLayout::Native(filter) => (filter.layout(), filter.fill(), filter.estimate_rate()),
     };
     call.reply_map(fields.len() + 3);
     fields.iter().for_each(|field| reply_field(call, field));
@@ -134,8 +134,8 @@ fn try_bloom_debug(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
     let lines = match expect_filter(bloom(&key)?)? {
-        Either::One(chain) => debug::chain_lines(chain),
-        Either::Other(filter) => filter.debug_lines(),
+        ByLayout::RedisBloom(chain) => debug::chain_lines(chain),
+        ByLayout::Native(filter) => filter.debug_lines(),
     };
     call.reply_array(lines.len());
     lines.iter().for_each(|line| call.reply_bytes(line.as_bytes()));
@@ -162,7 +162,7 @@ fn try_cuckoo_info(call: &Call<'_>) -> Result<(), Refusal> {
 
 fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
     let (size, buckets, filters, len, removed, bucket_size, expansion) = match filter {
-        Either::One(filter) => {
+        ByLayout::RedisBloom(filter) => {
             let shape = filter.shape();
             let (size, filters) = (filter.size_in_bytes(), filter.sub_filters() as u64);
             let (len, removed) = (filter.len(), filter.removed());
@@ -170,7 +170,7 @@ fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
                 (u64::from(shape.bucket_size()), u64::from(shape.expansion()));
             (size, shape.buckets(), filters, len, removed, bucket_size, expansion)
         }
-        Either::Other(filter) => {
+        ByLayout::Native(filter) => {
             let (size, filters) = (filter.array_bytes(), filter.parts() as u64);
             let (len, removed) = (filter.len(), filter.removed());
             let expansion = u64::from(filter.is_growing());
@@ -179,8 +179,8 @@ fn cuckoo_fields(filter: &Cuckoo<'_>) -> Vec<(&'static CStr, u64)> {
     };
     // Clients ask for RedisBloom's eight fields by name. The native search for room has its own end, so it says 0.
     let (max_iterations, fingerprint_bits) = match filter {
-        Either::One(filter) => (u64::from(filter.shape().max_iterations()), None),
-        Either::Other(filter) => (0, Some(u64::from(filter.params().fingerprint_bits()))),
+        ByLayout::RedisBloom(filter) => (u64::from(filter.shape().max_iterations()), None),
+        ByLayout::Native(filter) => (0, Some(u64::from(filter.params().fingerprint_bits()))),
     };
     let mut fields = vec![
         (c"Size", size),
@@ -205,8 +205,8 @@ fn try_cuckoo_debug(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let key = call.open(1, Access::Read);
     let line = match expect_filter(cuckoo(&key)?)? {
-        Either::One(filter) => debug::cuckoo_line(filter),
-        Either::Other(filter) => filter.debug_line(),
+        ByLayout::RedisBloom(filter) => debug::cuckoo_line(filter),
+        ByLayout::Native(filter) => filter.debug_line(),
     };
     call.reply_bytes(line.as_bytes());
     Ok(())

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
-use crate::engine::key::{Access, Either};
+use crate::engine::key::{Access, ByLayout};
 use crate::engine::timer::Moment;
 use crate::engine::value::Value;
 use crate::native::bloom::NativeBloom;
@@ -90,7 +90,7 @@ impl Scan {
         Native<T>: Value,
     {
         let key = call.open(1, Access::Read);
-        let Either::Other(filter) = to_dump::<A, T>(&key)? else {
+        let ByLayout::Native(filter) = to_dump::<A, T>(&key)? else {
             return Err(text::SCAN_REPLACED.into());
         };
         self.restarts += u32::from(filter.steps_read() < self.steps && !filter.has_sums());

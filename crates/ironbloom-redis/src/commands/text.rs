@@ -4,8 +4,8 @@
 
 use std::ffi::CStr;
 
+use crate::error::{CreateError, InsertError};
 use crate::native::bloom::PlanError;
-use crate::redisbloom::error::{CreateError, InsertError};
 
 use super::Refusal;
 use super::filter::says;

@@ -1,13 +1,13 @@
 //! The server's functions, found by name when the module is loaded.
 //!
 //! A server hands a module one function, which finds the others by name. Names and meanings are those of Redis'
-//! `redismodule.h`; Valkey keeps them. What Redis 6.2 lacks is an `Option`: older servers do without.
+//! `redismodule.h`; Valkey keeps them. Functions that Redis 6.2 lacks are an `Option`.
 
 use std::ffi::{CStr, c_char, c_double, c_int, c_long, c_longlong, c_uint, c_ulonglong, c_void};
 use std::mem;
 use std::sync::OnceLock;
 
-/// What the server calls a context, a string, a key …: known by address only.
+/// An opaque object of the server: a context, a string, a key …
 #[repr(C)]
 pub(crate) struct Opaque {
     _private: [u8; 0],
@@ -27,10 +27,10 @@ pub(crate) type BlockedPtr = *mut Opaque;
 pub(crate) const OK: c_int = 0;
 pub(crate) const ERR: c_int = 1;
 
-/// How a command's handler looks.
+/// The type of a command's handler.
 pub(crate) type Handler = unsafe extern "C" fn(Ctx, *mut Str, c_int) -> c_int;
 
-/// The functions behind a data type; the third version of the structure, that of Redis 6.2.
+/// The callbacks of a data type, in version 3 of the structure (Redis 6.2).
 #[repr(C)]
 pub(crate) struct TypeMethods {
     pub(crate) version: u64,
@@ -51,7 +51,7 @@ pub(crate) struct TypeMethods {
 
 pub(crate) const TYPE_METHODS_VERSION: u64 = 3;
 
-/// How a function looks that a timer calls.
+/// The type of a function that a timer calls.
 pub(crate) type TimerCallback = unsafe extern "C" fn(Ctx, *mut c_void);
 
 type GetNumber = unsafe extern "C" fn(*const c_char, *mut c_void) -> c_longlong;

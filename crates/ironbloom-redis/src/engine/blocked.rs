@@ -4,8 +4,8 @@
 //! command ──► Waiting::begin ──► work in slices (timer) ──► Waiting::answer ──► reply, on the main thread
 //! ```
 //!
-//! A client that goes away meanwhile is no longer answered, and the work goes on: what it did by then is done. Nothing waits
-//! for ever: if a `Waiting` is dropped unanswered, by a panic, its client gets an error.
+//! If a client disconnects, the work goes on, and the reply is dropped. No client waits forever: if a `Waiting` is dropped
+//! unanswered, by a panic, its client gets an error.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

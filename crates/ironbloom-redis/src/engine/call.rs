@@ -72,13 +72,13 @@ impl<'call> Call<'call> {
         unsafe { (api().get_context_flags)(self.ctx) & flag != 0 }
     }
 
-    /// Whether the client speaks the third version of the protocol.
+    /// Whether the client uses RESP3.
     pub(crate) fn is_resp3(&self) -> bool {
         self.has_flag(RESP3)
     }
 
     /// Whether the command comes from a primary or from a file: it was accepted once, and limits that were set since must
-    /// not undo it.
+    /// not reject it.
     pub(crate) fn must_obey(&self) -> bool {
         self.has_flag(REPLICATED | LOADING)
     }
@@ -111,20 +111,20 @@ impl<'call> Call<'call> {
         unsafe { (api().wrong_arity)(self.ctx) };
     }
 
-    /// Replies with an error; the text is all of it.
+    /// Replies with an error; the text includes the error code.
     pub(crate) fn reply_error(&self, text: &CStr) {
         stats::ERRORS.add(1);
         // SAFETY: the context of this call; the server copies the text.
         unsafe { (api().reply_with_error)(self.ctx, text.as_ptr()) };
     }
 
-    /// Replies with a word.
+    /// Replies with a simple string.
     pub(crate) fn reply_simple(&self, text: &CStr) {
         // SAFETY: the context of this call; the server copies the text.
         unsafe { (api().reply_with_simple_string)(self.ctx, text.as_ptr()) };
     }
 
-    /// Replies with a word that is known only now.
+    /// Replies with a simple string that is not a constant.
     pub(crate) fn reply_word(&self, text: &str) {
         self.reply_simple(&CString::new(text).unwrap_or_default());
     }
@@ -135,8 +135,8 @@ impl<'call> Call<'call> {
         unsafe { (api().reply_with_long_long)(self.ctx, number) };
     }
 
-    /// Replies with a number that may not be whole. As a string it has the same digits on all servers, the fewest that tell it
-    /// from others; what servers make of a double in the third version of the protocol is their business.
+    /// Replies with a floating-point number. As a string it has the same digits on all servers, the shortest that are
+    /// unambiguous; in RESP3 it is a double, in the server's own format.
     pub(crate) fn reply_double(&self, number: f64) {
         if !self.is_resp3() {
             return self.reply_bytes(number.to_string().as_bytes());
@@ -145,7 +145,7 @@ impl<'call> Call<'call> {
         unsafe { (api().reply_with_double)(self.ctx, number) };
     }
 
-    /// Replies with a truth value, which is 1 or 0 for clients that know no other.
+    /// Replies with a boolean, which is 1 or 0 in RESP2.
     pub(crate) fn reply_bool(&self, is_true: bool) {
         match api().reply_with_bool {
             // SAFETY: the context of this call.
@@ -156,7 +156,7 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// Replies with nothing.
+    /// Replies with null.
     pub(crate) fn reply_null(&self) {
         // SAFETY: the context of this call.
         unsafe { (api().reply_with_null)(self.ctx) };
@@ -170,13 +170,13 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// Announces this many replies.
+    /// Begins an array of `len` replies.
     pub(crate) fn reply_array(&self, len: usize) {
         // SAFETY: the context of this call.
         unsafe { (api().reply_with_array)(self.ctx, len as c_long) };
     }
 
-    /// Announces this many pairs, which are an array for clients that know no maps.
+    /// Begins a map of `len` pairs, which is a flat array in RESP2.
     pub(crate) fn reply_map(&self, len: usize) {
         match api().reply_with_map {
             // SAFETY: the context of this call.
@@ -187,7 +187,7 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// Sends the command as it is to replicas and to the append-only file.
+    /// Sends the command as received to replicas and to the append-only file.
     pub(crate) fn replicate_verbatim(&self) {
         // SAFETY: the context of this call.
         unsafe { (api().replicate_verbatim)(self.ctx) };
@@ -201,7 +201,7 @@ impl<'call> Call<'call> {
         self.replicate_strings(name, &words);
     }
 
-    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and this many of its
+    /// Sends a command to replicas and to the append-only file: its name, the key of this one, and `count` of its
     /// arguments from `first` on.
     pub(crate) fn replicate_args(&self, name: &CStr, first: usize, count: usize) {
         self.replicate_strings(name, &self.args[first..first + count]);
@@ -236,7 +236,7 @@ impl<'call> Call<'call> {
         }
     }
 
-    /// Tells those who listen that something happened to the key of this command.
+    /// Sends a keyspace event for the key of this command.
     pub(crate) fn notify(&self, event: &CStr) {
         // SAFETY: the context and an argument of this call.
         unsafe {
@@ -245,7 +245,7 @@ impl<'call> Call<'call> {
     }
 }
 
-/// A string that was made for the server, and is given back.
+/// A string of the server that we created, and free.
 pub(super) struct OwnString {
     pub(super) string: Str,
 }

@@ -1,8 +1,9 @@
 //! Settings that CONFIG SET changes, and the arguments of the module.
 //!
-//! Servers before Redis 7 have no settings of modules: the arguments at loading are all there is.
+//! Servers before Redis 7 have no settings of modules, only load-time arguments.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
+use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -17,15 +18,15 @@ use crate::settings::{
 const MEMORY: c_uint = 1 << 7;
 const UNPREFIXED: c_uint = 1 << 9;
 
-/// The first server that knows names without the module's before them: Redis 8.0.
+/// The first version with settings without the module's name as a prefix: Redis 8.0.
 const UNPREFIXED_SINCE: c_int = 0x0008_0000;
 
-/// Tells the server of all settings, and takes the values of its configuration file.
+/// Registers all settings, and applies the values of the server's configuration file.
 ///
 /// # Safety
 ///
 /// `ctx` is the context with which a server loads the module.
-pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), String> {
+pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), ConfigError> {
     let (Some(register_number), Some(register_text), Some(load_configs)) =
         (api.register_numeric_config, api.register_string_config, api.load_configs)
     else {
@@ -75,8 +76,34 @@ pub(super) unsafe fn register(api: &Api, ctx: Ctx) -> Result<(), String> {
     checked(unsafe { load_configs(ctx) }, c"of the configuration file")
 }
 
-fn checked(status: c_int, name: &CStr) -> Result<(), String> {
-    if status == OK { Ok(()) } else { Err(format!("setting {} refused", name.to_string_lossy())) }
+fn checked(status: c_int, name: &'static CStr) -> Result<(), ConfigError> {
+    if status == OK { Ok(()) } else { Err(ConfigError::Setting { name }) }
+}
+
+/// A setting or an argument that the module cannot be loaded with.
+pub(super) enum ConfigError {
+    /// The server refused a setting.
+    Setting { name: &'static CStr },
+    /// The argument NAME is neither of the two names.
+    Name,
+    /// An argument without a value.
+    Unpaired,
+    /// An argument of this name is not known.
+    Unknown { name: String },
+    /// The value of this argument is out of range, or not a number.
+    Value { name: String },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting { name } => write!(f, "setting {} refused", name.to_string_lossy()),
+            Self::Name => write!(f, "NAME must be ironbloom or bf"),
+            Self::Unpaired => write!(f, "arguments must be pairs of name and value"),
+            Self::Unknown { name } => write!(f, "there is no argument {name}"),
+            Self::Value { name } => write!(f, "the value of {name} is not allowed"),
+        }
+    }
 }
 
 unsafe extern "C" fn get_number(_name: *const c_char, number: *mut c_void) -> c_longlong {
@@ -128,24 +155,24 @@ unsafe extern "C" fn set_rate(
     ERR
 }
 
-/// The name of the argument that says how the module calls itself.
+/// The argument that sets the module's name.
 const NAME_ARGUMENT: &[u8] = b"name";
 
-/// How the module is to call itself, which must be known before anything is registered.
-pub(super) fn identity(args: &Call<'_>) -> Result<Identity, String> {
+/// The module's name and version, which must be known before anything is registered.
+pub(super) fn identity(args: &Call<'_>) -> Result<Identity, ConfigError> {
     let mut named = (0..args.count()).step_by(2);
     let named = named.find(|&i| args.arg(i).eq_ignore_ascii_case(NAME_ARGUMENT));
     match named.filter(|i| i + 1 < args.count()).map(|i| args.arg(i + 1)) {
         None | Some(b"ironbloom") => Ok(OWN),
         Some(b"bf") => Ok(REDISBLOOM),
-        Some(_) => Err("NAME must be ironbloom or bf".to_owned()),
+        Some(_) => Err(ConfigError::Name),
     }
 }
 
-/// Takes the arguments of the module: names and values, by the names of settings or RedisBloom's older ones.
-pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
+/// Applies the arguments of the module: pairs of name and value, by the names of settings or RedisBloom's older ones.
+pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), ConfigError> {
     if !args.count().is_multiple_of(2) {
-        return Err("arguments must be pairs of name and value".to_owned());
+        return Err(ConfigError::Unpaired);
     }
     for i in (0..args.count()).step_by(2) {
         let name = String::from_utf8_lossy(args.arg(i)).to_ascii_lowercase();
@@ -162,12 +189,12 @@ pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), String> {
                 let mut numbers = REDISBLOOM_NUMBERS.into_iter().chain(own);
                 match numbers.find(|number| number.name.to_bytes() == name.as_bytes()) {
                     Some(number) => set_number_argument(number, args, i + 1),
-                    None => return Err(format!("there is no argument {name}")),
+                    None => return Err(ConfigError::Unknown { name: name.to_owned() }),
                 }
             }
         };
         if !is_set {
-            return Err(format!("the value of {name} is not allowed"));
+            return Err(ConfigError::Value { name });
         }
     }
     Ok(())

@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString, c_longlong};
 use super::allocator;
 use super::api::{Io, Str, api};
 use super::call::bytes_of;
-use crate::redisbloom::error::DecodeError;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::error::{DecodeError, LoadError};
+use crate::fields::{FieldReader, FieldWriter};
 use crate::stats;
 
 /// A file, or a RESTORE, that the server reads for us.
@@ -24,7 +24,7 @@ impl Reader {
     }
 
     /// Says in the server's log why a filter was refused, and what can be done about it.
-    pub(super) fn refuse(&self, error: &str) {
+    pub(super) fn refuse(&self, error: &LoadError) {
         stats::REFUSED.add(1);
         self.log(&format!(
             "filter refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \

@@ -12,36 +12,36 @@ const WRITE: c_int = 1 << 1;
 
 const TYPE_EMPTY: c_int = 0;
 
-/// What a command does with a key.
+/// How a key is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Looks.
+    /// For reading.
     Read,
-    /// Changes it.
+    /// For reading and writing.
     Write,
 }
 
-/// What is at a key.
+/// What a lookup found.
 pub(crate) enum Found<T> {
-    /// Nothing.
-    Nothing,
-    /// Something else.
-    Other,
+    /// There is no such key.
+    Missing,
+    /// A value of another type.
+    WrongType,
     /// What was looked for.
     Filter(T),
 }
 
-/// One of two.
-pub(crate) enum Either<A, B> {
-    /// The one.
-    One(A),
-    /// The other.
-    Other(B),
+/// A filter of either layout.
+pub(crate) enum ByLayout<A, B> {
+    /// RedisBloom's.
+    RedisBloom(A),
+    /// Ironbloom's own.
+    Native(B),
 }
 
-/// An open key; closed when it goes.
+/// An open key; closed when dropped.
 pub(crate) struct Key<'call> {
-    /// Null if the key is missing and was opened to look.
+    /// Null if the key is missing and was opened for reading.
     key: KeyPtr,
     access: Access,
     _call: PhantomData<&'call ()>,
@@ -58,69 +58,68 @@ impl<'call> Key<'call> {
         Self { key, access, _call: PhantomData }
     }
 
-    /// What is there, to change it.
+    /// The value, for writing.
     pub(crate) fn get_mut<T: Value>(&mut self) -> Found<&mut T> {
         assert!(self.access == Access::Write, "opened to look");
         match self.find::<T>() {
-            Found::Nothing => Found::Nothing,
-            Found::Other => Found::Other,
+            Found::Missing => Found::Missing,
+            Found::WrongType => Found::WrongType,
             // SAFETY: as in `get_either_mut`.
             Found::Filter(stored) => Found::Filter(unsafe { &mut (*stored).value }),
         }
     }
 
-    /// What is there of either type, to look at.
-    pub(crate) fn get_either<A: Value, B: Value>(&self) -> Found<Either<&A, &B>> {
+    /// The value, of either type, for reading.
+    pub(crate) fn get_either<A: Value, B: Value>(&self) -> Found<ByLayout<&A, &B>> {
         match self.find_either::<A, B>() {
-            Found::Nothing => Found::Nothing,
-            Found::Other => Found::Other,
-            Found::Filter(Either::One(stored)) => {
+            Found::Missing => Found::Missing,
+            Found::WrongType => Found::WrongType,
+            Found::Filter(ByLayout::RedisBloom(stored)) => {
                 // SAFETY: a value of this type was made by `Stored::new`. The server runs one command at a time, and the key is
                 // borrowed as long as the value.
-                Found::Filter(Either::One(unsafe { &(*stored).value }))
+                Found::Filter(ByLayout::RedisBloom(unsafe { &(*stored).value }))
             }
-            Found::Filter(Either::Other(stored)) => {
+            Found::Filter(ByLayout::Native(stored)) => {
                 // SAFETY: as above.
-                Found::Filter(Either::Other(unsafe { &(*stored).value }))
+                Found::Filter(ByLayout::Native(unsafe { &(*stored).value }))
             }
         }
     }
 
-    /// What is there of either type, to change it.
-    pub(crate) fn get_either_mut<A: Value, B: Value>(&mut self) -> Found<Either<&mut A, &mut B>> {
+    /// The value, of either type, for writing.
+    pub(crate) fn get_either_mut<A: Value, B: Value>(&mut self) -> Found<ByLayout<&mut A, &mut B>> {
         assert!(self.access == Access::Write, "opened to look");
         match self.find_either::<A, B>() {
-            Found::Nothing => Found::Nothing,
-            Found::Other => Found::Other,
-            Found::Filter(Either::One(stored)) => {
+            Found::Missing => Found::Missing,
+            Found::WrongType => Found::WrongType,
+            Found::Filter(ByLayout::RedisBloom(stored)) => {
                 // SAFETY: as in `get_either`; and the key is borrowed alone.
-                Found::Filter(Either::One(unsafe { &mut (*stored).value }))
+                Found::Filter(ByLayout::RedisBloom(unsafe { &mut (*stored).value }))
             }
-            Found::Filter(Either::Other(stored)) => {
+            Found::Filter(ByLayout::Native(stored)) => {
                 // SAFETY: as above.
-                Found::Filter(Either::Other(unsafe { &mut (*stored).value }))
+                Found::Filter(ByLayout::Native(unsafe { &mut (*stored).value }))
             }
         }
     }
 
-    /// What is there of either type, to change it; or, if there is nothing, what `make` puts there. The server is asked once
-    /// what is at the key.
+    /// The value, of either type, for writing; if the key is missing, what `make` creates. Looks the key up only once.
     pub(crate) fn get_either_or_make<'key, A: Value, B: Value, R>(
         &'key mut self,
         make: impl FnOnce(&'key mut Self) -> R,
-        found: impl FnOnce(Found<Either<&'key mut A, &'key mut B>>) -> R,
+        found: impl FnOnce(Found<ByLayout<&'key mut A, &'key mut B>>) -> R,
     ) -> R {
         assert!(self.access == Access::Write, "opened to look");
         match self.find_either::<A, B>() {
-            Found::Nothing => make(self),
-            Found::Other => found(Found::Other),
-            Found::Filter(Either::One(stored)) => {
+            Found::Missing => make(self),
+            Found::WrongType => found(Found::WrongType),
+            Found::Filter(ByLayout::RedisBloom(stored)) => {
                 // SAFETY: as in `get_either`; the key is borrowed alone as long as the value, and `make` has not run.
-                found(Found::Filter(Either::One(unsafe { &mut (*stored).value })))
+                found(Found::Filter(ByLayout::RedisBloom(unsafe { &mut (*stored).value })))
             }
-            Found::Filter(Either::Other(stored)) => {
+            Found::Filter(ByLayout::Native(stored)) => {
                 // SAFETY: as above.
-                found(Found::Filter(Either::Other(unsafe { &mut (*stored).value })))
+                found(Found::Filter(ByLayout::Native(unsafe { &mut (*stored).value })))
             }
         }
     }
@@ -129,10 +128,10 @@ impl<'call> Key<'call> {
     pub(crate) fn id<A: Value, B: Value>(&self) -> Option<u64> {
         match self.find_either::<A, B>() {
             // SAFETY: as in `get_either`.
-            Found::Filter(Either::One(stored)) => Some(unsafe { (*stored).id }),
+            Found::Filter(ByLayout::RedisBloom(stored)) => Some(unsafe { (*stored).id }),
             // SAFETY: as above.
-            Found::Filter(Either::Other(stored)) => Some(unsafe { (*stored).id }),
-            Found::Nothing | Found::Other => None,
+            Found::Filter(ByLayout::Native(stored)) => Some(unsafe { (*stored).id }),
+            Found::Missing | Found::WrongType => None,
         }
     }
 
@@ -147,15 +146,17 @@ impl<'call> Key<'call> {
 
     fn find<T: Value>(&self) -> Found<*mut Stored<T>> {
         match self.find_either::<T, T>() {
-            Found::Nothing => Found::Nothing,
-            Found::Other => Found::Other,
-            Found::Filter(Either::One(stored) | Either::Other(stored)) => Found::Filter(stored),
+            Found::Missing => Found::Missing,
+            Found::WrongType => Found::WrongType,
+            Found::Filter(ByLayout::RedisBloom(stored) | ByLayout::Native(stored)) => {
+                Found::Filter(stored)
+            }
         }
     }
 
-    fn find_either<A: Value, B: Value>(&self) -> Found<Either<*mut Stored<A>, *mut Stored<B>>> {
+    fn find_either<A: Value, B: Value>(&self) -> Found<ByLayout<*mut Stored<A>, *mut Stored<B>>> {
         if self.key.is_null() {
-            return Found::Nothing;
+            return Found::Missing;
         }
         // The usual case first: two calls of the server. It says null for what is not a module's value.
         let found = self.module_type();
@@ -164,15 +165,15 @@ impl<'call> Key<'call> {
             // SAFETY: an open key with a module's value.
             let value = unsafe { (api().module_type_get_value)(self.key) };
             return Found::Filter(if is_one {
-                Either::One(value.cast())
+                ByLayout::RedisBloom(value.cast())
             } else {
-                Either::Other(value.cast())
+                ByLayout::Native(value.cast())
             });
         }
         // SAFETY: an open key.
         match unsafe { (api().key_type)(self.key) } {
-            TYPE_EMPTY => Found::Nothing,
-            _ => Found::Other,
+            TYPE_EMPTY => Found::Missing,
+            _ => Found::WrongType,
         }
     }
 
@@ -182,14 +183,14 @@ impl<'call> Key<'call> {
         unsafe { (api().module_type_get_type)(self.key) }
     }
 
-    /// Deletes what is there.
+    /// Deletes the key.
     pub(crate) fn delete(&mut self) {
         assert!(self.access == Access::Write, "opened to look");
         // SAFETY: a key that is open to be changed.
         unsafe { (api().delete_key)(self.key) };
     }
 
-    /// Puts a filter there, in place of what was.
+    /// Sets the value of the key, replacing any other.
     pub(crate) fn set<T: Value>(&mut self, value: T) -> &mut T {
         assert!(self.access == Access::Write, "opened to look");
         let stored = Stored::new(value);

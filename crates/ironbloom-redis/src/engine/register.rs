@@ -16,17 +16,17 @@ use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
 use crate::stats;
 
-/// How the module introduces itself in MODULE LIST, and what stands before its settings and fields of INFO.
+/// The module's name and version in MODULE LIST; the name is also the prefix of its settings and INFO fields.
 pub(super) struct Identity {
     name: &'static CStr,
     version: c_int,
 }
 
-/// Its own name; the version is its own, too.
+/// Its own name and version.
 pub(super) const OWN: Identity = Identity { name: c"ironbloom", version: 100 };
 
-/// RedisBloom's name, which some clients and tools look for before they send its commands, with the version whose replies
-/// these are: 8.0.0.
+/// RedisBloom's name, which some clients and tools look for before they send its commands, and the version that this module
+/// answers like: 8.0.0.
 pub(super) const REDISBLOOM: Identity = Identity { name: c"bf", version: 80_000 };
 
 const API_VERSION: c_int = 1;
@@ -34,7 +34,7 @@ const API_VERSION: c_int = 1;
 /// What a client is told when the module has a bug.
 pub(super) const INTERNAL_ERROR: &CStr = c"ERR internal error of the module ironbloom";
 
-/// We look at errors of files ourselves; without it the server ends at a short file.
+/// We handle read errors ourselves; without this option the server exits at a short file.
 const HANDLE_IO_ERRORS: c_int = 1 << 0;
 
 /// A command as the server knows it.
@@ -43,15 +43,15 @@ pub(crate) struct Command {
     pub(crate) name: &'static CStr,
     /// The server's flags.
     pub(crate) flags: &'static CStr,
-    /// The category that all commands of its kind have.
+    /// The category of all commands of its family.
     pub(crate) family: &'static CStr,
-    /// The server's categories. They do not follow from the flags: servers leave the commands of modules out.
+    /// The server's categories. Servers do not derive them from the flags of a module's commands.
     pub(crate) categories: &'static CStr,
-    /// What runs.
+    /// The function that runs it.
     pub(crate) handler: RawHandler,
     /// The last argument that is a key, or -1 if all are; the first is 1.
     pub(crate) last_key: c_int,
-    /// The command in words.
+    /// Its documentation.
     pub(crate) docs: Docs,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Command {
 #[derive(Clone, Copy)]
 pub(crate) struct RawHandler(Handler);
 
-/// What the server calls to run this function.
+/// A handler that runs this function.
 pub(crate) const fn handler<F: Fn(&Call<'_>) + Copy + 'static>(_run: F) -> RawHandler {
     const { assert!(size_of::<F>() == 0, "a function, not a closure with something in it") };
     RawHandler(run::<F>)
@@ -107,7 +107,7 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
         let args = Call::new(ctx, args, count);
         let Identity { name, version } = match config::identity(&args) {
             Ok(identity) => identity,
-            Err(error) => return refuse(ctx, &error),
+            Err(error) => return refuse(ctx, &error.to_string()),
         };
         if (api.is_module_name_busy)(name.as_ptr()) != 0 {
             let name = name.to_string_lossy();
@@ -142,16 +142,16 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
             register_info_func(ctx, info);
         }
         if let Err(error) = config::register(api, ctx) {
-            return refuse(ctx, &error);
+            return refuse(ctx, &error.to_string());
         }
         if let Err(error) = config::load_arguments(&args) {
-            return refuse(ctx, &error);
+            return refuse(ctx, &error.to_string());
         }
     }
     true
 }
 
-/// Says in the server's log why the module is not loaded.
+/// Logs why the module is not loaded.
 ///
 /// # Safety
 ///
@@ -217,7 +217,7 @@ unsafe fn register(api: &Api, ctx: Ctx, command: &Command) -> bool {
     true
 }
 
-/// What INFO says of the module.
+/// The module's section of INFO.
 unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
     let api = api();
     let (Some(add_section), Some(add_field)) =

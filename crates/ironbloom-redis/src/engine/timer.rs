@@ -1,7 +1,7 @@
 //! Work that goes on between commands, a little at a time, on the server's main thread.
 //!
-//! One timer for all of it: it is started when there is work and starts itself again as long as some is left. What it
-//! changes is replicated like the effects of a command.
+//! One timer serves all of it: it is started when there is work, and restarts itself as long as some is left. Its changes are
+//! replicated like the effects of a command.
 
 use std::ffi::{c_int, c_longlong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::api::{Ctx, Str, api};
 use super::call::{Call, OwnString};
 
-/// Time between two turns. A turn takes about one, so commands have at least as much.
+/// Time between two turns. A turn takes about one millisecond by default, so commands get at least as much.
 const MILLISECONDS: c_longlong = 2;
 
 /// Whether a timer is set.
@@ -46,7 +46,7 @@ impl Moment {
         run(&call)
     }
 
-    /// Whether replicas must be sent nothing now, because one of them is about to take over.
+    /// Whether nothing may be replicated now, because a replica is about to take over.
     pub(crate) fn must_wait(&self) -> bool {
         // SAFETY: it takes nothing.
         api().avoid_replica_traffic.is_some_and(|avoid| unsafe { avoid() != 0 })
@@ -56,7 +56,7 @@ impl Moment {
 /// Work: does a little, and says whether some is left.
 pub(crate) type Work = fn(&Moment) -> bool;
 
-/// Calls `work` soon, and again as long as some is left.
+/// Calls `work` soon, and again as long as it returns true.
 pub(crate) fn start(call: &Call<'_>, work: Work) {
     if !IS_SET.swap(true, Ordering::Relaxed) {
         set(call.ctx, work);

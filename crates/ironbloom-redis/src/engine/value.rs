@@ -13,17 +13,18 @@ use super::api::{
     Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
 };
 use super::io::{Reader, Writer, emit_chunk};
-use crate::redisbloom::memory;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::error::LoadError;
+use crate::fields::{FieldReader, FieldWriter};
+use crate::limits;
 use crate::stats;
 
 /// A filter of 1 MiB counts 64 efforts, above which servers free in another thread.
 const BYTES_PER_EFFORT: u64 = 16 << 10;
 
-/// What the server calls the type, known once it is registered.
+/// A data type of the server; its address is known once it is registered.
 pub(crate) struct DataType {
     address: AtomicPtr<Opaque>,
-    /// Values that are there.
+    /// Number of live values.
     count: AtomicU64,
 }
 
@@ -37,7 +38,7 @@ impl DataType {
         self.address.load(Ordering::Relaxed)
     }
 
-    /// Number of values of this type that are there.
+    /// Number of live values of this type.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -45,30 +46,30 @@ impl DataType {
 
 /// A filter that can be the value of a key.
 pub(crate) trait Value: Clone + 'static {
-    /// Nine letters that stand in files.
+    /// The type's name in files, nine letters.
     const NAME: &'static CStr;
-    /// The version of the encoding that is written.
+    /// The version of the encoding.
     const VERSION: u32;
-    /// The command by which an append-only file makes such a filter.
+    /// The command that recreates such a filter from an append-only file.
     const LOAD_COMMAND: &'static CStr;
 
-    /// Where the server's name of the type is kept.
+    /// The registered type.
     fn data_type() -> &'static DataType;
-    /// Reads a filter, or says why not.
-    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, String>;
+    /// Reads a filter.
+    fn load(from: &mut impl FieldReader, version: u32) -> Result<Self, LoadError>;
     /// Writes a filter.
     fn save(&self, to: &mut impl FieldWriter);
     /// Its header.
     fn header(&self) -> Vec<u8>;
     /// The piece of its arrays at an iterator, and the next iterator.
     fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)>;
-    /// Bytes it takes.
+    /// Size in bytes.
     fn size_in_bytes(&self) -> u64;
-    /// Its arrays that may be moved.
+    /// Arrays that defragmentation may move.
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>>;
 }
 
-/// Tells the server of a type. False if there is one of its name.
+/// Registers a type. False if its name is taken.
 ///
 /// # Safety
 ///
@@ -130,7 +131,7 @@ pub(super) fn new_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Runs what the server asked for. A panic must not reach it; it gets `otherwise` then.
+/// Runs a callback. A panic must not reach the server, which gets `otherwise` instead.
 fn guarded<R>(otherwise: R, run: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(otherwise)
 }
@@ -212,14 +213,14 @@ unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) 
         // SAFETY: a value of this type.
         let value = unsafe { Stored::<T>::get(value) };
         // Ask first, since cloning ends the process if there is too little memory.
-        if memory::ask(value.size_in_bytes()).is_err() {
+        if limits::ask(value.size_in_bytes()).is_err() {
             return ptr::null_mut();
         }
         Stored::new(stats::timed(|| value.clone())).cast()
     })
 }
 
-/// Moves the filter and its arrays where the server wants them. It leaves large pieces of memory where they are.
+/// Moves the filter and its arrays to where the server wants them. The server leaves large allocations in place.
 unsafe extern "C" fn defrag<T: Value>(ctx: Defrag, _key: Str, value: *mut *mut c_void) -> c_int {
     guarded(0, || {
         let Some(Api { defrag_alloc: Some(defrag_alloc), .. }) = super::api::loaded() else {

@@ -1,4 +1,4 @@
-//! The native filters behind BF.*.
+//! The native filters of BF.*.
 //!
 //! ```text
 //! LAYOUT BLOCKED                growing: stages of blocked filters, each with half the rate of the one before
@@ -7,7 +7,7 @@
 //! a file of `ironbloom build`   blocked, flat, growing or forgetting, as it was made
 //! ```
 //!
-//! The library does the work, in batches; here is what a server adds: the limit of memory is asked before a filter grows.
+//! The library does the work, in batches. Added here: the memory limit is checked before a filter grows.
 
 use std::convert::Infallible;
 
@@ -21,8 +21,8 @@ use ironbloom::{
 use super::error::NativeError;
 use super::images::Images;
 use super::{Imaged, Reading};
-use crate::redisbloom::error::{CreateError, InsertError};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::error::{CreateError, InsertError};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
 /// Each stage has half the rate of the one before, as in RedisBloom's chains.
@@ -39,6 +39,34 @@ pub enum NativeBloom {
     Growing(Scalable),
     /// The last keys.
     Window(Windowed),
+}
+
+/// The same expression for a filter of any kind.
+macro_rules! each {
+    ($native:expr, $filter:ident => $expression:expr) => {
+        match $native {
+            NativeBloom::Blocked($filter) => $expression,
+            NativeBloom::Flat($filter) => $expression,
+            NativeBloom::Growing($filter) => $expression,
+            NativeBloom::Window($filter) => $expression,
+        }
+    };
+}
+
+/// The same expression for two filters of one kind that can be merged; `Err(None)` for others.
+macro_rules! both {
+    ($one:expr, $two:expr, $left:ident, $right:ident => $expression:expr) => {
+        match ($one, $two) {
+            (NativeBloom::Blocked($left), NativeBloom::Blocked($right)) => {
+                $expression.map_err(Some)
+            }
+            (NativeBloom::Flat($left), NativeBloom::Flat($right)) => $expression.map_err(Some),
+            (NativeBloom::Growing($left), NativeBloom::Growing($right)) => {
+                $expression.map_err(Some)
+            }
+            _ => Err(None),
+        }
+    };
 }
 
 /// Why a filter was not made: the limit, or the parameters.
@@ -97,12 +125,7 @@ impl NativeBloom {
 
     /// The function that keys are hashed with, which is never an external one.
     pub fn hash_fn(&self) -> HashFn {
-        match self {
-            Self::Blocked(filter) => filter.hash_fn(),
-            Self::Flat(filter) => filter.hash_fn(),
-            Self::Growing(filter) => filter.hash_fn(),
-            Self::Window(filter) => filter.hash_fn(),
-        }
+        each!(self, filter => filter.hash_fn())
     }
 
     /// Inserts hashes in their order; `new[i]` tells whether `hashes[i]` was new. Stops at the first that is refused: how
@@ -135,22 +158,12 @@ impl NativeBloom {
     ///
     /// If the two slices differ in length.
     pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
-        match self {
-            Self::Blocked(filter) => filter.contains_hashes(hashes, found),
-            Self::Flat(filter) => filter.contains_hashes(hashes, found),
-            Self::Growing(filter) => filter.contains_hashes(hashes, found),
-            Self::Window(filter) => filter.contains_hashes(hashes, found),
-        }
+        each!(self, filter => filter.contains_hashes(hashes, found))
     }
 
     /// Whether a key might be here.
     pub fn contains(&self, hash: u64) -> bool {
-        match self {
-            Self::Blocked(filter) => filter.contains_hash(hash),
-            Self::Flat(filter) => filter.contains_hash(hash),
-            Self::Growing(filter) => filter.contains_hash(hash),
-            Self::Window(filter) => filter.contains_hash(hash),
-        }
+        each!(self, filter => filter.contains_hash(hash))
     }
 
     /// Whether a key that was there changes the filter when it is inserted again: it is remembered again, and ages the
@@ -161,22 +174,12 @@ impl NativeBloom {
 
     /// Says what differs unless [`union_with`](Self::union_with) would take the other.
     pub fn check_union(&self, other: &Self) -> Result<(), Option<Mismatch>> {
-        match (self, other) {
-            (Self::Blocked(one), Self::Blocked(two)) => one.check_union(two).map_err(Some),
-            (Self::Flat(one), Self::Flat(two)) => one.check_union(two).map_err(Some),
-            (Self::Growing(one), Self::Growing(two)) => one.check_union(two).map_err(Some),
-            _ => Err(None),
-        }
+        both!(self, other, one, two => one.check_union(two))
     }
 
     /// Adds the keys of a filter of the same shape, or says what differs and changes nothing.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Option<Mismatch>> {
-        match (self, other) {
-            (Self::Blocked(one), Self::Blocked(two)) => one.union_with(two).map_err(Some),
-            (Self::Flat(one), Self::Flat(two)) => one.union_with(two).map_err(Some),
-            (Self::Growing(one), Self::Growing(two)) => one.union_with(two).map_err(Some),
-            _ => Err(None),
-        }
+        both!(self, other, one, two => one.union_with(two))
     }
 
     /// A step of a union that is made in several: adds the next words of a stage, `most_words` at most. Between two steps both
@@ -189,13 +192,7 @@ impl NativeBloom {
         most_words: usize,
     ) -> Result<(), Option<Mismatch>> {
         let stage = progress.stage;
-        let outcome = match (&mut *self, other) {
-            (Self::Blocked(one), Self::Blocked(two)) => one.union_step(two, progress, most_words),
-            (Self::Flat(one), Self::Flat(two)) => one.union_step(two, progress, most_words),
-            (Self::Growing(one), Self::Growing(two)) => one.union_step(two, progress, most_words),
-            _ => return Err(None),
-        };
-        outcome.map_err(Some)?;
+        both!(&mut *self, other, one, two => one.union_step(two, progress, most_words))?;
         if progress.stage > stage {
             let of_stage = match self {
                 Self::Growing(filter) => filter.stages().nth(stage).map(|it| (it.len, it.capacity)),
@@ -219,12 +216,7 @@ impl NativeBloom {
 
     /// Keys counted: inserts that were new; of a window, those that it remembers.
     pub fn len(&self) -> u64 {
-        match self {
-            Self::Blocked(filter) => filter.len(),
-            Self::Flat(filter) => filter.len(),
-            Self::Growing(filter) => filter.len(),
-            Self::Window(filter) => filter.len(),
-        }
+        each!(self, filter => filter.len())
     }
 
     /// Whether no key is in it.
@@ -271,22 +263,12 @@ impl NativeBloom {
 
     /// Share of the bits that are set.
     pub fn fill(&self) -> f64 {
-        match self {
-            Self::Blocked(filter) => filter.fill(),
-            Self::Flat(filter) => filter.fill(),
-            Self::Growing(filter) => filter.fill(),
-            Self::Window(filter) => filter.fill(),
-        }
+        each!(self, filter => filter.fill())
     }
 
     /// The rate that follows from the bits that are set.
     pub fn estimate_rate(&self) -> f64 {
-        match self {
-            Self::Blocked(filter) => filter.estimate_rate(),
-            Self::Flat(filter) => filter.estimate_rate(),
-            Self::Growing(filter) => filter.estimate_rate(),
-            Self::Window(filter) => filter.estimate_rate(),
-        }
+        each!(self, filter => filter.estimate_rate())
     }
 
     /// The lines of BF.DEBUG, in RedisBloom's form: the number of keys, then a line a stage.
@@ -344,8 +326,8 @@ impl Fixed for Bloom {
     }
 }
 
-/// Asks for all of them first, which brings their lines near; then inserts what was not there. A full filter still says of
-/// keys that it has them.
+/// Looks all of them up first, which brings their cache lines near; then inserts the absent ones. A full filter still accepts
+/// keys that it already has.
 fn insert_fixed(
     filter: &mut impl Fixed,
     hashes: &[u64],
@@ -356,7 +338,7 @@ fn insert_fixed(
         if new[i] {
             new[i] = false;
         } else if filter.room() > 0 {
-            // One that came twice in this batch is not new the second time.
+            // A key that is twice in this batch is not new the second time.
             let Ok(is_new) = filter.insert_hash(hash);
             new[i] = is_new;
         } else if !filter.contains_hash(hash) {
@@ -414,7 +396,7 @@ fn refused(error: ParamError) -> InsertError {
     })
 }
 
-/// Refuses what cannot be asked by keys.
+/// Refuses filters of external hashes, which cannot be queried by key.
 pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
     match hash_fn {
         HashFn::External { id } => Err(NativeError::External { id }),
@@ -430,12 +412,7 @@ impl Imaged for NativeBloom {
     }
 
     fn image_bytes(&self) -> u64 {
-        match self {
-            Self::Blocked(filter) => image_bytes(filter),
-            Self::Flat(filter) => image_bytes(filter),
-            Self::Growing(filter) => image_bytes(filter),
-            Self::Window(filter) => image_bytes(filter),
-        }
+        each!(self, filter => image_bytes(filter))
     }
 
     fn image_piece<'t>(
@@ -445,21 +422,11 @@ impl Imaged for NativeBloom {
         tables: &dyn Fn() -> &'t [Table],
     ) -> Vec<u8> {
         let table = || &tables()[0];
-        match self {
-            Self::Blocked(filter) => image_piece(filter, offset, most, table),
-            Self::Flat(filter) => image_piece(filter, offset, most, table),
-            Self::Growing(filter) => image_piece(filter, offset, most, table),
-            Self::Window(filter) => image_piece(filter, offset, most, table),
-        }
+        each!(self, filter => image_piece(filter, offset, most, table))
     }
 
     fn needs_table(&self, offset: u64, most: usize) -> bool {
-        let start = match self {
-            Self::Blocked(filter) => table_start(filter),
-            Self::Flat(filter) => table_start(filter),
-            Self::Growing(filter) => table_start(filter),
-            Self::Window(filter) => table_start(filter),
-        };
+        let start = each!(self, filter => table_start(filter));
         offset.saturating_add(most as u64) > start && offset < self.image_bytes()
     }
 
@@ -469,12 +436,7 @@ impl Imaged for NativeBloom {
         most_chunks: usize,
         visit: &mut dyn FnMut(&[u8]),
     ) -> bool {
-        match self {
-            Self::Blocked(filter) => reading.read_on(filter, most_chunks, visit),
-            Self::Flat(filter) => reading.read_on(filter, most_chunks, visit),
-            Self::Growing(filter) => reading.read_on(filter, most_chunks, visit),
-            Self::Window(filter) => reading.read_on(filter, most_chunks, visit),
-        }
+        each!(self, filter => reading.read_on(filter, most_chunks, visit))
     }
 
     fn from_images(images: Images, _numbers: &[u64]) -> Result<Self, NativeError> {
@@ -501,12 +463,7 @@ impl Imaged for NativeBloom {
     }
 
     fn array_bytes(&self) -> u64 {
-        let bytes = match self {
-            Self::Blocked(filter) => filter.size_in_bytes(),
-            Self::Flat(filter) => filter.size_in_bytes(),
-            Self::Growing(filter) => filter.size_in_bytes(),
-            Self::Window(filter) => filter.size_in_bytes(),
-        };
+        let bytes = each!(self, filter => filter.size_in_bytes());
         bytes as u64
     }
 }

@@ -1,4 +1,4 @@
-//! The native filter behind CF.*: cuckoo filters whose fingerprints are as wide as the rate asks for.
+//! The native filter of CF.*: cuckoo filters whose fingerprints are as wide as the rate requires.
 //!
 //! ```text
 //! CF.RESERVE key n ERROR P EXPANSION 0     one filter for n keys at P
@@ -24,11 +24,11 @@ use super::bloom::{PlanError, check_hash};
 use super::error::NativeError;
 use super::images::Images;
 use super::{Imaged, Reading};
-use crate::redisbloom::error::{CreateError, InsertError};
-use crate::redisbloom::memory::MemoryLimit;
+use crate::error::{CreateError, InsertError};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
-/// Most parts of a filter.
+/// Maximum number of parts of a filter.
 pub const MAX_PARTS: usize = 16;
 
 /// A cuckoo filter of crate `ironbloom`, or several of the same shape.
@@ -90,7 +90,7 @@ impl NativeCuckoo {
         Ok(())
     }
 
-    /// Asks memory for where a key would be inserted: in the newest part that has fewer keys than planned.
+    /// Prefetches where a key would be inserted: in the newest part that has fewer keys than planned.
     pub fn touch(&self, hash: u64) {
         let capacity = self.params().capacity();
         if let Some(part) = self.parts.iter().rev().find(|part| part.len() < capacity) {

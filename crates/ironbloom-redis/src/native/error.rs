@@ -1,4 +1,4 @@
-//! Why bytes are no filter that a key can hold.
+//! Why bytes are not a filter that a key can hold.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use ironbloom::{DecodeError, Kind};
 /// Bytes that are refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NativeError {
-    /// Not an image, or a damaged one.
+    /// Not an `.ibf` image, or a damaged one.
     Image(DecodeError),
-    /// The header is not one.
+    /// Not a header.
     Header,
     /// The bytes are not those that the header announced.
     Checksum,
@@ -26,7 +26,7 @@ pub enum NativeError {
     },
     /// Its keys are not text or bytes, as those of commands are.
     Keys(KeyError),
-    /// It forgets by the clock, and a replica's clock is another.
+    /// It forgets by the clock, and replicas have different clocks.
     Clock,
     /// Images of different shapes in one chain.
     Shapes,

@@ -8,20 +8,19 @@
 //! ```
 //!
 //! A filter that is being loaded by LOADCHUNK is thus saved as it is, and the load goes on after a restart or on a replica.
-//! RESTORE hands the same code bytes from anywhere: strings come with their lengths from the server, so no number in the
-//! file decides how much memory is taken, and what is in them is checked as any image is.
+//! RESTORE passes bytes from anywhere to the same code: strings come with their lengths from the server, so no number in the
+//! file decides how much memory is allocated, and their contents are checked like any image.
 
-use super::error::NativeError;
 use super::images::{Images, Origin};
 use super::wire::Arrival;
 use super::{Imaged, Native};
-use crate::redisbloom::error::DecodeError;
-use crate::redisbloom::rdb::{FieldReader, FieldWriter};
+use crate::error::{DecodeError, LoadError};
+use crate::fields::{FieldReader, FieldWriter};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;
 
-/// Most bytes of a string. A save holds nobody up, and fewer strings are fewer numbers.
+/// Maximum length of a string. Larger than a chunk of a dump, because a save does not hold clients up.
 const MAX_STRING: usize = 8 << 20;
 
 /// More strings than any filter has: 8 TiB.
@@ -65,12 +64,9 @@ fn string_at<T: Imaged>(value: &Native<T>, offset: u64) -> Vec<u8> {
 }
 
 /// Reads a filter.
-pub fn load<T: Imaged>(
-    from: &mut impl FieldReader,
-    version: u32,
-) -> Result<Result<Native<T>, NativeError>, DecodeError> {
+pub fn load<T: Imaged>(from: &mut impl FieldReader, version: u32) -> Result<Native<T>, LoadError> {
     if version != VERSION {
-        return Err(DecodeError::Unsupported { what: "files of a newer version" });
+        return Err(DecodeError::Unsupported { what: "files of a newer version" }.into());
     }
     let (is_arriving, len, sum) = (from.unsigned()?, from.unsigned()?, from.unsigned()?);
     DecodeError::unless(is_arriving <= 1, "state")?;
@@ -83,13 +79,11 @@ pub fn load<T: Imaged>(
     for _ in 0..strings {
         let string = from.string()?;
         DecodeError::unless(images.len() + string.len() as u64 <= len, "number of bytes")?;
-        if let Err(error) = images.push(&string) {
-            return Ok(Err(error));
-        }
+        images.push(&string)?;
     }
     if is_arriving == 1 {
-        return Ok(Arrival::from_parts(len, sum, numbers, images).map(Native::Arriving));
+        return Ok(Native::Arriving(Arrival::from_parts(len, sum, numbers, images)?));
     }
     DecodeError::unless(images.len() == len && sum == 0, "number of bytes")?;
-    Ok(T::from_images(images, &numbers).map(Native::whole))
+    Ok(Native::whole(T::from_images(images, &numbers)?))
 }

@@ -1,12 +1,12 @@
-//! Images that arrive in pieces, one behind the other, and are turned into filters byte by byte.
+//! Images that arrive in pieces, one after the other, and are turned into filters byte by byte.
 //!
 //! ```text
 //! whole or arriving images  │  raw: the start of a header, or bytes that are no image
 //! ```
 //!
-//! Bytes go straight to where the filter will have them, so that the last one only has its checksums compared: a server
-//! stands still for no step of a load. What is no image is kept as it came, because a load that is not complete must survive
-//! a restart whatever its bytes are; the end of the load says what is wrong.
+//! Bytes go straight to their final place in the filter, and with the last one only checksums are compared: no step of a load
+//! holds the server up. Bytes that are not an image are kept as they came, because an incomplete load must survive a restart
+//! whatever its bytes are; the end of the load reports what is wrong.
 
 use std::fmt;
 
@@ -21,22 +21,22 @@ use super::pieces::Pieces;
 /// How much memory bytes of unknown origin may ask for, as a multiple of their number.
 const ROOM_PER_BYTE: u64 = 8;
 
-/// Who sent the bytes, and so how much memory the numbers in them may take at once.
+/// Where the bytes come from, which decides how much memory the numbers in them may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The limit of memory was asked for as many bytes as will come: all of it is taken at the header.
+    /// The memory limit was checked for all announced bytes: they are allocated at the header.
     Announced,
-    /// A file, or RESTORE. No number in it is believed: memory is taken as bytes come.
+    /// A file, or RESTORE. No number in it is trusted: memory is allocated as bytes arrive.
     Unknown,
 }
 
 /// See the module header.
 #[derive(Clone)]
 pub struct Images {
-    /// Bytes that will come in all.
+    /// Total number of bytes to come.
     announced: u64,
     origin: Origin,
-    /// Of these, only the last may be incomplete.
+    /// Only the last may be incomplete.
     images: Vec<Incoming>,
     raw: Pieces,
     refused: Option<NativeError>,
@@ -45,18 +45,18 @@ pub struct Images {
 }
 
 impl Images {
-    /// None yet, and this many bytes to come.
+    /// Nothing yet, with `announced` bytes to come.
     pub fn new(announced: u64, origin: Origin) -> Self {
         let (images, raw) = (Vec::new(), Pieces::default());
         Self { announced, origin, images, raw, refused: None, hash: Box::new(Xxh3::new()) }
     }
 
-    /// Bytes that came.
+    /// Bytes that have arrived.
     pub fn len(&self) -> u64 {
         self.images.iter().map(Incoming::arrived).sum::<u64>() + self.raw.len()
     }
 
-    /// Whether none came.
+    /// Whether none has arrived.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -128,7 +128,7 @@ impl Images {
         Ok(Incoming::begin(head, room)?)
     }
 
-    /// Bytes from `offset` on, `most` at most, as far as one image goes. Empty behind the end.
+    /// Bytes from `offset` on, at most `most`, and at most to the end of one image. Empty past the end.
     pub fn piece(&self, mut offset: u64, most: usize) -> Vec<u8> {
         for image in &self.images {
             if offset < image.arrived() {

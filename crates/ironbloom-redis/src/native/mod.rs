@@ -2,15 +2,15 @@
 //! `ironbloom build` made.
 //!
 //! ```text
-//! bloom     blocked, flat, growing and forgetting filters behind BF.*
-//! cuckoo    equal cuckoo filters that are added one by one, behind CF.*
-//! images    filters that arrive in pieces              pieces  bytes that came in pieces
+//! bloom     blocked, flat, growing and forgetting filters for BF.*
+//! cuckoo    equal cuckoo filters that are added one by one, for CF.*
+//! images    filters that arrive in pieces              pieces  bytes that arrived in pieces
 //! wire      SCANDUMP and LOADCHUNK                     file    the fields of a saved filter
 //! whole     a filter with the checksums of its image   error   why bytes are no filter here
 //! ```
 //!
-//! Inside and outside such a filter is what a file of crate `ironbloom` holds: an `.ibf` image (or several, one behind the
-//! other), with its own checksums. A filter that is sent in pieces is an [`Arrival`] until its last byte has come.
+//! In files and dumps such a filter is what a file of crate `ironbloom` holds: an `.ibf` image (or several, one after the
+//! other), with its own checksums. A filter that is sent in pieces is an [`Arrival`] until its last byte has arrived.
 
 pub mod bloom;
 pub mod cuckoo;
@@ -38,7 +38,7 @@ pub trait Imaged: Sized {
     fn numbers(&self) -> Vec<u64>;
     /// Bytes of the image.
     fn image_bytes(&self) -> u64;
-    /// The image from `offset` on, `most` bytes at most. Empty behind the end. `tables` is asked for what
+    /// The image from `offset` on, at most `most` bytes. Empty past the end. `tables` is asked for what
     /// [`visit_image`](Self::visit_image) returned, and only for a piece that reaches into one of them.
     fn image_piece<'t>(
         &self,
@@ -96,7 +96,7 @@ impl Reading {
     }
 }
 
-/// A filter, or what has come of it.
+/// A filter, or the part of it that has arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Native<T> {
     /// A filter.
@@ -113,7 +113,8 @@ impl<T> Native<T> {
 }
 
 impl<T: Imaged> Native<T> {
-    /// Bytes it takes. Without the checksums that a dump leaves behind, an 8000th of it: equal filters have equal sizes.
+    /// Size in bytes, without the checksums that a dump leaves behind (an 8000th of it), so that equal filters have equal
+    /// sizes.
     pub fn size_in_bytes(&self) -> u64 {
         let bytes = match self {
             Self::Whole(filter) => filter.array_bytes(),

@@ -1,6 +1,6 @@
-//! Bytes that came in pieces.
+//! Bytes that arrived in pieces.
 
-/// A piece shorter than this takes what comes next: a sender of single bytes must not cost a piece of memory each.
+/// A piece shorter than this is extended by the next one, so that single bytes do not cost an allocation each.
 const LEAST_PIECE: usize = 64 << 10;
 
 /// Bytes in pieces.
@@ -20,7 +20,7 @@ impl Pieces {
         }
     }
 
-    /// How many there are.
+    /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -30,7 +30,7 @@ impl Pieces {
         self.len == 0
     }
 
-    /// Bytes from `offset` on, `most` at most, as far as one part goes. Empty behind the end.
+    /// Bytes from `offset` on, at most `most`, and at most to the end of one piece. Empty past the end.
     pub fn piece(&self, mut offset: u64, most: usize) -> &[u8] {
         for part in &self.pieces {
             if offset < part.len() as u64 {

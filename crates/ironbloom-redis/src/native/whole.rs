@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Imaged, Reading};
 
-/// See the module header. Whoever takes the filter to change it drops the checksums, whether it changes or not.
+/// See the module header. Mutable access to the filter drops the checksums, whether the filter changes or not.
 pub struct Whole<T> {
     filter: T,
     sums: OnceCell<Sums>,
@@ -122,12 +122,12 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::limits::MemoryLimit;
     use crate::native::bloom::NativeBloom;
     use crate::native::cuckoo::NativeCuckoo;
     use crate::native::error::NativeError;
     use crate::native::images::{Images, Origin};
     use crate::native::wire;
-    use crate::redisbloom::memory::MemoryLimit;
 
     const NONE: MemoryLimit = MemoryLimit::NONE;
 

@@ -1,4 +1,4 @@
-//! SCANDUMP and LOADCHUNK of a native filter: its image behind a header.
+//! SCANDUMP and LOADCHUNK of a native filter: a header and its image.
 //!
 //! ```text
 //! iterator 0             the header                                next iterator: 1
@@ -13,25 +13,25 @@
 //!      a plain file has neither, and makes a filter that does not grow
 //! ```
 //!
-//! LOADCHUNK takes the pairs (next iterator, bytes) as they came, and in order. Their bytes are put where the filter will have
-//! them at once; with the last one only checksums are compared. Before it, there is an [`Arrival`] and no filter.
+//! LOADCHUNK takes the pairs (next iterator, bytes) unchanged and in order. Bytes go straight to their final place; with the
+//! last one only checksums are compared. Until then, there is an [`Arrival`] and no filter.
 
 use super::error::NativeError;
 use super::images::{Images, Origin};
 use super::whole::Whole;
 use super::{Imaged, Native};
-use crate::redisbloom::error::CreateError;
-use crate::redisbloom::memory::{self, MemoryLimit};
+use crate::error::CreateError;
+use crate::limits::{self, MemoryLimit};
 use std::borrow::Cow;
 
-/// Most bytes of a piece: to copy it takes well below a millisecond, in which no other command runs.
+/// Maximum size of a piece: copying it takes well below a millisecond, during which no other command runs.
 pub const MAX_PIECE: usize = 1 << 20;
 
 const MAGIC: &[u8; 8] = b"IBLOOM01";
 const HEADER: usize = 24;
 
-/// Whether a chunk is the header of a native filter. RedisBloom's would begin with the number of its keys, and no filter
-/// has this many.
+/// Whether a chunk is the header of a native filter. RedisBloom's header starts with the number of keys, and no filter has as
+/// many as these bytes would say.
 pub fn is_header(chunk: &[u8]) -> bool {
     chunk.starts_with(MAGIC)
 }
@@ -63,7 +63,7 @@ pub fn needs_reading<T: Imaged>(filter: &Whole<T>, iterator: i64) -> bool {
     is_needed && !filter.has_sums()
 }
 
-/// What has come of a filter.
+/// The part of a filter that has arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     len: u64,
@@ -84,7 +84,7 @@ pub enum NotTaken {
     Length,
     /// No bytes.
     Empty,
-    /// The memory for it is not available.
+    /// There is no memory for it.
     Memory,
 }
 
@@ -124,12 +124,12 @@ impl Arrival {
         Ok(Self { len, sum, numbers, images })
     }
 
-    /// Bytes that came.
+    /// Bytes that have arrived.
     pub fn arrived(&self) -> u64 {
         self.images.len()
     }
 
-    /// Bytes of memory: that of the whole filter is taken as soon as it is known how long it is.
+    /// Bytes of memory: that of the whole filter, from the moment its length is known.
     pub fn size_in_bytes(&self) -> u64 {
         self.images.size_in_bytes()
     }
@@ -159,12 +159,12 @@ impl Arrival {
         if end > self.len {
             return Err(NotTaken::Length);
         }
-        memory::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
+        limits::ask(chunk.len() as u64).map_err(|_| NotTaken::Memory)?;
         self.images.push(chunk).map_err(|_| NotTaken::Memory)?;
         Ok(end == self.len)
     }
 
-    /// The filter, when all bytes have come. They are gone then, whatever it says.
+    /// The filter, when all bytes have arrived. They are consumed in any case.
     pub fn finish<T: Imaged>(&mut self) -> Result<T, NativeError> {
         let images = std::mem::replace(&mut self.images, Images::new(self.len, Origin::Announced));
         if images.len() != self.len || images.hash() != self.sum {
@@ -178,7 +178,7 @@ impl Arrival {
         encode(self.len, self.sum, &self.numbers)
     }
 
-    /// The piece at this iterator of what has come, and the next iterator.
+    /// The piece at this iterator of what has arrived, and the next iterator.
     pub fn piece(&self, iterator: i64) -> Option<(i64, Vec<u8>)> {
         let offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
         let piece = self.images.piece(offset, MAX_PIECE);

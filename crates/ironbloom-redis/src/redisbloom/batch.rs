@@ -1,34 +1,39 @@
-//! Many keys at once: lines of memory are asked for before they are needed.
+//! Batches of keys: cache lines are prefetched before they are needed.
 //!
 //! ```text
 //! step one   the first probes of every key        most absent keys end here: half of the bits are set
 //! step two   the others, of the keys that are left
 //! ```
 //!
-//! A link of the size that pays for a filter is larger than the cache, and each probe of a key is a line of its own. One
-//! after the other they would wait for memory each; asked for a few keys ahead they wait together. Answers are those of
-//! one key after the other, and so is what an insert changes.
+//! A link large enough to be worth having exceeds the cache, and each probe of a key is in a cache line of its own. One after
+//! the other, each would wait for memory; prefetched a few keys ahead, they wait together. Answers and changes are the same as
+//! for one key after the other.
+//!
+//! The loops resemble the library's (`kernel/batch.rs` there), which passes what was computed ahead by value. With that one, a
+//! lookup took 70 ns instead of 50 (present) and 25 instead of 18 (absent; 20 MB, best of 60 rounds, 2026-11-17): up to twenty
+//! positions per key are better left where they are.
 
 use super::chain::Chain;
-use super::error::InsertError;
 use super::link::Link;
-use super::memory::MemoryLimit;
 use super::murmur::BloomHash;
+use crate::error::InsertError;
+use crate::limits::MemoryLimit;
 
-/// Most keys of a batch.
+/// Maximum number of keys of a batch.
 pub const BATCH: usize = 128;
 
 /// Probes of the first step. Of absent keys, one in eight is left then.
 const FIRST: usize = 3;
 
-/// Keys ahead for which lines are asked for, in step one and in step two. More or fewer made no difference (3, 8 and 12).
+/// Prefetch distance in keys, in step one and in step two. Other distances made no difference (3, 8 and 12).
 const AHEAD: usize = 16;
 const AHEAD_FULL: usize = 4;
 
-/// Most probes of the second step that are computed once and kept until their lines have come: rates down to 10^-6.
-const MOST_KEPT: usize = 20;
+/// Maximum number of probes of the second step that are computed once and kept until their lines have arrived: rates down to
+/// 10^-6.
+const MAX_KEPT: usize = 20;
 
-/// Arrays up to this size are near anyway: to ask for their lines early is work without gain.
+/// Arrays up to this size stay in the cache: prefetching gains nothing.
 const NEAR_BYTES: u64 = 512 << 10;
 
 impl Chain {
@@ -120,15 +125,15 @@ fn keep_absent_of_rest(link: &Link, hashes: &[BloomHash], left: &[u8], absent: &
     let first = (FIRST as u32).min(probes);
     let rest = (probes - first) as usize;
     let mut kept = 0;
-    if rest > MOST_KEPT {
+    if rest > MAX_KEPT {
         for &place in left {
             absent[kept] = place;
             kept += usize::from(!link.are_set(hash_at(place), first..probes));
         }
         return kept;
     }
-    let mut ring = [[0; MOST_KEPT]; AHEAD_FULL];
-    let locate = |i: usize, ring: &mut [[u64; MOST_KEPT]; AHEAD_FULL]| {
+    let mut ring = [[0; MAX_KEPT]; AHEAD_FULL];
+    let locate = |i: usize, ring: &mut [[u64; MAX_KEPT]; AHEAD_FULL]| {
         link.locate(hash_at(left[i]), first, &mut ring[i % AHEAD_FULL][..rest]);
     };
     (0..left.len().min(AHEAD_FULL)).for_each(|i| locate(i, &mut ring));

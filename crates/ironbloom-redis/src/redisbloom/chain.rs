@@ -12,10 +12,10 @@
 
 use ironbloom::UnionProgress;
 
-use super::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
 use super::link::{Link, LinkShape};
-use super::memory::MemoryLimit;
 use super::murmur::BloomHash;
+use crate::error::{CreateError, DecodeError, InsertError, ShapeMismatch};
+use crate::limits::MemoryLimit;
 use crate::stats;
 
 /// Each link has half the rate of the one before.
@@ -25,7 +25,7 @@ const TIGHTENING: f64 = 0.5;
 const CHAIN_BYTES: u64 = 32;
 const LINK_BYTES: u64 = 64;
 
-/// More links than any chain has: with the least growth, 1, rates end before it does.
+/// More links than any chain has: even with growth 1, the rate underflows before.
 pub(crate) const MAX_LINKS: u64 = 1100;
 
 /// What a filter does when it is full.
@@ -116,7 +116,7 @@ impl Chain {
         self.insert_asking(hash, || limit)
     }
 
-    /// The same with a limit that is asked only if the filter has to grow.
+    /// The same with a limit that is evaluated only if the filter has to grow.
     pub(crate) fn insert_asking(
         &mut self,
         hash: BloomHash,
@@ -238,7 +238,7 @@ impl Chain {
         &mut self.links
     }
 
-    /// The arrays, for those who move memory about. Their lengths must stay.
+    /// The arrays, for defragmentation. Their lengths must not change.
     pub(crate) fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
         self.links.iter_mut().map(Link::array_to_move).collect()
     }
@@ -258,7 +258,7 @@ impl Chain {
         self.len() == 0
     }
 
-    /// Keys that its links are planned for.
+    /// The number of keys that its links are planned for.
     pub fn capacity(&self) -> u64 {
         self.links.iter().map(|link| link.shape().capacity).sum()
     }

@@ -5,8 +5,8 @@
 //! newest sub-filter empty now?    drop it, and go on with the one before
 //! ```
 //!
-//! The bucket a fingerprint is in, and the fingerprint, are all that is known of its key; they say its places in every
-//! sub-filter with as many buckets or fewer, and the older ones never have more.
+//! A fingerprint and its bucket are all that is known of a key. They determine its places in every sub-filter with as many
+//! buckets or fewer, and older ones never have more.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl CuckooFilter {
     /// Moves what can be moved from some buckets of sub-filter `i`. If these are the last and nothing is left in the
     /// newest sub-filter, it is dropped. False if something stays.
     ///
-    /// Done range by range it may be interrupted by anything: every fingerprint is at its old place or at its new one.
+    /// Anything may happen between two ranges: every fingerprint is at its old place or at its new one.
     pub fn compact_part(&mut self, i: usize, buckets: Range<u64>) -> bool {
         self.removed = 0;
         if i == 0 || i >= self.sub_filters.len() {

@@ -20,8 +20,8 @@
 
 use ironbloom::memory::prefetch;
 
-use super::error::{CreateError, DecodeError, InsertError};
-use super::memory::{self, MemoryLimit};
+use crate::error::{CreateError, DecodeError, InsertError};
+use crate::limits::{self, MemoryLimit};
 use crate::stats;
 
 /// Spreads fingerprints over the second places. Multiplier of MurmurHash2 for 32 bits (Appleby).
@@ -34,14 +34,14 @@ pub(crate) const EMPTY: u8 = 0;
 const FILTER_BYTES: u64 = 40;
 const SUB_FILTER_BYTES: u64 = 16;
 
-/// Keys ahead for which buckets are asked for, and the tables that are near anyway.
+/// Prefetch distance in keys, and the size up to which tables stay in the cache anyway.
 const AHEAD: usize = 16;
 const NEAR_BYTES: usize = 512 << 10;
 
-/// Most slots of a sub-filter. RedisBloom counts them with 32 bits and takes one for another beyond.
+/// Maximum number of slots of a sub-filter. RedisBloom counts them with 32 bits, and confuses slots beyond.
 const MAX_SLOTS: u64 = u32::MAX as u64;
 
-/// Most sub-filters: RedisBloom counts them with 16 bits, and so do files.
+/// Maximum number of sub-filters: RedisBloom counts them with 16 bits, and so do files.
 pub(crate) const MAX_SUB_FILTERS: u64 = u16::MAX as u64;
 
 /// The validated shape of a [`CuckooFilter`]: plain data.
@@ -107,12 +107,12 @@ impl CuckooShape {
         self.buckets
     }
 
-    /// Slots a bucket.
+    /// Slots per bucket.
     pub fn bucket_size(&self) -> u16 {
         self.bucket_size
     }
 
-    /// Fingerprints that an insert may move.
+    /// Maximum number of fingerprints that an insert may move.
     pub fn max_iterations(&self) -> u16 {
         self.max_iterations
     }
@@ -122,13 +122,13 @@ impl CuckooShape {
         self.expansion
     }
 
-    /// Buckets of sub-filter `i`, if there can be such a one.
+    /// Buckets of sub-filter `i`, if it is possible.
     pub(crate) fn buckets_of(&self, i: usize) -> Option<u64> {
         let power = u64::from(self.expansion).checked_pow(u32::try_from(i).ok()?)?;
         self.buckets.checked_mul(power).filter(|&buckets| buckets > 0)
     }
 
-    /// Slots of sub-filter `i`, if there can be such a one.
+    /// Slots of sub-filter `i`, if it is possible.
     pub(crate) fn slots_of(&self, i: usize) -> Option<u64> {
         let slots = self.buckets_of(i)?.checked_mul(u64::from(self.bucket_size))?;
         (slots <= MAX_SLOTS).then_some(slots)
@@ -166,14 +166,14 @@ fn other_place(fingerprint: u8, place: u64) -> u64 {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SubFilter {
     bucket_size: usize,
-    /// Number of buckets less one.
+    /// Number of buckets minus one.
     mask: u64,
     slots: Vec<u8>,
 }
 
 impl Clone for SubFilter {
     fn clone(&self) -> Self {
-        Self { slots: memory::copy(&self.slots), ..*self }
+        Self { slots: limits::copy(&self.slots), ..*self }
     }
 }
 
@@ -209,7 +209,7 @@ impl SubFilter {
         &self.slots[start..start + self.bucket_size]
     }
 
-    /// Asks memory for both buckets, unless the table is so small that they are near anyway.
+    /// Prefetches both buckets, unless the table is small enough to stay in the cache.
     fn touch(&self, places: Places) {
         if self.slots.len() > NEAR_BYTES {
             prefetch(&self.slots, self.start(places.first));
@@ -240,8 +240,8 @@ impl SubFilter {
         }
     }
 
-    /// All slots of both buckets are compared: where the fingerprint is, if it is there, cannot be foreseen, and a branch on
-    /// it would be mispredicted.
+    /// All slots of both buckets are compared: where the fingerprint is, if it is there, cannot be predicted, so a
+    /// branch on it would be slow.
     #[inline]
     fn has_in<const SLOTS: usize>(&self, places: Places) -> bool {
         let (buckets, _) = self.slots.as_chunks::<SLOTS>();
@@ -260,7 +260,7 @@ impl SubFilter {
             .count() as u64
     }
 
-    /// Makes room by moving fingerprints. False, and nothing changed, if that leads nowhere.
+    /// Makes room by moving fingerprints. False, and nothing changed, if that fails.
     fn insert_moving(&mut self, places: Places, max_iterations: u16) -> bool {
         let mut moved = places.fingerprint;
         let mut place = places.first & self.mask;
@@ -305,7 +305,7 @@ impl CuckooFilter {
     }
 
     /// A filter from checked parts. The sub-filters have the sizes that the shape says. The numbers of keys are bookkeeping
-    /// and may be any: a header announces them before the keys come.
+    /// and not checked: a header announces them before the keys arrive.
     pub(crate) fn from_parts(
         shape: CuckooShape,
         sub_filters: Vec<SubFilter>,
@@ -322,7 +322,7 @@ impl CuckooFilter {
         }
         let slots = self.shape.slots_of(self.sub_filters.len()).ok_or(CreateError::Shape)?;
         limit.check(self.slot_bytes(), slots)?;
-        let slots = memory::zeros(slots)?;
+        let slots = limits::zeros(slots)?;
         self.sub_filters.push(SubFilter::from_slots(self.shape.bucket_size, slots));
         Ok(())
     }
@@ -332,7 +332,7 @@ impl CuckooFilter {
         self.insert_asking(hash, || limit)
     }
 
-    /// The same with a limit that is asked only if the filter has to grow.
+    /// The same with a limit that is evaluated only if the filter has to grow.
     pub(crate) fn insert_asking(
         &mut self,
         hash: u64,
@@ -386,8 +386,8 @@ impl CuckooFilter {
         self.sub_filters.iter().any(|table| table.has(places))
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are asked for while those of earlier ones
-    /// are looked at, in all sub-filters: an absent key is looked for in each.
+    /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are prefetched while earlier ones are
+    /// compared, in all sub-filters: an absent key is looked up in each.
     ///
     /// # Panics
     ///
@@ -406,7 +406,7 @@ impl CuckooFilter {
         }
     }
 
-    /// Asks memory for both buckets of a key in the sub-filter that takes it first.
+    /// Prefetches both buckets of a key in the sub-filter that is tried first.
     pub(crate) fn touch(&self, hash: u64) {
         if let Some(newest) = self.sub_filters.last() {
             newest.touch(Places::of(hash));
@@ -461,12 +461,12 @@ impl CuckooFilter {
         is_found
     }
 
-    /// The arrays, for those who move memory about. Their lengths must stay.
+    /// The arrays, for defragmentation. Their lengths must not change.
     pub(crate) fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
         self.sub_filters.iter_mut().map(|table| &mut table.slots).collect()
     }
 
-    /// The numbers it was made from.
+    /// Its shape.
     pub fn shape(&self) -> CuckooShape {
         self.shape
     }
@@ -486,7 +486,7 @@ impl CuckooFilter {
         self.len == 0
     }
 
-    /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may have said less than came.
+    /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may announce fewer keys than arrive.
     pub(crate) fn is_blank(&self) -> bool {
         // A page at a time: all slots of it are looked at, without a branch for each.
         let is_clear = |table: &SubFilter| {
@@ -518,7 +518,7 @@ impl CuckooFilter {
 mod tests {
     use super::*;
 
-    /// Files cannot tell one more, so an insert must not make it.
+    /// Files cannot represent one more, so an insert must not add it.
     #[test]
     fn no_filter_grows_beyond_the_sub_filters_that_files_can_tell() {
         let shape = CuckooShape::new(2, 1, 1, 1).unwrap();

@@ -3,10 +3,10 @@
 //! ```text
 //! iterator 0              the header                      next iterator: 1
 //! iterator 1 + offset     a piece of the arrays, thought   next iterator: 1 + offset + its length
-//!                         to lie one behind the other
+//!                         to lie one after the other
 //! at the end              nothing                         next iterator: 0
 //!
-//! LOADCHUNK takes the pairs (next iterator, bytes) as they came: 1 is the header, any other says where its piece *ends*.
+//! LOADCHUNK takes the pairs (next iterator, bytes) unchanged: 1 is the header, any other says where its piece *ends*.
 //!
 //! Bloom header, little endian, nothing between the fields         cuckoo header
 //!   0  u64 keys in all                                              0  u64 keys
@@ -18,17 +18,17 @@
 //!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
 //! ```
 //!
-//! A piece never crosses a sub-filter and has 1 MiB at most, where RedisBloom has 16: the server stands still while it is
-//! copied. Pieces of any length are taken. A header may say anything: what it asks for is checked against the limit before
-//! it is had, array for array, and a Bloom header against its own length before it is read.
+//! A piece never crosses a sub-filter and has 1 MiB at most, where RedisBloom has 16: the server is held up while it is
+//! copied. Pieces of any length are accepted. A header may say anything: each array is checked against the memory limit
+//! before it is allocated, and a Bloom header against its own length before it is read.
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
-use super::error::{ChunkError, DecodeError};
 use super::link::{Link, LinkShape};
-use super::memory::MemoryLimit;
+use crate::error::{ChunkError, DecodeError};
+use crate::limits::MemoryLimit;
 
-/// Most bytes of a piece.
+/// Maximum size of a piece in bytes.
 pub const MAX_CHUNK: usize = 1 << 20;
 
 const CHAIN_HEADER: usize = 20;

@@ -16,10 +16,10 @@ use std::ops::Range;
 use ironbloom::UnionProgress;
 use ironbloom::memory::{count_ones, prefetch, union_counting};
 
-use super::error::{CreateError, DecodeError};
-use super::memory::{self, MemoryLimit};
 use super::modulus::Modulus;
 use super::murmur::BloomHash;
+use crate::error::{CreateError, DecodeError};
+use crate::limits::{self, MemoryLimit};
 use crate::stats;
 
 /// ln(2) and its square, with as many digits as RedisBloom has.
@@ -49,7 +49,7 @@ pub struct LinkShape {
 }
 
 impl LinkShape {
-    /// The shape of a link for this many keys at this rate.
+    /// The shape of a link for `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, CreateError> {
         if capacity == 0 || !(rate > 0.0 && rate < 1.0) {
             return Err(CreateError::Shape);
@@ -104,19 +104,19 @@ pub struct Link {
 
 impl Clone for Link {
     fn clone(&self) -> Self {
-        Self { array: memory::copy(&self.array), ..*self }
+        Self { array: limits::copy(&self.array), ..*self }
     }
 }
 
 impl Link {
-    /// An empty link, unless its chain, which has `present` bytes, may not have this many more.
+    /// An empty link, if a chain of `present` bytes may have this link as well.
     pub(crate) fn new(
         shape: LinkShape,
         present: u64,
         limit: MemoryLimit,
     ) -> Result<Self, CreateError> {
         limit.check(present, shape.bytes())?;
-        let array = memory::zeros(shape.bytes())?;
+        let array = limits::zeros(shape.bytes())?;
         Ok(Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 })
     }
 
@@ -139,7 +139,7 @@ impl Link {
         Ok(())
     }
 
-    /// The numbers it was made from.
+    /// Its parameters.
     pub fn shape(&self) -> LinkShape {
         self.shape
     }
@@ -187,7 +187,7 @@ impl Link {
         })
     }
 
-    /// The bits of some probes, from probe `first` on, as many as there is room for; and asks memory for them.
+    /// The bits of the probes from `first` on, one for each of `places`; also prefetches them.
     #[inline]
     pub(super) fn locate(&self, hash: BloomHash, first: u32, places: &mut [u64]) {
         for (place, i) in places.iter_mut().zip(first..) {
@@ -196,13 +196,13 @@ impl Link {
         }
     }
 
-    /// Whether these bits are all set: of a key that most likely is there, so it does not stop at the first that is not.
+    /// Whether these bits are all set. Most likely they are, so it does not stop at the first that is not.
     #[inline]
     pub(super) fn are_ones(&self, places: &[u64]) -> bool {
         places.iter().fold(1, |all, &at| all & (self.array[(at / 8) as usize] >> (at % 8))) & 1 == 1
     }
 
-    /// Asks memory for the bytes of these probes.
+    /// Prefetches the bytes of these probes.
     #[inline]
     pub(super) fn touch(&self, hash: BloomHash, probes: Range<u32>) {
         for i in probes {
@@ -220,8 +220,8 @@ impl Link {
         self.len += 1;
     }
 
-    /// Adds the next words of a link of the same shape. At the end, the number of keys is that of the one if the other has none,
-    /// and else estimated from the bits, since keys may be in both; and the progress moves on to the next link.
+    /// Adds the next words of a link of the same shape. At the end, the progress moves on to the next link. If one of the two
+    /// had no keys, the count is that of the other; otherwise it is estimated from the bits, since keys may be in both.
     pub(crate) fn union_step(
         &mut self,
         other: &Self,
@@ -251,7 +251,7 @@ impl Link {
         };
     }
 
-    /// Keys that set this many bits on average.
+    /// The number of keys that set `ones` bits on average.
     ///
     /// ```text
     /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]

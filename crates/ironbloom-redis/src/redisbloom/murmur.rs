@@ -28,7 +28,7 @@ pub fn murmur64a(key: &[u8], seed: u64) -> u64 {
     hash ^ (hash >> SHIFT)
 }
 
-/// The bytes behind the last whole word, as the low bytes of one. A copy of so few bytes would be a call: where there are
+/// The bytes after the last whole word, as the low bytes of one. A copy of so few bytes would be a call: where there are
 /// eight before the end they are read at once.
 #[inline]
 fn last_word(key: &[u8], rest: &[u8]) -> u64 {

@@ -7,18 +7,17 @@
 //!             of each sub-filter: its buckets (from version 4), slots
 //! ```
 //!
-//! The server stores numbers, doubles and strings with a mark of their kind each; [`FieldReader`] and [`FieldWriter`]
-//! stand for that, so that tests run without a server. Version 4 is written. A string comes with its length from the
-//! server, so no number in the file decides how much memory is taken; still every length must be the one that follows
-//! from the shape. RESTORE hands the same code bytes from anywhere.
+//! Version 4 is written. A string comes with its length from the server, so no number in the file decides how much memory is
+//! allocated; still every length must be the one that follows from the shape. RESTORE hands the same code bytes from anywhere.
 //!
 //! A filter that is structurally impossible is refused. A counter that does not fit is not: nothing but bookkeeping hangs
 //! on it, and a server must not stay down for that. It is repaired, and the reader is told.
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS, SubFilter};
-use super::error::DecodeError;
 use super::link::{Link, LinkShape};
+use crate::error::DecodeError;
+use crate::fields::{FieldReader, FieldWriter};
 
 /// The version that is written.
 pub const VERSION: u32 = 4;
@@ -32,28 +31,6 @@ const CUCKOO_SHAPE_SINCE: u32 = 4;
 const OLD_BUCKET_SIZE: u64 = 2;
 const OLD_MAX_ITERATIONS: u64 = 20;
 const OLD_EXPANSION: u64 = 1;
-
-/// Fields as they come out of a file. [`DecodeError::Length`] says that there is none, or one of another kind.
-pub trait FieldReader {
-    /// The next field, a number.
-    fn unsigned(&mut self) -> Result<u64, DecodeError>;
-    /// The next field, a double.
-    fn double(&mut self) -> Result<f64, DecodeError>;
-    /// The next field, a string.
-    fn string(&mut self) -> Result<Vec<u8>, DecodeError>;
-    /// Told of what was repaired: a counter that does not fit the filter it counts for.
-    fn note(&mut self, _what: &str) {}
-}
-
-/// Fields as they go into a file.
-pub trait FieldWriter {
-    /// A number.
-    fn unsigned(&mut self, number: u64);
-    /// A double.
-    fn double(&mut self, number: f64);
-    /// A string.
-    fn string(&mut self, bytes: &[u8]);
-}
 
 /// Writes a Bloom filter.
 pub fn save_chain(chain: &Chain, to: &mut impl FieldWriter) {

@@ -3,9 +3,9 @@
 
 use crate::common::envelope::{self, Fields};
 use crate::common::*;
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::Chain;
 use ironbloom_redis::redisbloom::cuckoo::CuckooFilter;
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::rdb;
 use ironbloom_redis::redisbloom::{debug, dump};
 use serde_json::Value;

@@ -2,11 +2,11 @@
 
 use crate::common::envelope::{Field, Fields};
 use crate::common::*;
+use ironbloom_redis::error::{ChunkError, CreateError, DecodeError};
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::Chain;
 use ironbloom_redis::redisbloom::cuckoo::CuckooFilter;
 use ironbloom_redis::redisbloom::dump;
-use ironbloom_redis::redisbloom::error::{ChunkError, CreateError, DecodeError};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::rdb;
 
 /// Far above the golden filters, far below what a forged header asks for.

@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::common::envelope::Fields;
+use ironbloom_redis::error::{CreateError, InsertError};
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::error::{CreateError, InsertError};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_redis::redisbloom::{dump, rdb};
 use ironbloom_testing::Random;

@@ -8,6 +8,8 @@ use crate::common::envelope::{Field, Fields};
 use ironbloom::{
     BinaryFuse, BlockedBloom, Bloom, BloomParams, Cuckoo, HashFn, Persist, Scalable, Windowed,
 };
+use ironbloom_redis::error::{CreateError, InsertError};
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::native::bloom::NativeBloom;
 use ironbloom_redis::native::cuckoo::{MAX_PARTS, NativeCuckoo};
 use ironbloom_redis::native::error::NativeError;
@@ -18,8 +20,6 @@ use ironbloom_redis::native::{Imaged, Native, file};
 use ironbloom_redis::redisbloom::batch::BATCH;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::error::{CreateError, InsertError};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_testing::Random;
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn through_dump<T: Imaged + Clone>(filter: &T) -> T {
 fn through_file<T: Imaged>(value: &Native<T>) -> Native<T> {
     let mut fields = Fields::default();
     file::save(value, &mut fields);
-    let read = file::load(&mut fields, file::VERSION).unwrap().unwrap();
+    let read = file::load(&mut fields, file::VERSION).unwrap();
     assert!(fields.0.is_empty());
     read
 }
@@ -541,7 +541,7 @@ fn a_file_that_announces_a_huge_filter_takes_little_memory() {
         fields.0.push(Field::Unsigned(number));
     }
     fields.0.push(Field::String(image));
-    let value = file::load::<NativeBloom>(&mut fields, file::VERSION).unwrap().unwrap();
+    let value = file::load::<NativeBloom>(&mut fields, file::VERSION).unwrap();
     assert!(matches!(value, Native::Arriving(_)));
     assert!(value.size_in_bytes() < 10 * 3000, "{} of {all}", value.size_in_bytes());
 }
@@ -552,7 +552,7 @@ fn forged_fields_of_files_are_refused() {
         let mut fields = Fields::default();
         file::save(value, &mut fields);
         let load = |mut fields: Fields| file::load::<T>(&mut fields, file::VERSION);
-        assert_eq!(load(fields.clone()).unwrap().unwrap(), *value);
+        assert_eq!(load(fields.clone()).unwrap(), *value);
         for at in 0..fields.0.len() {
             let cut = Fields(fields.0[..at].to_vec());
             assert!(load(cut).is_err(), "{what}: cut at {at}");
@@ -573,7 +573,7 @@ fn forged_fields_of_files_are_refused() {
                 let mut forged = fields.clone();
                 forged.0[at] = forgery.clone();
                 // What is read all the same is a filter, or pieces of one, that differs in a number that may be any.
-                if let Ok(Ok(read)) = load(forged) {
+                if let Ok(read) = load(forged) {
                     let is_free = match value {
                         Native::Whole(_) => at >= 4 && at < 4 + T::NUMBERS,
                         Native::Arriving(_) => at == 1 || at == 2 || at >= 4,

@@ -3,9 +3,9 @@
 
 use crate::common::envelope;
 use crate::common::*;
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_testing::module::{Client, Server, all_programs as programs};
 use ironbloom_testing::{Random, wait_until};

@@ -6,13 +6,13 @@
 
 use crate::common::envelope::Fields;
 use ironbloom::HashFn;
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::native::bloom::NativeBloom;
 use ironbloom_redis::native::cuckoo::NativeCuckoo;
 use ironbloom_redis::native::wire::Arrival;
 use ironbloom_redis::native::{Imaged, Native, file};
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use ironbloom_redis::redisbloom::{dump, rdb};
 use proptest::prelude::*;
@@ -269,11 +269,7 @@ impl Life for CuckooFilter {
 fn native_through_file<T: Imaged>(value: &Native<T>) -> Result<Native<T>, String> {
     let mut fields = Fields::default();
     file::save(value, &mut fields);
-    match file::load(&mut fields, file::VERSION) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+    file::load(&mut fields, file::VERSION).map_err(|error| error.to_string())
 }
 
 fn native_load<T: Imaged>(chunks: &[(i64, Vec<u8>)], limit: MemoryLimit) -> Option<Native<T>> {

@@ -1,4 +1,4 @@
-//! Keeps a guard right while others write to its store.
+//! Keeps a guard up to date while others write to its store.
 //!
 //! ```text
 //!   others ──► store ──► changes ──► note, note_removed ──► filter
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The order is what matters. **First subscribe, then scan**: what was written before the subscription is in the scan,
-//! what was written after it is told, and what is both is noted twice, which does no harm. Between a lost subscription and
-//! the filter built after the next one, nobody knows what is missing, so the filter is not asked at all.
+//! what was written after it is reported, and what is both is noted twice, which does no harm. Between a lost subscription and
+//! the filter built after the next one, nobody knows what is missing, so the filter is not used at all.
 //!
-//! What remains is the way of the message: for a moment after a write by somebody else, a lookup may still say "absent".
+//! What remains is the time a message takes: for a moment after a write by somebody else, a lookup may still say "absent".
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -30,10 +30,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause after a lost subscription or a failed rebuild; it doubles up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often a follower looks whether the filter should be rebuilt.
+/// How often a follower checks whether the filter should be rebuilt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What somebody has done to a store.
+/// A change to a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -41,7 +41,7 @@ pub enum Change {
     Stored(Vec<u8>),
     /// This key was removed.
     Removed(Vec<u8>),
-    /// Something that cannot be said in keys: the filter must be rebuilt.
+    /// Something that cannot be expressed as keys: the filter must be rebuilt.
     Unknown,
 }
 
@@ -55,22 +55,22 @@ pub trait Changes: Send {
     fn next(&mut self) -> impl Future<Output = Result<Change, Self::Error>> + Send;
 }
 
-/// A store that tells what is done to it, by whomever.
+/// A store that reports its changes, whoever makes them.
 pub trait Watch: AsyncBackend {
     /// A subscription.
     type Changes: Changes<Error = Self::Error>;
 
-    /// Subscribes. Everything that is written after this has returned is told, or the subscription is lost.
+    /// Subscribes. Everything written after this returns is reported, or the subscription is lost.
     fn watch(&self) -> impl Future<Output = Result<Self::Changes, Self::Error>> + Send;
 }
 
-/// Keeps a guard right while others write to its store: notes what they store and remove, and rebuilds the filter when
+/// Keeps a guard up to date while others write to its store: notes what they store and remove, and rebuilds the filter when
 /// needed. See `examples/listen.rs` and `examples/keyspace.rs`.
 ///
 /// A key that somebody else has stored is found as soon as the message about it has arrived. If the subscription is
 /// lost, every lookup asks the store, until there is a new one and a filter built after it. The same holds once the
-/// follower is dropped. Meanwhile nobody else should call [`AsyncGuard::rebuild`]: that filter would miss what is not
-/// heard.
+/// follower is dropped. Meanwhile nobody else should call [`AsyncGuard::rebuild`]: that filter would miss changes that
+/// are not reported.
 ///
 /// The guard is one of a store that others write to: without
 /// [`only_writer`](crate::Options::only_writer).
@@ -86,7 +86,7 @@ impl<B: Watch> Follower<B> {
         Ok(Self { guard, changes })
     }
 
-    /// Follows until the future is dropped: spawn it. Errors are overcome, with pauses, and told as `tracing` events.
+    /// Follows until the future is dropped: spawn it. Errors are retried after a pause, and reported as `tracing` events.
     pub async fn run(mut self) -> Infallible {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -111,7 +111,7 @@ impl<B: Watch> Follower<B> {
     }
 }
 
-/// Follows one subscription to its end. The two parts wait for each other nowhere, so they run side by side.
+/// Follows one subscription to its end. The two parts never wait for each other, so they run side by side.
 async fn follow<B: Watch>(guard: &AsyncGuard<B>, changes: B::Changes) -> Error<B::Error> {
     let _until_lost = Unheard(guard);
     guard.forget_filter();
@@ -152,7 +152,7 @@ async fn keep_built<B: AsyncBackend>(guard: &AsyncGuard<B>) -> Infallible {
     }
 }
 
-/// Ends the trust in a filter that nobody keeps right any more, however that came about.
+/// Distrusts a filter that is no longer kept up to date, however that came about.
 struct Unheard<'g, B: AsyncBackend>(&'g AsyncGuard<B>);
 
 impl<B: AsyncBackend> Drop for Unheard<'_, B> {

@@ -424,7 +424,7 @@ impl<B: AsyncBackend> AsyncGuard<B> {
     }
 }
 
-/// Reads the filter of a checkpoint in a thread: a runtime must not be blocked, and which one it is is not known.
+/// Reads the filter of a checkpoint in a thread: a runtime must not be blocked, and it is not known which one it is.
 fn read_in_background(arrival: Arrival, front: &Arc<Front>, opened: &Arc<Opening>) {
     let arrival = Arc::new(arrival);
     let thread = std::thread::Builder::new().name("ironbloom-guard".to_owned());

@@ -140,8 +140,8 @@ impl<B: Backend> Inner<B> {
         self.rebuild == Rebuild::Background && self.front.wants_rebuild()
     }
 
-    /// Writers may have outrun the rebuild: then the new filter is over capacity as soon as it is there, and nobody else would
-    /// notice before the next write.
+    /// Writers may have outrun the rebuild: then the new filter is over capacity from the start, and nobody else would notice
+    /// before the next write.
     fn rebuild_until_it_lasts(&self) {
         let mut pause = self.retry_after;
         let mut rounds = 0;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The file is read, never mapped: a mapping would change, or end, under a reader whenever somebody writes to the file
-//! instead of replacing it. A reader has a filter whose checksums all fitted, or the one that it had before.
+//! instead of replacing it. A reader has a filter whose checksums all match, or the one it had before.
 
 mod publisher;
 
@@ -117,7 +117,7 @@ impl Published {
         Ok(Self { shared, watcher: None })
     }
 
-    /// Reads the file, and looks in a thread of its own this often whether there is a new one.
+    /// Reads the file, and checks this often, in a thread of its own, whether there is a new one.
     pub fn watch(path: impl AsRef<Path>, every: Duration) -> Result<Self, FileError> {
         let mut published = Self::open(&path)?;
         let shared = published.shared.clone();
@@ -145,13 +145,13 @@ impl Published {
         found
     }
 
-    /// Looks whether there is a new file, which costs one system call, and reads it if so; true if it did. If the file
+    /// Checks whether there is a new file, which costs one system call, and reads it if so; true if it did. If the file
     /// is gone, damaged or not a filter of keys, the one that was read before stays.
     pub fn refresh(&self) -> Result<bool, Arc<FileError>> {
         self.shared.refresh()
     }
 
-    /// Why the last refresh has failed, if it has.
+    /// Why the last refresh failed, if it did.
     pub fn problem(&self) -> Option<Arc<FileError>> {
         self.shared.problem.load_full()
     }
@@ -166,7 +166,7 @@ impl Published {
         self.shared.current.load().identity.modified.unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
-    /// How long ago the filter was taken: puts acknowledged since then may be missing. Clocks that differ count.
+    /// How long ago the filter was taken: puts acknowledged since then may be missing. Includes any difference between the two clocks.
     pub fn age(&self) -> Duration {
         SystemTime::now().duration_since(self.taken()).unwrap_or_default()
     }

@@ -20,7 +20,7 @@ pub(super) struct Flights(Mutex<HashMap<Vec<u8>, Arc<Flight>>>);
 /// One load.
 #[derive(Default)]
 pub(super) struct Flight {
-    /// Set when it is over; `None` if it has failed.
+    /// Set when it is over; `None` if it failed.
     landed: OnceLock<Option<Answer>>,
     over: Event,
 }
@@ -81,7 +81,7 @@ impl Flight {
         self.landed.get().cloned().ok_or(over)
     }
 
-    /// Blocks the thread. `None` if the load has failed.
+    /// Blocks the thread. `None` if the load failed.
     pub(super) fn wait(&self) -> Option<Answer> {
         loop {
             match self.poll() {

@@ -50,9 +50,9 @@ pub struct ReadThrough<G> {
 /// An error from [`ReadThrough::get_or_load`]: of the guard (`E` is the error type of its store) or of the load.
 #[derive(Debug)]
 pub enum LoadError<E, L> {
-    /// The store has failed, or a value could not be encoded or decoded. What was loaded may not be stored.
+    /// The store failed, or a value could not be encoded or decoded. What was loaded may not be stored.
     Guard(Error<E>),
-    /// The load has failed.
+    /// The load failed.
     Load(L),
 }
 
@@ -96,7 +96,7 @@ fn of_guard<E>(error: LoadError<E, Infallible>) -> Error<E> {
 }
 
 impl<G> ReadThrough<G> {
-    /// Puts it around a guard.
+    /// Wraps a guard.
     pub fn new(guard: G) -> Self {
         Self { guard, flights: Flights::default(), negatives: Negatives::none() }
     }

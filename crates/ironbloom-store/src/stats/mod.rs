@@ -156,7 +156,7 @@ impl Stats {
         })
     }
 
-    /// Lookups that the filter could answer or had to pass on; not those before it was there.
+    /// Lookups that the filter could answer or had to pass on; not those before it existed.
     pub fn lookups(&self) -> u64 {
         self.skipped() + self.false_positives() + self.hits()
     }

@@ -8,11 +8,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::native::Persist;
-use crate::kinds::multi::{Joint, ParallelBloom};
-use crate::kinds::{
-    AnyFilter, BinaryFuse, Bitmap, BlockedBloom, Bloom, CountingBloom, Cuckoo, DLeft, Scalable,
-    SplitBlock, Windowed, with_kinds,
-};
+use crate::kinds::{AnyFilter, with_kinds};
 
 /// Bytes, or in formats without bytes, such as JSON, a list of numbers.
 struct Bytes<F>(PhantomData<F>);
@@ -41,7 +37,7 @@ impl<'de, F: Persist> Visitor<'de> for Bytes<F> {
 }
 
 macro_rules! by_bytes {
-    ($($filter:ident),*) => {$(
+    ($($filter:path),*) => {$(
         impl Serialize for $filter {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_bytes(&self.to_bytes())
@@ -58,7 +54,7 @@ macro_rules! by_bytes {
 
 macro_rules! kinds_by_bytes {
     ($($variant:ident($filter:ident) = $number:literal, $name:literal, $plans:path;)*) => {
-        by_bytes!($($filter),*);
+        by_bytes!($($crate::kinds::$filter),*);
     };
 }
 with_kinds!(kinds_by_bytes);
@@ -67,6 +63,7 @@ by_bytes!(AnyFilter);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bloom, Cuckoo};
 
     #[test]
     fn a_filter_in_a_document_comes_back_or_is_refused() {

@@ -7,20 +7,12 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use super::bitmap::{Bitmap, OutOfBounds};
-use super::blocked::{BlockedBloom, SplitBlock};
-use super::bloom::Bloom;
-use super::counting::CountingBloom;
-use super::cuckoo::Cuckoo;
+use super::bitmap::OutOfBounds;
 use super::describe::Fact;
-use super::dleft::DLeft;
 use super::filter::{Filter, Insert, check_lengths};
-use super::fuse::BinaryFuse;
 use super::member::{Listed, Member};
-use super::multi::{Joint, MultiFilter, ParallelBloom};
+use super::multi::MultiFilter;
 use super::plan::Abilities;
-use super::scalable::Scalable;
-use super::windowed::Windowed;
 use super::{Kind, RemovalCheck, with_kinds};
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::format::native::{Image, Parts, Persist};
@@ -48,7 +40,7 @@ macro_rules! any_filter {
         #[expect(missing_docs, reason = "each variant is the kind it is named after")]
         #[allow(clippy::large_enum_variant, reason = "a program holds a few filters, not arrays of them")]
         pub enum AnyFilter {
-            $($variant($filter),)*
+            $($variant($crate::kinds::$filter),)*
         }
 
         impl AnyFilter {
@@ -72,7 +64,7 @@ macro_rules! any_filter {
         }
 
         $(
-            impl Listed for $filter {
+            impl Listed for $crate::kinds::$filter {
                 fn kind(&self) -> Kind {
                     Kind::$variant
                 }
@@ -85,14 +77,14 @@ macro_rules! any_filter {
                 }
             }
 
-            impl From<$filter> for AnyFilter {
-                fn from(filter: $filter) -> Self {
+            impl From<$crate::kinds::$filter> for AnyFilter {
+                fn from(filter: $crate::kinds::$filter) -> Self {
                     Self::$variant(filter)
                 }
             }
 
             /// Gives the filter back if it is of another kind.
-            impl TryFrom<AnyFilter> for $filter {
+            impl TryFrom<AnyFilter> for $crate::kinds::$filter {
                 type Error = AnyFilter;
 
                 fn try_from(any: AnyFilter) -> Result<Self, AnyFilter> {
@@ -400,9 +392,7 @@ impl AnyFilter {
 
 impl Filter for AnyFilter {
     fn contains_hash(&self, hash: u64) -> bool {
-        let mut found = [false];
-        self.contains_hashes(&[hash], &mut found);
-        found[0]
+        self.member().contains_hash(hash)
     }
 
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
@@ -475,14 +465,14 @@ impl Persist for AnyFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AtomicBlockedBloom, AtomicBloom};
+    use crate::{AtomicBlockedBloom, AtomicBloom, Bloom, Cuckoo};
 
     #[test]
     fn filters_can_be_sent_to_and_shared_with_other_threads() {
         fn check<T: Send + Sync + Clone + PartialEq + fmt::Debug>() {}
         macro_rules! check_all {
             ($($variant:ident($filter:ident) = $number:literal, $name:literal, $plans:path;)*) => {
-                $(check::<$filter>();)*
+                $(check::<$crate::kinds::$filter>();)*
             };
         }
         with_kinds!(check_all);

@@ -55,8 +55,8 @@ extend_always! {
 ///
 /// # Panics
 ///
-/// If memory to grow cannot be allocated, as `Vec` does, and if the filter was made for external hashes
-/// ([`HashFn::External`](crate::HashFn::External)). [`Scalable::insert`] returns an error instead.
+/// If memory to grow cannot be allocated, as `Vec` does, or if the filter does not take keys of this type: see
+/// [`HashFn::hash`](crate::HashFn::hash). [`Scalable::insert`] returns an error instead.
 impl<K: Key> Extend<K> for Scalable {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         extend(self, keys).unwrap_or_else(|error| panic!("a filter that grows: {error}"));

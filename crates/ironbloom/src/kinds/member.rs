@@ -40,6 +40,7 @@ pub(crate) trait Member: Listed {
 
     fn abilities(&self) -> Abilities;
     fn key_hash(&self) -> KeyHash;
+    fn contains_hash(&self, hash: u64) -> bool;
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
     fn len(&self) -> u64;
     fn capacity(&self) -> u64;
@@ -55,9 +56,13 @@ pub(crate) trait Member: Listed {
     }
 
     /// True if it was new.
-    fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused>;
+    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+        Err(self.cannot(Operation::Insert))
+    }
 
-    fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused>;
+    fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
+        Err(self.cannot(Operation::Insert))
+    }
 
     /// For kinds that cannot tell distinct keys from repeated ones, and are told here.
     fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
@@ -76,7 +81,9 @@ pub(crate) trait Member: Listed {
         Err(self.cannot(Operation::Intersect))
     }
 
-    fn clear(&mut self) -> Result<(), Refused>;
+    fn clear(&mut self) -> Result<(), Refused> {
+        Err(self.cannot(Operation::Clear))
+    }
 
     /// The filter as one of rows, if it is one.
     fn as_multi(&self) -> Option<&dyn MultiFilter> {
@@ -97,6 +104,10 @@ macro_rules! answers_by_hash {
 
         fn key_hash(&self) -> $crate::hash::KeyHash {
             $crate::hash::KeyHash::Hash(Self::hash_fn(self))
+        }
+
+        fn contains_hash(&self, hash: u64) -> bool {
+            Self::contains_hash(self, hash)
         }
 
         fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {

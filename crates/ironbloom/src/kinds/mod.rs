@@ -48,6 +48,7 @@ pub use dleft::{DLeft, DLeftParams};
 pub(crate) use filter::check_lengths;
 pub use filter::{Filter, Insert, Remove};
 pub use fuse::{Arity, BinaryFuse, FuseParams};
+pub(crate) use multi::{Joint, ParallelBloom};
 pub use removal::RemovalCheck;
 pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
 pub use union::UnionProgress;
@@ -56,7 +57,7 @@ pub use windowed::{Windowed, WindowedParams};
 /// Calls a macro with the list of kinds: for each its variant, its type, its number in files, the word for it on the
 /// command line and in reports, and its plans. The order is that of tables.
 ///
-/// This is the only place where kinds are listed.
+/// This is the only place where kinds are listed. Types are those that this module re-exports.
 macro_rules! with_kinds {
     ($macro:ident) => {
         $macro! {

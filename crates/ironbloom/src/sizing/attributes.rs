@@ -113,7 +113,7 @@ mod tests {
     const M: u64 = 144_270;
     const LARGE: u64 = 958_500;
 
-    /// The theoretical values in structures.md, section 12.3, to the digits printed there.
+    /// Worked examples, to the digits given.
     #[test]
     fn rates_of_the_sums_are_the_worked_numbers() {
         let table = [

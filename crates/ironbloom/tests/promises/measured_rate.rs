@@ -61,7 +61,7 @@ fn kinds_with_a_continuous_rate_are_not_below_it_either() {
     }
 }
 
-/// Sizes of structures.md §0, in bits per key, from a million keys up.
+/// Sizes in bits per key, as the documents have them, from a million keys up.
 #[test]
 fn bits_per_key_are_those_of_the_table() {
     let expected = [
@@ -125,7 +125,7 @@ fn scheme_ratio(
     wrong as f64 / (filters * trials) as f64 / params.rate_at(keys)
 }
 
-/// structures.md §3 and §15.3: why the default is what it is. About 6,000 false positives each: sigma 1.3 %.
+/// Why the default is what it is. About 6,000 false positives each: sigma 1.3 %.
 #[test]
 fn remixed_enhanced_and_independent_probes_meet_the_theory() {
     for scheme in [Scheme::Remix, Scheme::Enhanced, Scheme::Independent] {
@@ -149,7 +149,7 @@ fn leveldb_double_hashing_misses_the_rate_of_large_filters() {
     assert!((1.3..1.8).contains(&ratio), "{ratio}");
 }
 
-/// structures.md §15.2: ten keys in a hundred bits, averaged over 20,000 filters.
+/// Ten keys in a hundred bits, averaged over 20,000 filters.
 #[test]
 fn small_filters_follow_the_exact_law_and_not_the_classic_one() {
     for (params, expected) in [

@@ -1,5 +1,5 @@
 //! Promise: a filter of several attributes never loses a row, in whatever order rows come and go; and how often each kind
-//! takes a wrong row for one that is there is what `sizing` says (structures.md, section 12).
+//! takes a wrong row for one that is there is what `sizing` says.
 
 use std::collections::{HashMap, HashSet};
 
@@ -342,7 +342,7 @@ fn a_parallel_filter_is_over_capacity_by_its_values_and_not_by_its_rows() {
 
 const ROWS: u64 = 100_000;
 
-/// Rows as in structures.md: values uniform among 2,000 (two attributes) or 1,000, so that all values are known.
+/// Rows with values uniform among 2,000 (two attributes) or 1,000, so that all values are known.
 struct Data {
     attributes: usize,
     rows: HashSet<Vec<u64>>,
@@ -399,7 +399,7 @@ fn within(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(off.abs() <= tolerance, "{what}: {found}, expected {expected} within {tolerance}");
 }
 
-/// A filter, its law, and how closely structures.md (15, item 9) asks for it to be met.
+/// A filter, its law, and how closely it must be met.
 type Law = fn(u64, u64, u32, u32) -> f64;
 const SUMS: [(Weights, Law, f64); 3] = [
     (Weights::Equal, sizing::sum_rate, 0.05),

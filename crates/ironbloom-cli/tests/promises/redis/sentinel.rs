@@ -143,7 +143,7 @@ fn a_load_goes_on_at_a_replica_that_is_promoted_meanwhile() {
         let run = Run { stderr: run.stderr[note.len()..].to_owned(), ..run };
         refused(
             &run,
-            "c: not loaded; the master was lost once, and none has come back",
+            "c: not loaded; the master was lost once, and none has replaced it",
             "--failover-wait",
         );
     }

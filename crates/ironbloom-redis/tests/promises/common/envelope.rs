@@ -11,8 +11,8 @@
 //! string  number and as many bytes, or c3, packed length, length, bytes packed by LZF
 //! ```
 
-use ironbloom_redis::redisbloom::error::DecodeError;
-use ironbloom_redis::redisbloom::rdb::{FieldReader, FieldWriter};
+use ironbloom_redis::error::DecodeError;
+use ironbloom_redis::fields::{FieldReader, FieldWriter};
 
 /// A field.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,9 @@ pub(crate) mod envelope;
 use std::fs;
 use std::path::PathBuf;
 
+use ironbloom_redis::limits::MemoryLimit;
 use ironbloom_redis::redisbloom::chain::{Chain, Scaling};
 use ironbloom_redis::redisbloom::cuckoo::{CuckooFilter, CuckooShape};
-use ironbloom_redis::redisbloom::memory::MemoryLimit;
 use ironbloom_redis::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use serde_json::Value;
 

@@ -48,7 +48,7 @@ impl fmt::Display for PostgresError {
             Self::WithoutTls => {
                 write!(
                     f,
-                    "TLS is wanted, but ironbloom-store was compiled without its feature `tls`"
+                    "TLS was requested, but ironbloom-store was compiled without its feature `tls`"
                 )
             }
             #[cfg(feature = "tls")]

@@ -220,7 +220,8 @@ mod tests {
         let mut flat = Bloom::with_rate(100_000, 0.001).unwrap();
         flat.insert_hashes(&hashes);
         let mut growing = Scalable::with_rate(1000, 0.01).unwrap();
-        growing.insert_hashes(&hashes).unwrap();
+        // More than three chunks.
+        growing.insert_hashes(&(0..200_000).map(mix64).collect::<Vec<_>>()).unwrap();
         for most in [97, 1000, CHUNK_BYTES, 1 << 30] {
             assert!(pieces(&flat, most) == flat.to_bytes(), "{most}");
             assert!(pieces(&growing, most) == growing.to_bytes(), "{most}");

@@ -33,6 +33,10 @@ impl Member for Bitmap {
         KeyHash::Integer
     }
 
+    fn contains_hash(&self, integer: u64) -> bool {
+        self.contains(integer)
+    }
+
     fn contains_hashes(&self, integers: &[u64], found: &mut [bool]) {
         self.contains_all(integers, found);
     }

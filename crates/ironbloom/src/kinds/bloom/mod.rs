@@ -7,14 +7,14 @@
 //!
 //! A key that was inserted has all its bits set, so "no" is certain. A key that was not inserted finds all k bits set
 //! by others with a probability, the *rate*, that follows from the numbers of bits m, probes k and keys n
-//! ([`crate::sizing`]). Two forms share the code:
+//! ([`crate::sizing`]). Two layouts share the code:
 //!
 //! ```text
 //! flat        [···············m bits···············]        every probe falls anywhere
 //! segmented   [··m/k··|··m/k··|··m/k··| … |··m/k··]        probe i falls in slice i
 //! ```
 //!
-//! The flat form is up to 2 % smaller (more for a handful of keys); slices can be ANDed, sharded and aged individually,
+//! The flat layout is up to 2 % smaller (more for a handful of keys); slices can be ANDed, sharded and aged individually,
 //! which is why the scalable, windowed and multi-attribute kinds use them.
 
 mod batch;

@@ -102,8 +102,9 @@ impl Cuckoo {
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
-        let new = !self.contains_hash(hash);
-        self.insert_mixed(hash)?;
+        let place = self.places.of(hash);
+        let new = !self.buckets.contains(place); // of the buckets that are needed next
+        self.store(place)?;
         Ok(new)
     }
 
@@ -151,10 +152,11 @@ impl Cuckoo {
     /// True if it was new.
     pub fn insert_new_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
-        if self.contains_hash(hash) {
+        let place = self.places.of(hash);
+        if self.buckets.contains(place) {
             return Ok(false);
         }
-        self.insert_mixed(hash)?;
+        self.store(place)?;
         Ok(true)
     }
 

@@ -4,7 +4,7 @@ use super::{Arity, BinaryFuse, FuseParams};
 use crate::error::ParamError;
 use crate::hash::HashFn;
 use crate::kinds::Kind;
-use crate::kinds::any::{AnyFilter, Operation, Refused};
+use crate::kinds::any::AnyFilter;
 use crate::kinds::describe::Fact;
 use crate::kinds::filter::filter_by_methods;
 use crate::kinds::member::{Member, answers_by_hash};
@@ -54,17 +54,5 @@ impl Member for BinaryFuse {
             ("fingerprint bits", self.width().into()),
             ("cells a key", self.arity().cells().into()),
         ]
-    }
-
-    fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
-        Err(self.cannot(Operation::Insert))
-    }
-
-    fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
-        Err(self.cannot(Operation::Insert))
-    }
-
-    fn clear(&mut self) -> Result<(), Refused> {
-        Err(self.cannot(Operation::Clear))
     }
 }

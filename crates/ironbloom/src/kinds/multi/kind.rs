@@ -43,7 +43,11 @@ macro_rules! member_of_rows {
                 KeyHash::Row(self.attributes().hash_fn())
             }
 
-            /// One hash says nothing of a row: maybe.
+            /// One hash says nothing about a row: maybe.
+            fn contains_hash(&self, _hash: u64) -> bool {
+                true
+            }
+
             fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
                 check_lengths(hashes.len(), found.len());
                 found.fill(true);

@@ -634,7 +634,7 @@ mod tests {
                     let table = image.sections[0].to_mut();
                     let changed = table[word] != value;
                     table[word] = value;
-                    // Form, scheme, capacity and probes also have other valid values.
+                    // Layout, scheme, capacity and probes also have other valid values.
                     if let Ok(mut other) = decode(&image) {
                         assert!(
                             !changed || [1, 2, 5, 6, 7].contains(&(word % LINE_WORDS)),

@@ -1,13 +1,13 @@
-//! Memory that is asked for before it is taken.
+//! Memory limits, checked before memory is allocated.
 //!
-//! A filter's size is a number that somebody sent. Two things stand between it and the server: the limit of bytes a key
-//! may have, and the question to the allocator, which may say no instead of ending the process.
+//! A filter's size is a number that somebody sent. Two checks protect the server from it: the memory limit per key, and a trial
+//! allocation, which can fail without ending the process.
 
 use ironbloom::memory::prefer_huge_pages;
 
-use super::error::CreateError;
+use crate::error::CreateError;
 
-/// Most bytes that the arrays of one filter may have together.
+/// Maximum total size of a filter's arrays, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit(u64);
 
@@ -15,12 +15,12 @@ impl MemoryLimit {
     /// No limit: for data that exists already (a file, a replica's primary), which must not be lost to a setting.
     pub const NONE: Self = Self(u64::MAX);
 
-    /// So many bytes.
+    /// A limit in bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// An error unless a filter that has `present` bytes may have `more`.
+    /// An error unless a filter of `present` bytes may grow by `more` bytes.
     pub fn check(self, present: u64, more: u64) -> Result<(), CreateError> {
         match present.checked_add(more) {
             Some(bytes) if bytes <= self.0 => Ok(()),
@@ -29,12 +29,11 @@ impl MemoryLimit {
     }
 }
 
-/// So many zeros, which take no memory before they are touched; on huge pages where the system has them for those who ask:
+/// `len` zeros, which take no memory until they are touched; on huge pages where the system grants them on request:
 /// BF.MEXISTS of 100 keys in a filter of 20 MB took 13.3 µs with them and 17.7 without (AMD EPYC, 2026-11-16, busy machine).
 ///
-/// The first request asks whether there is so much and gives it back; the second has it cleared. A vector that is reserved
-/// and then filled would touch every page, and one that is made of zeros at once would end the process if there is too
-/// little.
+/// The first allocation only tests whether there is enough memory, and is freed; the second is zeroed. A vector that is
+/// reserved and then filled would touch every page, and a zeroed one that fails to be allocated would end the process.
 pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
     let len = ask(len)?;
     let zeros = vec![0; len];
@@ -42,7 +41,7 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
     Ok(zeros)
 }
 
-/// A copy, on huge pages as well: half as long as one on pages of 4 KiB, each of which the system clears first.
+/// A copy, on huge pages as well: it takes half as long as on pages of 4 KiB, each of which the system clears first.
 pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = vec![0; bytes.len()];
     prefer_huge_pages(&copy);
@@ -50,7 +49,7 @@ pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// The same number if this many bytes are available.
+/// `len` as a `usize`, if that many bytes can be allocated.
 pub(crate) fn ask(len: u64) -> Result<usize, CreateError> {
     let refused = CreateError::Memory { bytes: len };
     let len = usize::try_from(len).map_err(|_| refused)?;

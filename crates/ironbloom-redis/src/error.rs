@@ -1,11 +1,13 @@
-//! One small type for each way to fail. What a client is told in each case is the module's business: here are facts.
+//! One small type for each way to fail. What clients are told in each case is in `commands/text.rs`.
 
 use std::fmt;
+
+use crate::native::error::NativeError;
 
 /// A filter, or the next sub-filter of one, that cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateError {
-    /// No such filter: no keys, a rate outside (0, 1), or more bits than there are numbers.
+    /// Impossible parameters: no keys, a rate outside (0, 1), or more bits than can be counted.
     Shape,
     /// More bytes than a key may have.
     OverLimit {
@@ -31,7 +33,7 @@ impl fmt::Display for CreateError {
 
 impl std::error::Error for CreateError {}
 
-/// A key that was not inserted. The filter is as it was.
+/// A key that was not inserted. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertError {
     /// No room, and the filter may not grow.
@@ -63,7 +65,7 @@ impl fmt::Display for ShapeMismatch {
 
 impl std::error::Error for ShapeMismatch {}
 
-/// Bytes or fields that are no filter.
+/// Bytes or fields that do not encode a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// The input ends too soon, or has more than belongs to it.
@@ -73,8 +75,7 @@ pub enum DecodeError {
         /// Which.
         what: &'static str,
     },
-    /// A filter that this code does not know how to ask: hashes of 32 bits, sizes rounded to powers of two, or a newer
-    /// encoding.
+    /// A filter that this code cannot query: hashes of 32 bits, sizes rounded to powers of two, or a newer encoding.
     Unsupported {
         /// What is not supported.
         what: &'static str,
@@ -109,7 +110,39 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// A chunk that belongs nowhere. The filter is as it was.
+/// A saved filter that was not loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoadError {
+    /// The fields are not those of a filter.
+    Fields(DecodeError),
+    /// The image in the fields is not a native filter.
+    Image(NativeError),
+}
+
+impl From<DecodeError> for LoadError {
+    fn from(error: DecodeError) -> Self {
+        Self::Fields(error)
+    }
+}
+
+impl From<NativeError> for LoadError {
+    fn from(error: NativeError) -> Self {
+        Self::Image(error)
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields(error) => write!(f, "{error}"),
+            Self::Image(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// A chunk that was refused. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkError {
     /// It starts in no sub-filter.
