@@ -74,6 +74,9 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	servers=$$(bash crates/ironbloom-redis/servers.sh $(TOOLS)/servers | paste -sd :) || true
 	if [[ -n $$servers ]]; then export IRONBLOOM_MODULE_SERVERS=$$servers; else echo "neither Redis 8 nor Valkey 8 here: skipped"; fi
 
+	# Many tests wait for servers: on few cores, more of them at once than there are cores.
+	cores=$$(nproc)
+	export RUST_TEST_THREADS=$$(( cores < 4 ? 4 : cores ))
 	mkdir -p $(TARGET)
 	log=$(TARGET)/test.log
 	status=0
