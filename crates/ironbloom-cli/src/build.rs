@@ -193,7 +193,8 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
     let (all, read) = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
     let distinct = all.len() as u64;
     let given = Given { read, distinct: Some(distinct) };
-    if let (Some(capacity), Kind::Fuse) = (capacity, args.kind.kind)
+    if let Some(capacity) = capacity
+        && !args.kind.abilities.insert
         && distinct > capacity
     {
         return Err(Advice::error(
@@ -201,7 +202,7 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
                 "{} in the input, more than --capacity {capacity}",
                 number::plural(distinct, "distinct key")
             ),
-            "a fuse filter is sized to its keys: leave --capacity out",
+            "a filter that is built from all its keys is sized to them: leave --capacity out",
         ));
     }
     let capacity = match (capacity, args.kind.kind) {

@@ -56,7 +56,7 @@ fn capacity_and_rate_give_the_size_of_every_kind() {
         let bits = row["size"].as_f64().unwrap() * 8.0 / 1e7;
         assert!((row["bits_per_key"].as_f64().unwrap() - bits).abs() < 0.01, "{row}");
     }
-    // The numbers of structures.md: 9.585 bits and 7 probes; a bit a key.
+    // For 1 %: 9.585 bits and 7 probes; a bit a key.
     let bloom = row(&rows, "bloom");
     assert!((bloom["bits_per_key"].as_f64().unwrap() - 9.59).abs() < 0.05);
     assert_eq!(
