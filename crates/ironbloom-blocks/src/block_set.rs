@@ -117,17 +117,20 @@ impl BlockSet {
     }
 
     /// The same for any number of sets of the blocks below `blocks`: takes no more memory than these.
-    pub fn any_of_many(sets: impl ExactSizeIterator<Item = Self>, blocks: u32) -> Self {
+    pub(crate) fn any_of_many<E>(
+        sets: impl ExactSizeIterator<Item = Result<Self, E>>,
+        blocks: u32,
+    ) -> Result<Self, E> {
         const FEW: usize = 64;
         if sets.len() <= FEW {
-            return Self::any_of(sets);
+            return Ok(Self::any_of(sets.collect::<Result<Vec<_>, _>>()?));
         }
         let mut seen = vec![false; blocks as usize];
         for set in sets {
-            let Self::Some(some) = set else { return Self::All };
+            let Self::Some(some) = set? else { return Ok(Self::All) };
             some.into_iter().for_each(|block| seen[block as usize] = true);
         }
-        Self::Some((0..blocks).filter(|&block| seen[block as usize]).collect())
+        Ok(Self::Some((0..blocks).filter(|&block| seen[block as usize]).collect()))
     }
 }
 

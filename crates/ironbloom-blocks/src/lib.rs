@@ -40,9 +40,9 @@ mod value;
 
 pub use block_set::BlockSet;
 pub use cells::{Cells, SealedCells};
-pub use lookup::{ColumnLists, Lookup};
+pub use lookup::{Lookup, ReadLists};
 pub use params::{ParamError, Params};
-pub use postings::{List, Placed, Postings, SequenceList, SequenceWriter};
+pub use postings::{List, Outline, Placed, Postings, ReadWords, SequenceList, SequenceWriter};
 pub use row_ranges::{MAX_ROWS, RowRange, RowRanges};
 pub use slices::Slices;
 pub use value::{Value, ValueKind};

@@ -3,9 +3,10 @@
 //! A condition is turned into a lookup once, and the lookup is run on each segment. What lists cannot answer (a
 //! negation, a range) is "any block": under an AND the other columns still narrow it down, and no row is lost.
 
+use std::convert::Infallible;
+
 use crate::block_set::{BlockSet, estimate};
 use crate::postings::{List, Postings};
-use crate::slices::Slices;
 
 /// What to look up in a segment. Columns are numbers, values are fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,51 +27,47 @@ pub enum Lookup {
     Or(Vec<Lookup>),
 }
 
-/// The lists of a column in a segment.
-#[derive(Clone, Copy, Debug)]
-pub enum ColumnLists<'a> {
-    /// Of sealed rows.
-    Postings(&'a Postings),
-    /// Of rows that are not sealed yet.
-    Slices(&'a Slices),
-}
+/// The lists of a column in a segment, wherever they are.
+pub trait ReadLists<'a> {
+    /// Why a list could not be read.
+    type Error;
 
-impl<'a> ColumnLists<'a> {
     /// The blocks that may hold a value of this fingerprint; no other block does.
-    #[inline]
-    pub fn list(&self, print: u32) -> List<'a> {
-        match self {
-            Self::Postings(postings) => postings.list(print),
-            Self::Slices(slices) => List::Blocks(slices.blocks(print)),
-        }
-    }
-
-    /// Reads what a lookup will wait for first, then (`stage` 1) what it will wait for next. The result means nothing.
-    #[inline]
-    fn touch(&self, print: u32, stage: u32) -> u64 {
-        match (self, stage) {
-            (Self::Postings(postings), 0) => postings.touch_sample(print),
-            (Self::Postings(postings), _) => postings.touch_number(print),
-            (Self::Slices(_), _) => 0,
-        }
-    }
+    fn list(&self, print: u32) -> Result<List<'a>, Self::Error>;
 
     /// The blocks that hold nulls.
-    pub fn nulls(&self) -> List<'a> {
-        match self {
-            Self::Postings(postings) => postings.nulls(),
-            Self::Slices(slices) => List::Blocks(slices.null_blocks().to_vec()),
-        }
+    fn nulls(&self) -> Result<List<'a>, Self::Error>;
+
+    /// Reads from memory what a lookup will wait for first, then (`stage` 1) what it will wait for next. The result means
+    /// nothing.
+    fn touch(&self, print: u32, stage: u32) -> u64;
+}
+
+impl<'a> ReadLists<'a> for &'a Postings {
+    type Error = Infallible;
+
+    #[inline]
+    fn list(&self, print: u32) -> Result<List<'a>, Infallible> {
+        Ok(Postings::list(self, print))
+    }
+
+    fn nulls(&self) -> Result<List<'a>, Infallible> {
+        Ok(Postings::nulls(self))
+    }
+
+    #[inline]
+    fn touch(&self, print: u32, stage: u32) -> u64 {
+        Postings::touch(self, print, stage)
     }
 }
 
 impl Lookup {
     /// The blocks of a segment where this may hold. `lists_of` gives the lists of a column.
-    pub fn blocks<'a, E>(
+    pub fn blocks<'a, L: ReadLists<'a>>(
         &self,
         blocks: u32,
-        lists_of: &impl Fn(usize) -> Result<ColumnLists<'a>, E>,
-    ) -> Result<BlockSet, E> {
+        lists_of: &impl Fn(usize) -> L,
+    ) -> Result<BlockSet, L::Error> {
         if let Some(list) = self.list(lists_of)? {
             return Ok(BlockSet::from_list(list));
         }
@@ -82,34 +79,34 @@ impl Lookup {
                 Ok(BlockSet::any_of(sets?))
             }
             Self::In(column, prints) => {
-                let column = lists_of(*column)?;
-                let sets = prints.iter().map(|&print| BlockSet::from_list(column.list(print)));
-                Ok(BlockSet::any_of_many(sets, blocks))
+                let column = lists_of(*column);
+                let set = |&print: &u32| Ok(BlockSet::from_list(column.list(print)?));
+                BlockSet::any_of_many(prints.iter().map(set), blocks)
             }
             _ => Ok(BlockSet::All),
         }
     }
 
     /// The list that answers this alone, if there is one.
-    fn list<'a, E>(
+    fn list<'a, L: ReadLists<'a>>(
         &self,
-        lists_of: &impl Fn(usize) -> Result<ColumnLists<'a>, E>,
-    ) -> Result<Option<List<'a>>, E> {
+        lists_of: &impl Fn(usize) -> L,
+    ) -> Result<Option<List<'a>>, L::Error> {
         Ok(Some(match self {
             Self::Nothing => List::Empty,
-            Self::Is(column, print) => lists_of(*column)?.list(*print),
-            Self::Null(column) => lists_of(*column)?.nulls(),
+            Self::Is(column, print) => lists_of(*column).list(*print)?,
+            Self::Null(column) => lists_of(*column).nulls()?,
             _ => return Ok(None),
         }))
     }
 }
 
 /// Starts from the shortest list, reads the others only as far as what is left needs, and stops when nothing is.
-fn and<'a, E>(
+fn and<'a, L: ReadLists<'a>>(
     parts: &[Lookup],
     blocks: u32,
-    lists_of: &impl Fn(usize) -> Result<ColumnLists<'a>, E>,
-) -> Result<BlockSet, E> {
+    lists_of: &impl Fn(usize) -> L,
+) -> Result<BlockSet, L::Error> {
     fetch(parts, lists_of);
     let mut lists = Vec::with_capacity(parts.len());
     for part in parts {
@@ -133,14 +130,12 @@ fn and<'a, E>(
 
 /// A lookup waits for memory several times, one after the other. The waits of several columns overlap if all are
 /// requested before any is used.
-fn fetch<'a, E>(parts: &[Lookup], lists_of: &impl Fn(usize) -> Result<ColumnLists<'a>, E>) {
+fn fetch<'a, L: ReadLists<'a>>(parts: &[Lookup], lists_of: &impl Fn(usize) -> L) {
     for stage in 0..2 {
         let mut read = 0;
         for part in parts {
-            if let Lookup::Is(column, print) = part
-                && let Ok(lists) = lists_of(*column)
-            {
-                read ^= lists.touch(*print, stage);
+            if let Lookup::Is(column, print) = part {
+                read ^= lists_of(*column).touch(*print, stage);
             }
         }
         std::hint::black_box(read);

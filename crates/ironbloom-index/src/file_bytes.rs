@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a buffer through which long ranges go: many times what a system call costs, and still in the cache when they
 /// are hashed.
@@ -28,6 +29,8 @@ struct OpenFile {
     path: PathBuf,
     /// When it was opened.
     len: u64,
+    /// Bytes read from it since.
+    read: AtomicU64,
 }
 
 impl FileBytes {
@@ -38,13 +41,17 @@ impl FileBytes {
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        Ok(Self(Arc::new(OpenFile { file, path: path.to_owned(), len: metadata.len() })))
+        Ok(Self::new(file, path, metadata.len()))
+    }
+
+    fn new(file: File, path: &Path, len: u64) -> Self {
+        Self(Arc::new(OpenFile { file, path: path.to_owned(), len, read: AtomicU64::new(0) }))
     }
 
     /// A file that is open already, under the name that messages should have.
     pub(crate) fn of_file(file: File, path: &Path) -> io::Result<Self> {
         let len = file.metadata()?.len();
-        Ok(Self(Arc::new(OpenFile { file, path: path.to_owned(), len })))
+        Ok(Self::new(file, path, len))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,6 +61,11 @@ impl FileBytes {
     /// Bytes of the file when it was opened.
     pub(crate) fn len(&self) -> u64 {
         self.0.len
+    }
+
+    /// Bytes that have been read from it, some perhaps several times.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
     }
 
     /// The current metadata of the file.
@@ -67,6 +79,7 @@ impl FileBytes {
             match read_at(&self.0.file, buffer, offset) {
                 Ok(0) => return Err(self.cut_off(offset)),
                 Ok(read) => {
+                    self.0.read.fetch_add(read as u64, Ordering::Relaxed);
                     buffer = &mut buffer[read..];
                     offset += read as u64;
                 }

@@ -7,12 +7,13 @@ use arrow::array::RecordBatch;
 
 use ironbloom_blocks::encode::NULL;
 use ironbloom_blocks::{
-    BlockSet, ColumnLists, MAX_ROWS, Params, Placed, Postings, RowRange, RowRanges, Slices,
+    BlockSet, List, MAX_ROWS, Params, Placed, Postings, ReadLists, RowRange, RowRanges, Slices,
     ValueKind,
 };
 
 use crate::builder::{Buffer, arrays_of};
 use crate::error::{Error, FilePart};
+use crate::file_bytes::FileBytes;
 use crate::fingerprints::append_fingerprints;
 use crate::lock::IndexLock;
 use crate::predicate::Predicate;
@@ -36,6 +37,8 @@ pub struct Index {
     growing: Option<Growing>,
     /// The file that it was read from or saved to last.
     pub(crate) origin: Option<Origin>,
+    /// The file that it was opened from.
+    pub(crate) file: Option<FileBytes>,
 }
 
 /// A state of an index file.
@@ -126,7 +129,7 @@ pub struct ColumnInfo {
 impl Index {
     pub(crate) fn empty(columns: Vec<Column>, params: Params) -> Self {
         let (sources, segments) = (Vec::new(), Vec::new());
-        Self { params, columns, sources, segments, growing: None, origin: None }
+        Self { params, columns, sources, segments, growing: None, origin: None, file: None }
     }
 
     /// Rows per block and selectivity.
@@ -181,7 +184,7 @@ impl Index {
         for (number, segment) in self.all_segments() {
             let blocks = segment.rows.blocks(block_rows);
             found.considered += u64::from(blocks);
-            let lists_of = |column| self.lists(number, segment, column);
+            let lists_of = |column| Lists { index: self, number, segment, column };
             let mut add = |block| {
                 let RowRange { first_row, rows } = segment.rows.block(block, block_rows);
                 let (source, rows) = (segment.source, rows as u32);
@@ -201,17 +204,6 @@ impl Index {
     fn all_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
         let growing = self.growing.as_ref().map(|growing| &growing.segment);
         self.segments.iter().chain(growing).enumerate()
-    }
-
-    #[inline]
-    fn lists<'a>(
-        &self,
-        number: usize,
-        segment: &'a Segment,
-        column: usize,
-    ) -> Result<ColumnLists<'a>, Error> {
-        let lists = segment.columns[column].lists();
-        lists.map_err(|fault| self.column_error(number, segment, column, fault))
     }
 
     #[cold]
@@ -435,10 +427,23 @@ impl Index {
         segment: &'a Segment,
         column: usize,
     ) -> Result<&'a Postings, Error> {
-        match self.lists(number, segment, column)? {
-            ColumnLists::Postings(postings) => Ok(postings),
-            ColumnLists::Slices(_) => unreachable!("segments in the list are sealed"),
+        let postings = segment.columns[column].postings();
+        postings.map_err(|fault| self.column_error(number, segment, column, fault))
+    }
+
+    /// Reads all columns into memory, for a program that will ask for many values: lookups there are faster than in pieces
+    /// of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] or [`Error::Io`] for the first column that cannot be read completely.
+    pub fn load(&self) -> Result<(), Error> {
+        for (number, segment) in self.segments.iter().enumerate() {
+            for column in 0..self.columns.len() {
+                self.postings(number, segment, column)?;
+            }
         }
+        Ok(())
     }
 
     /// Removes a source from the index.
@@ -460,7 +465,7 @@ impl Index {
         for (number, segment) in self.all_segments() {
             for (column, held) in segment.columns.iter().enumerate() {
                 if let SegmentColumn::Stored(found) = held
-                    && let Err(fault) = found.read()
+                    && let Err(fault) = found.verify()
                 {
                     errors.push(self.column_error(number, segment, column, fault));
                 }
@@ -474,6 +479,11 @@ impl Index {
             }
         }
         errors
+    }
+
+    /// Bytes that were read so far from the file that it was [opened](Self::open) from; 0 if there is none.
+    pub fn bytes_read(&self) -> u64 {
+        self.file.as_ref().map_or(0, FileBytes::bytes_read)
     }
 
     /// The contents and size of the index. Reads only the directory.
@@ -550,13 +560,46 @@ impl Index {
         self.origin.is_some() && self.origin == other.origin
     }
 
-    /// Opens an index file. Only its directory is read; a column is read into memory, and its checksum verified, on
-    /// first use.
+    /// Opens an index file. Only its directory is read; of the columns those pieces of 4 KiB are read, and their checksums
+    /// verified, that a lookup needs. They stay in memory. Once half of a column has been read that way, all of it is; see
+    /// also [`load`](Self::load). (Files of version 1 have one checksum for a column, so it is read on first use.)
     ///
-    /// If others change the file meanwhile, using a column that was not read before gives an error, never a wrong
+    /// If others change the file meanwhile, using a piece that was not read before gives an error, never a wrong
     /// answer. [`save`](Self::save) replaces the file, which changes nothing for an open index.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         crate::file::open(path.as_ref())
+    }
+}
+
+/// The lists of a column in a segment, with errors that name both.
+struct Lists<'a> {
+    index: &'a Index,
+    number: usize,
+    segment: &'a Segment,
+    column: usize,
+}
+
+impl Lists<'_> {
+    fn error(&self, fault: Fault) -> Error {
+        self.index.column_error(self.number, self.segment, self.column, fault)
+    }
+}
+
+impl<'a> ReadLists<'a> for Lists<'a> {
+    type Error = Error;
+
+    #[inline]
+    fn list(&self, print: u32) -> Result<List<'a>, Error> {
+        self.segment.columns[self.column].list(print).map_err(|fault| self.error(fault))
+    }
+
+    fn nulls(&self) -> Result<List<'a>, Error> {
+        self.segment.columns[self.column].nulls().map_err(|fault| self.error(fault))
+    }
+
+    #[inline]
+    fn touch(&self, print: u32, stage: u32) -> u64 {
+        self.segment.columns[self.column].touch(print, stage)
     }
 }
 

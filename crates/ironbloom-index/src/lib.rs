@@ -17,6 +17,7 @@
 
 mod builder;
 mod calendar;
+mod checksum_tree;
 mod error;
 mod evaluate;
 mod file;

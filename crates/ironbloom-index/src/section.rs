@@ -4,10 +4,35 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 use ironbloom::memory::WordArray;
+use ironbloom_blocks::ReadWords;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::checksum_tree::{TreeBuilder, TreeReader, stored_bytes};
 use crate::error::{Error, FilePart};
 use crate::file_bytes::{FileBytes, PIECE_BYTES, Pieces};
+
+/// How a section is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As a whole: the checksum is that of all its bytes.
+    Whole,
+    /// In pieces: the checksum is the root of a tree of checksums, which is stored after the section.
+    Tree,
+}
+
+impl Form {
+    /// Its number in a file.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Whole => 0,
+            Self::Tree => 1,
+        }
+    }
+
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        [Self::Whole, Self::Tree].into_iter().find(|form| form.number() == number)
+    }
+}
 
 /// The location and the checksum of a section.
 #[derive(Debug)]
@@ -15,32 +40,42 @@ pub(crate) struct Section {
     file: FileBytes,
     range: Range<u64>,
     checksum: u64,
+    /// If it can be read in pieces.
+    tree: Option<TreeReader>,
 }
 
 /// Why a section cannot be used.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Not the bytes that were written, or none at all.
-    Damaged,
+    /// These bytes of the file are not those that were written, or there are none.
+    Damaged(Range<u64>),
     /// The system could not read them.
     Io(io::Error),
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
+impl Fault {
+    /// An error on reading these bytes.
+    pub(crate) fn at(error: io::Error, range: Range<u64>) -> Self {
         match error.kind() {
             // Truncated since the file was opened.
-            ErrorKind::UnexpectedEof => Self::Damaged,
+            ErrorKind::UnexpectedEof => Self::Damaged(range),
             _ => Self::Io(error),
         }
     }
 }
 
+const WORD_BYTES: u64 = size_of::<u64>() as u64;
+
 impl Section {
-    pub(crate) fn new(file: FileBytes, range: Range<u64>, checksum: u64) -> Self {
-        Self { file, range, checksum }
+    /// `range` is that of the section without its tree.
+    pub(crate) fn new(file: FileBytes, range: Range<u64>, checksum: u64, form: Form) -> Self {
+        let len = range.end - range.start;
+        let tree =
+            (form == Form::Tree).then(|| TreeReader::new(file.clone(), range.start, len, checksum));
+        Self { file, range, checksum, tree }
     }
 
+    /// Bytes without the tree.
     pub(crate) fn len(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -49,57 +84,112 @@ impl Section {
         self.checksum
     }
 
-    /// The section as words, if it is what was written.
-    pub(crate) fn words(&self) -> Result<WordArray, Fault> {
-        if !self.len().is_multiple_of(size_of::<u64>() as u64) {
-            return Err(Fault::Damaged);
-        }
-        let (words, checksum) = self.read_words()?;
-        if checksum == self.checksum { Ok(words) } else { Err(Fault::Damaged) }
+    pub(crate) fn form(&self) -> Form {
+        if self.tree.is_some() { Form::Tree } else { Form::Whole }
     }
 
-    /// The words, and their XXH3-64. The hash is that of the bytes that are returned, whatever happens to the file.
-    fn read_words(&self) -> io::Result<(WordArray, u64)> {
-        let out_of_memory = || io::Error::from(ErrorKind::OutOfMemory);
-        let len = usize::try_from(self.len() / size_of::<u64>() as u64);
-        let len = len.map_err(|_| out_of_memory())?;
+    /// For reading it in pieces, if that is possible.
+    pub(crate) fn tree(&self) -> Option<&TreeReader> {
+        self.tree.as_ref()
+    }
+
+    fn damaged(&self) -> Fault {
+        Fault::Damaged(self.range.clone())
+    }
+
+    fn failed(&self, error: io::Error) -> Fault {
+        Fault::at(error, self.range.clone())
+    }
+
+    /// All words of the section, if it is what was written.
+    pub(crate) fn all_words(&self) -> Result<WordArray, Fault> {
+        if !self.len().is_multiple_of(WORD_BYTES) {
+            return Err(self.damaged());
+        }
+        let (words, checksum) = match self.form() {
+            Form::Whole => {
+                let mut hasher = Xxh3::new();
+                let words = self.read_words(|piece| hasher.update(piece))?;
+                (words, hasher.digest())
+            }
+            Form::Tree => {
+                let mut builder = TreeBuilder::default();
+                let words = self.read_words(|piece| builder.update(piece))?;
+                (words, builder.finish().1)
+            }
+        };
+        if checksum == self.checksum { Ok(words) } else { Err(self.damaged()) }
+    }
+
+    /// Whether the stored tree is the one that was written. (Its root is that of the section.)
+    pub(crate) fn verify_tree(&self) -> Result<(), Fault> {
+        self.tree().map_or(Ok(()), TreeReader::verify_checksums)
+    }
+
+    /// The words; `hash` sees the bytes that are returned, whatever happens to the file.
+    fn read_words(&self, mut hash: impl FnMut(&[u8])) -> Result<WordArray, Fault> {
+        let out_of_memory = || Fault::Io(io::Error::from(ErrorKind::OutOfMemory));
+        let len = usize::try_from(self.len() / WORD_BYTES).map_err(|_| out_of_memory())?;
         let mut words = WordArray::zeroed(len).map_err(|_| out_of_memory())?;
-        let mut hasher = Xxh3::new();
         let mut at = self.range.start;
         // Hashed while it is still in the cache.
         for piece in bytemuck::cast_slice_mut(&mut words[..]).chunks_mut(PIECE_BYTES) {
-            self.file.read_into(piece, at)?;
-            hasher.update(piece);
+            self.file.read_into(piece, at).map_err(|error| self.failed(error))?;
+            hash(piece);
             at += piece.len() as u64;
         }
         if cfg!(target_endian = "big") {
             words.iter_mut().for_each(|word| *word = u64::from_le(*word));
         }
-        Ok((words, hasher.digest()))
+        Ok(words)
     }
 
-    /// The section as bytes, if it is what was written.
+    /// The section as bytes, if it is what was written. Of sections without a tree.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, Fault> {
-        let bytes = self.file.read(self.range.clone())?;
-        if xxh3_64(&bytes) == self.checksum { Ok(bytes) } else { Err(Fault::Damaged) }
+        let bytes = self.file.read(self.range.clone()).map_err(|error| self.failed(error))?;
+        if xxh3_64(&bytes) == self.checksum { Ok(bytes) } else { Err(self.damaged()) }
     }
 
-    /// The section as it is, damaged or not.
+    /// The section as it is, damaged or not, with its tree if it has one.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
-        self.file.pieces(self.range.clone())
+        let bytes = match self.form() {
+            Form::Whole => self.len(),
+            Form::Tree => stored_bytes(self.len()).expect("compared with the file's length"),
+        };
+        self.file.pieces(self.range.start..self.range.start + bytes)
+    }
+
+    /// An error of [`pieces`](Self::pieces).
+    pub(crate) fn piece_error(&self, error: io::Error, part: FilePart) -> Error {
+        self.error(self.failed(error), part)
     }
 
     /// The fault as an error that names the file and the part.
     pub(crate) fn error(&self, fault: Fault, part: FilePart) -> Error {
         let path = self.file.path().to_owned();
         match fault {
-            Fault::Damaged => {
-                Error::Damaged { path, part, offset: self.range.start, len: self.len() }
+            Fault::Damaged(range) => {
+                Error::Damaged { path, part, offset: range.start, len: range.end - range.start }
             }
             Fault::Io(error) => {
                 let error = io::Error::new(error.kind(), format!("{part}: {error}"));
                 Error::Io { path, error }
             }
         }
+    }
+}
+
+impl ReadWords for Section {
+    type Error = Fault;
+
+    fn words(&self, range: Range<usize>) -> Result<Vec<u64>, Fault> {
+        let tree = self.tree().expect("only sections with a tree are read in pieces");
+        let bytes = tree.read(range.start as u64 * WORD_BYTES..range.end as u64 * WORD_BYTES)?;
+        let words = bytes.chunks_exact(size_of::<u64>());
+        Ok(words.map(|word| u64::from_le_bytes(std::array::from_fn(|i| word[i]))).collect())
+    }
+
+    fn invalid(&self) -> Fault {
+        self.damaged()
     }
 }

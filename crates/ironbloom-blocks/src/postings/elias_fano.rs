@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 /// Zeros per sample.
-const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
 /// Where the arrays of a sequence are, in words from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,11 @@ impl Shape {
     }
 
     /// Samples are 32 bits wide, two per word. Bits of the high part beyond 2^32 would not fit; [`Shape::fits`] says.
-    fn samples(self) -> u64 {
+    pub(super) fn samples(self) -> u64 {
         self.zeros().div_ceil(STEP)
     }
 
-    fn high_bits(self) -> u64 {
+    pub(super) fn high_bits(self) -> u64 {
         self.len + self.zeros()
     }
 
@@ -58,16 +58,16 @@ impl Shape {
         self.high_bits() <= u64::from(u32::MAX)
     }
 
-    fn sample_words(self) -> usize {
+    pub(super) fn sample_words(self) -> usize {
         self.samples().div_ceil(2) as usize
     }
 
-    fn high_words(self) -> usize {
+    pub(super) fn high_words(self) -> usize {
         self.high_bits().div_ceil(64) as usize
     }
 
     /// One more than needed, so that two words can be read wherever a number starts.
-    fn low_words(self) -> usize {
+    pub(super) fn low_words(self) -> usize {
         let bits = self.len * u64::from(self.low_bits);
         if self.len == 0 { 0 } else { bits.div_ceil(64).max(1) as usize + 1 }
     }

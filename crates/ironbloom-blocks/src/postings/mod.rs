@@ -26,9 +26,11 @@
 mod build;
 mod elias_fano;
 mod merge;
+mod outline;
 
 pub use elias_fano::SequenceWriter;
 pub use merge::Placed;
+pub use outline::{Outline, ReadWords};
 
 use std::ops::Range;
 
@@ -119,11 +121,11 @@ impl Head {
         words[8] = self.null_cells;
     }
 
-    /// `None` if the head is invalid.
-    fn read(words: &[u64]) -> Option<Self> {
+    /// Of postings of `len` words that begin with these. `None` if the head is invalid.
+    fn read(words: &[u64], len: usize) -> Option<Self> {
         let head = words.get(..HEADER_WORDS)?;
         // Nothing is longer than the words that contain it, so sums of these cannot overflow.
-        let most = (words.len() as u64).saturating_mul(64);
+        let most = (len as u64).saturating_mul(64);
         let within = |value: u64| (value <= most).then_some(value as usize);
         if head[0] != LAYOUT || head[9..].iter().any(|&word| word != 0) {
             return None;
@@ -276,7 +278,7 @@ impl Postings {
 
     /// The postings in these words of a file, whose checksum was right. `None` if they are invalid.
     pub fn from_words(words: WordArray, blocks: u32) -> Option<Self> {
-        let head = Head::read(&words)?;
+        let head = Head::read(&words, words.len())?;
         if head.blocks != blocks || head.words() != words.len() {
             return None;
         }
@@ -357,16 +359,14 @@ impl Postings {
         }
     }
 
-    /// Reads what a lookup in the buckets will wait for first; with [`touch_number`](Self::touch_number), what it will wait for
-    /// next. The results mean nothing.
+    /// Reads what a lookup in the buckets will wait for first, or (`stage` 1) what it will wait for next. The result means
+    /// nothing.
     #[inline]
-    pub(crate) fn touch_sample(&self, print: u32) -> u64 {
-        self.bucket_start(print).map_or(0, |number| self.sequence().touch_sample(number))
-    }
-
-    #[inline]
-    pub(crate) fn touch_number(&self, print: u32) -> u64 {
-        self.bucket_start(print).map_or(0, |number| self.sequence().touch_number(number))
+    pub fn touch(&self, print: u32, stage: u32) -> u64 {
+        self.bucket_start(print).map_or(0, |number| match stage {
+            0 => self.sequence().touch_sample(number),
+            _ => self.sequence().touch_number(number),
+        })
     }
 
     #[inline]
@@ -424,6 +424,29 @@ mod tests {
         }
     }
 
+    /// Words in memory that are read as if they were elsewhere.
+    struct Reader<'a> {
+        words: &'a [u64],
+        read: std::cell::Cell<usize>,
+    }
+
+    impl<'a> Reader<'a> {
+        fn new(words: &'a [u64]) -> Self {
+            Self { words, read: 0.into() }
+        }
+    }
+
+    impl ReadWords for Reader<'_> {
+        type Error = ();
+
+        fn words(&self, range: Range<usize>) -> Result<Vec<u64>, ()> {
+            self.read.set(self.read.get() + range.len());
+            Ok(self.words[range].to_vec())
+        }
+
+        fn invalid(&self) {}
+    }
+
     /// Fingerprints of which some are frequent, some null, some in one bucket with others.
     fn prints() -> impl Strategy<Value = Vec<u32>> {
         let print = prop_oneof![
@@ -471,6 +494,22 @@ mod tests {
             }
         }
 
+        /// From a few words, or with all in memory: the lists are the same.
+        #[test]
+        fn an_outline_reads_the_same_lists(prints in prints(), selectivity in 1u32..=20) {
+            let postings = postings(&prints, selectivity);
+            let words = Reader::new(postings.words());
+            let outline = Outline::read(&words, postings.words().len(), postings.head.blocks).unwrap();
+            for print in prints.iter().copied().chain([1, u32::MAX, 1 << 31]) {
+                prop_assert_eq!(
+                    blocks(outline.list(print, &words).unwrap()),
+                    blocks(postings.list(print)),
+                    "{}", print
+                );
+            }
+            prop_assert_eq!(blocks(outline.nulls(&words).unwrap()), blocks(postings.nulls()));
+        }
+
         /// A forger can make the checksums match. The result is an error or an answer, never a panic.
         #[test]
         fn forged_words_never_panic(
@@ -483,6 +522,16 @@ mod tests {
                 let len = if in_head { HEADER_WORDS } else { words.len() };
                 words[at.index(len)] ^= if change & 1 == 0 { 1 << (change >> 58) } else { change };
             }
+            let reader = Reader::new(&words);
+            if let Ok(forged) = Outline::read(&reader, words.len(), whole.head.blocks) {
+                let asked = prints.iter().copied().chain([1, u32::MAX, 1 << 31]);
+                let lists = asked.take(200).map(|print| forged.list(print, &reader));
+                for list in lists.chain([forged.nulls(&reader)]).flatten() {
+                    let named = blocks(list);
+                    prop_assert!(named.iter().all(|&block| block < whole.head.blocks));
+                    prop_assert!(named.is_sorted_by(|a, b| a < b));
+                }
+            }
             if let Some(forged) = Postings::from_words(words, whole.head.blocks) {
                 let asked = prints.iter().copied().chain([0, 1, u32::MAX, 1 << 31]);
                 for print in asked.take(200) {
@@ -491,6 +540,30 @@ mod tests {
                 }
                 prop_assert!(blocks(forged.nulls()).iter().all(|&block| block < forged.head.blocks));
             }
+        }
+    }
+
+    #[test]
+    fn a_list_of_a_large_column_takes_a_few_of_its_words() {
+        let print = |row: u32| (row + 1).wrapping_mul(0x9e37_79b1);
+        // Every tenth row has one of 300 frequent values, with lists and keys of their own.
+        let prints: Vec<u32> = (0..2_000_000u32)
+            .map(|row| print(if row % 10 == 0 { row / 10 % 300 } else { row }))
+            .collect();
+        let postings = postings(&prints, 10);
+        assert!(postings.words().len() > 300_000 && postings.head.private >= 300);
+        for row in (0..2_000_000).step_by(9973) {
+            let words = Reader::new(postings.words());
+            let len = postings.words().len();
+            let outline = Outline::read(&words, len, postings.head.blocks).unwrap();
+            let list = blocks(outline.list(prints[row as usize], &words).unwrap());
+            assert!(list.contains(&(row / BLOCK_ROWS)));
+            assert!(
+                words.read.get() < 4000,
+                "{} words for {} blocks",
+                words.read.get(),
+                list.len()
+            );
         }
     }
 

@@ -143,7 +143,8 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     }
     show.finish()?;
     if args.explain {
-        output::note(&explanation(search.explanation(), opened, start.elapsed()));
+        let index_bytes = indexed.index().bytes_read();
+        output::note(&explanation(search.explanation(), index_bytes, opened, start.elapsed()));
     }
     for error in search.skipped() {
         output::note(&format!("skipped: {error}"));
@@ -209,16 +210,18 @@ fn projected(schema: &Schema, names: &[&str]) -> Result<SchemaRef> {
 }
 
 /// What was done, one line each.
-fn explanation(did: &Explanation, opened: Duration, all: Duration) -> String {
+fn explanation(did: &Explanation, index_bytes: u64, opened: Duration, all: Duration) -> String {
     let tables = &did.tables;
     let (mut reads, time) = (tables.verify_reads, number::time);
     reads.add(tables.select_reads);
     let share = 100.0 * did.candidates as f64 / did.considered.max(1) as f64;
     format!(
-        "blocks   {} considered, {} ({share:.3} %)\n\
+        "index    {} read\n\
+         blocks   {} considered, {} ({share:.3} %)\n\
          pages    {} read, {} from the cache, {}\n\
          rows     {} compared, {} match\n\
          time     opening {}, index {}, reading {}, comparing {}, showing {}, all {}",
+        number::bytes(index_bytes),
         number::count(did.considered),
         number::plural(did.candidates, "candidate"),
         number::count(reads.pages),

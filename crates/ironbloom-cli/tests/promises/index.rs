@@ -117,7 +117,7 @@ fn explain_tells_what_was_read() {
     let scratch = indexed();
     let run =
         scratch.run(["index", "find", "t.ibx", "id = 4711", "--count", "--explain"]).succeeds();
-    for words in ["10 considered", "1 candidate (", "1 match", "opening"] {
+    for words in ["KiB read", "10 considered", "1 candidate (", "1 match", "opening"] {
         assert!(run.stderr.contains(words), "{words} in {}", run.stderr);
     }
 }

@@ -10,12 +10,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Extent, Rest};
 use super::*;
+use crate::checksum_tree::stored_bytes;
 use crate::error::{Error, FilePart};
 use crate::file_bytes::FileBytes;
 use crate::index::{Index, Origin};
 use crate::lock::behind_links;
 use crate::schema::{Column, check_columns};
-use crate::section::Section;
+use crate::section::{Form, Section};
 use crate::segment::{Segment, SegmentColumn, StoredPostings};
 use crate::source::{Blob, Source};
 
@@ -23,7 +24,7 @@ pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     let failed = |error| Error::Io { path: path.to_owned(), error };
     let file = FileBytes::open(path).map_err(failed)?;
     let header = file.read(0..file.len().min(HEADER_BYTES as u64)).map_err(failed)?;
-    let start = read_header(&header, file.len(), path)?;
+    let (version, start) = read_header(&header, file.len(), path)?;
     let directory = file.read(start..file.len()).map_err(failed)?;
     let damaged = || Error::Damaged {
         path: path.to_owned(),
@@ -34,10 +35,11 @@ pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     if xxh3_64(&directory) != number(&header, CHECKSUM_AT) {
         return Err(damaged());
     }
-    let index = Reading { file: &file, end: start, rest: Rest(&directory) }.index();
+    let index = Reading { file: &file, version, end: start, rest: Rest(&directory) }.index();
     let mut index = index.ok_or_else(damaged)?;
     let target = behind_links(path).map_err(failed)?;
     index.origin = Some(Origin { target, header });
+    index.file = Some(file);
     Ok(index)
 }
 
@@ -65,8 +67,9 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// Where the directory starts, in a file of `found` bytes that begins with these: inside it, after the header.
-fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
+/// The version, and where the directory starts, in a file of `found` bytes that begins with these: inside it, after the
+/// header.
+fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<(u32, u64), Error> {
     let path = || path.to_owned();
     if !bytes.starts_with(&MAGIC) {
         return Err(Error::NotAnIndex { path: path() });
@@ -84,7 +87,7 @@ fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
         return Err(damaged);
     }
     let version = number(header, VERSION_AT) as u32;
-    if version != VERSION {
+    if !(FIRST_VERSION..=VERSION).contains(&version) {
         return Err(Error::Version { path: path(), found: version });
     }
     let expected = number(header, LENGTH_AT);
@@ -96,18 +99,19 @@ fn read_header(bytes: &[u8], found: u64, path: &Path) -> Result<u64, Error> {
     if spare.copied().any(|byte| byte != 0) || !(HEADER_BYTES as u64..=found).contains(&start) {
         return Err(damaged);
     }
-    Ok(start)
+    Ok((version, start))
 }
 
 /// A directory being read. `None` always means that it is invalid.
 struct Reading<'a> {
     file: &'a FileBytes,
+    version: u32,
     /// Where sections must end.
     end: u64,
     rest: Rest<'a>,
 }
 
-/// Bytes of an extent in the directory.
+/// Bytes of an extent in the directory, without a form.
 const EXTENT_BYTES: usize = 24;
 
 impl Reading<'_> {
@@ -143,7 +147,8 @@ impl Reading<'_> {
         let name = self.rest.name()?;
         let (bytes, fingerprint, rows) = (self.rest.u64()?, self.rest.u64()?, self.rest.u64()?);
         let extent = self.rest.extent()?;
-        let blob = Blob::Stored { section: self.section(extent)?, loaded: OnceLock::new() };
+        let blob =
+            Blob::Stored { section: self.section(extent, Form::Whole)?, loaded: OnceLock::new() };
         Some(Source { name, bytes, fingerprint, rows, blob })
     }
 
@@ -161,19 +166,27 @@ impl Reading<'_> {
             Segment { source, rows: RowRanges(ranges), columns: Vec::with_capacity(columns) };
         let blocks = segment.rows.blocks(params.block_rows());
         for _ in 0..columns {
+            let form = match self.version {
+                FIRST_VERSION => Form::Whole,
+                _ => Form::from_number(self.rest.u8()?)?,
+            };
             let extent = self.rest.extent()?;
-            let section = self.section(extent)?;
-            let postings = StoredPostings { section, blocks, loaded: OnceLock::new() };
-            segment.columns.push(SegmentColumn::Stored(postings));
+            let section = self.section(extent, form)?;
+            segment.columns.push(SegmentColumn::Stored(StoredPostings::new(section, blocks)));
         }
         Some(segment)
     }
 
-    fn section(&self, extent: Extent) -> Option<Section> {
-        let end = extent.start.checked_add(extent.bytes)?;
+    fn section(&self, extent: Extent, form: Form) -> Option<Section> {
+        let stored = match form {
+            Form::Whole => extent.bytes,
+            Form::Tree => stored_bytes(extent.bytes)?,
+        };
+        let end = extent.start.checked_add(stored)?;
         let inside = extent.start >= HEADER_BYTES as u64 && end <= self.end;
         let aligned = extent.start.is_multiple_of(LINE_BYTES as u64);
-        let section = || Section::new(self.file.clone(), extent.start..end, extent.checksum);
+        let range = extent.start..extent.start + extent.bytes;
+        let section = || Section::new(self.file.clone(), range, extent.checksum, form);
         (inside && aligned).then(section)
     }
 }

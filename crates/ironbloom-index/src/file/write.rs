@@ -10,9 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Extent, Fields};
 use super::*;
+use crate::checksum_tree::TreeBuilder;
 use crate::error::{Error, FilePart};
 use crate::index::Index;
-use crate::section::Section;
+use crate::section::{Form, Section};
 use crate::segment::SegmentColumn;
 use crate::source::{Blob, Source};
 
@@ -69,7 +70,7 @@ impl<W: Write> Sections<W> {
         while let Some(piece) = pieces.next() {
             match piece {
                 Ok(piece) => self.write(piece)?,
-                Err(error) => return Err(io::Error::other(section.error(error.into(), part()))),
+                Err(error) => return Err(io::Error::other(section.piece_error(error, part()))),
             }
         }
         Ok(Extent { start, bytes: section.len(), checksum: section.checksum() })
@@ -79,20 +80,25 @@ impl<W: Write> Sections<W> {
         &mut self,
         column: &SegmentColumn,
         part: impl FnOnce() -> FilePart,
-    ) -> io::Result<Extent> {
+    ) -> io::Result<(Form, Extent)> {
         match column {
-            SegmentColumn::Stored(column) => match column.loaded.get() {
+            SegmentColumn::Stored(column) => match column.loaded() {
                 Some(postings) => self.postings(postings),
-                None => self.copy(&column.section, part),
+                None => Ok((column.section.form(), self.copy(&column.section, part)?)),
             },
             SegmentColumn::Sealed(postings) => self.postings(postings),
             SegmentColumn::Growing(_) => unreachable!("sealed before"),
         }
     }
 
-    fn postings(&mut self, postings: &Postings) -> io::Result<Extent> {
+    fn postings(&mut self, postings: &Postings) -> io::Result<(Form, Extent)> {
         let bytes = little_endian(postings.words());
-        self.section(&bytes, xxh3_64(&bytes))
+        let mut builder = TreeBuilder::default();
+        builder.update(&bytes);
+        let (tree, root) = builder.finish();
+        let extent = self.section(&bytes, root)?;
+        self.write(&tree)?;
+        Ok((Form::Tree, extent))
     }
 
     fn blob(&mut self, source: &Source) -> io::Result<Extent> {
@@ -162,7 +168,9 @@ fn write_segment(
     }
     for (column, held) in segment.columns.iter().enumerate() {
         let part = || index.column_part(number, segment, column);
-        fields.put_extent(sections.column(held, part)?);
+        let (form, extent) = sections.column(held, part)?;
+        fields.put_u8(form.number());
+        fields.put_extent(extent);
     }
     Ok(())
 }

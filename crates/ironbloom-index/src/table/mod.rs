@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
-//!            │             footer                        foreign (odd ones), thrift, quiet (its reader panics)
+//!            │             footer                        row_groups, foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
 //!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, compressed (.gz, .zst)
 //! ```
 //!
 //! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query
 //! needs (`file_bytes`). The locations found while building an index (`notes`) are stored in the index and passed back
-//! when the table is reopened.
+//! when the table is reopened: of pages, and of row groups in the footer, which is hashed but not parsed as a whole.
 //!
 //! **A changed table is detected** by three things: its length and a fingerprint (Parquet: of its footer; CSV: of its
 //! beginning, its end and samples between), compared when it is opened; its length and time of change, compared for
@@ -37,6 +37,7 @@ mod page_reader;
 mod parquet;
 mod partial_page;
 mod quiet;
+mod row_groups;
 mod snappy;
 mod thrift;
 mod verify;

@@ -1,7 +1,7 @@
 //! The bytes in which an index stores what building learned about a table: where its pages or lines start.
 //!
 //! ```text
-//!  tag      4 bytes     IBNP Parquet, IBNC CSV
+//!  tag      4 bytes     IBNG Parquet, IBNP Parquet whose footer must be read as a whole, IBNC CSV
 //!  content  …           numbers as LEB128 varints, checksums as 4 bytes
 //!  check    8 bytes     XXH3-64 of everything before
 //! ```
@@ -25,6 +25,21 @@ pub(super) struct NotesWriter(Vec<u8>);
 impl NotesWriter {
     pub(super) fn new(tag: [u8; TAG_BYTES]) -> Self {
         Self(tag.to_vec())
+    }
+
+    /// Notes inside others, without a tag and a checksum of their own.
+    pub(super) fn part() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Appends a part.
+    pub(super) fn append(&mut self, part: &Self) {
+        self.0.extend_from_slice(&part.0);
     }
 
     pub(super) fn number(&mut self, mut number: u64) {
@@ -82,6 +97,18 @@ impl<'a> NotesReader<'a> {
             }
         }
         Err("a number is too large")
+    }
+
+    /// The next bytes, as a part.
+    pub(super) fn part(&mut self, bytes: usize) -> Result<&'a [u8], &'static str> {
+        let (part, rest) = self.0.split_at_checked(bytes).ok_or(CUT)?;
+        self.0 = rest;
+        Ok(part)
+    }
+
+    /// Reads a part, of which the checksum of the whole has been verified.
+    pub(super) fn of_part(part: &'a [u8]) -> Self {
+        Self(part)
     }
 
     /// A number of things that each take at least `bytes` of the remaining bytes: nothing is allocated for more.

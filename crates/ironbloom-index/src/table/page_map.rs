@@ -16,11 +16,12 @@ use std::io;
 use std::ops::Range;
 
 use parquet::basic::{Compression, Type};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::layout_error::LayoutError;
 use super::notes::{self, NotesReader, NotesWriter};
 use super::page_header::{self, PageHeader, PageKind};
+use super::row_groups::GroupSpans;
 use super::snappy;
 use super::verify::{Crc, WRONG_CRC, crc_of};
 use crate::file_bytes::FileBytes;
@@ -223,6 +224,94 @@ pub(super) fn write_notes(map: &PageMap, coarse: &[usize]) -> Vec<u8> {
     writer.finish()
 }
 
+const GROUPS_TAG: [u8; 4] = *b"IBNG";
+
+/// As [`write_notes`], with the places of the row groups in the footer, so that neither the footer nor the notes have to be
+/// parsed as a whole. See [`GroupNotes`] for the layout.
+pub(super) fn write_group_notes(
+    map: &PageMap,
+    spans: &GroupSpans,
+    rows: &[u64],
+    coarse: &[usize],
+) -> Vec<u8> {
+    let mut writer = NotesWriter::new(GROUPS_TAG);
+    spans.write(&mut writer);
+    let mut pages = NotesWriter::part();
+    for (group, &rows) in map.iter().zip(rows) {
+        let mut part = NotesWriter::part();
+        part.number(group.len() as u64);
+        group.iter().for_each(|chunk| write_chunk(&mut part, chunk.as_ref()));
+        writer.number(rows);
+        writer.number(part.len() as u64);
+        pages.append(&part);
+    }
+    writer.number(coarse.len() as u64);
+    coarse.iter().for_each(|&column| writer.number(column as u64));
+    writer.append(&pages);
+    writer.finish()
+}
+
+/// Notes of which only the parts are parsed that belong to wanted row groups.
+///
+/// ```text
+///  row groups in the footer (`row_groups.rs`)
+///  for each of them: its rows, bytes of its pages here
+///  columns of 96-bit timestamps in microseconds, then the number of each
+///  the pages of each row group, as in `read_notes`: columns, then for each …
+/// ```
+pub(super) struct GroupNotes {
+    bytes: Box<[u8]>,
+    pub(super) spans: GroupSpans,
+    /// Rows of each row group.
+    pub(super) rows: Vec<u64>,
+    /// Where the pages of each row group are in the bytes.
+    pages: Vec<Range<usize>>,
+    coarse: Vec<u64>,
+}
+
+impl GroupNotes {
+    /// `None` if the notes are of another form.
+    pub(super) fn read(notes: &[u8]) -> Result<Option<Self>, &'static str> {
+        if !notes.starts_with(&GROUPS_TAG) {
+            return Ok(None);
+        }
+        let mut reader = NotesReader::new(notes, GROUPS_TAG)?;
+        let spans = GroupSpans::read(&mut reader)?;
+        let (mut rows, mut lengths) = (Vec::new(), Vec::new());
+        for _ in 0..spans.len() {
+            rows.push(reader.number()?);
+            lengths.push(usize::try_from(reader.number()?).map_err(|_| "pages are too many")?);
+        }
+        let coarse = (0..reader.count(1)?).map(|_| reader.number()).collect::<Result<_, _>>()?;
+        let mut bytes = Vec::new();
+        let mut pages = Vec::new();
+        for length in lengths {
+            let start = bytes.len();
+            bytes.extend_from_slice(reader.part(length)?);
+            pages.push(start..bytes.len());
+        }
+        reader.finish()?;
+        Ok(Some(Self { bytes: bytes.into(), spans, rows, pages, coarse }))
+    }
+
+    /// The columns of 96-bit timestamps that are read in microseconds, compared with the schema.
+    pub(super) fn coarse(&self, metadata: &ParquetMetaData) -> Result<Vec<usize>, &'static str> {
+        self.coarse.iter().map(|&column| coarse_column(column, metadata)).collect()
+    }
+
+    /// The pages of a row group, compared with its metadata.
+    pub(super) fn pages(
+        &self,
+        number: usize,
+        group: &RowGroupMetaData,
+    ) -> Result<Vec<Option<ChunkPages>>, &'static str> {
+        let mut reader = NotesReader::of_part(&self.bytes[self.pages[number].clone()]);
+        let chunks = read_group(&mut reader, group)?;
+        reader.finish()?;
+        Ok(chunks)
+    }
+}
+
 fn write_chunk(writer: &mut NotesWriter, chunk: Option<&ChunkPages>) {
     let Some(chunk) = chunk else { return writer.number(UNKNOWN) };
     let spots = || chunk.dictionary.iter().chain(chunk.pages.iter().map(|page| &page.spot));
@@ -287,33 +376,40 @@ pub(super) fn read_notes(
     }
     let mut map = Vec::with_capacity(metadata.num_row_groups());
     for group in metadata.row_groups() {
-        if reader.number()? != group.num_columns() as u64 {
-            return Err("another number of columns");
-        }
-        let rows = group.num_rows() as u64;
-        let chunks = group.columns().iter().map(|chunk| read_chunk(&mut reader, chunk, rows));
-        map.push(chunks.collect::<Result<_, _>>()?);
+        map.push(read_group(&mut reader, group)?);
     }
     let coarse = if reader.is_empty() { Vec::new() } else { read_coarse(&mut reader, metadata)? };
     reader.finish()?;
     Ok((map, coarse))
 }
 
+fn read_group(
+    reader: &mut NotesReader<'_>,
+    group: &RowGroupMetaData,
+) -> Result<Vec<Option<ChunkPages>>, &'static str> {
+    if reader.number()? != group.num_columns() as u64 {
+        return Err("another number of columns");
+    }
+    let rows = group.num_rows() as u64;
+    group.columns().iter().map(|chunk| read_chunk(reader, chunk, rows)).collect()
+}
+
 fn read_coarse(
     reader: &mut NotesReader<'_>,
     metadata: &ParquetMetaData,
 ) -> Result<Vec<usize>, &'static str> {
+    (0..reader.count(1)?).map(|_| coarse_column(reader.number()?, metadata)).collect()
+}
+
+/// The number of a column, if it is one of 96-bit timestamps.
+fn coarse_column(column: u64, metadata: &ParquetMetaData) -> Result<usize, &'static str> {
     let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
     let is_one = |column: usize| {
         let root = roots.get(column).filter(|root| root.is_primitive());
         root.is_some_and(|root| root.get_physical_type() == Type::INT96)
     };
-    let mut coarse = Vec::new();
-    for _ in 0..reader.count(1)? {
-        let column = usize::try_from(reader.number()?).ok().filter(|&column| is_one(column));
-        coarse.push(column.ok_or("a column is not of 96-bit timestamps")?);
-    }
-    Ok(coarse)
+    let column = usize::try_from(column).ok().filter(|&column| is_one(column));
+    column.ok_or("a column is not of 96-bit timestamps")
 }
 
 fn read_chunk(

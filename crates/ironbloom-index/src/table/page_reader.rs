@@ -46,6 +46,7 @@ pub(super) const CHANGED: &str = "page differs from when it was indexed";
 
 /// A column in a row group.
 pub(super) struct ColumnChunk {
+    /// The number of its row group in the metadata of the source.
     pub(super) group: usize,
     pub(super) leaf: usize,
     pub(super) pages: Arc<ChunkPages>,

@@ -30,14 +30,16 @@ use parquet::file::metadata::{
     ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::SerializedPageReader;
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::held_bytes::HeldBytes;
 use super::int96;
 use super::layout_error::LayoutError;
 use super::page_cache::PageCache;
-use super::page_map::{self, ChunkPages, PageMap};
+use super::page_map::{self, ChunkPages, GroupNotes, PageMap};
 use super::page_reader::{CHANGED, ChunkReader, ColumnChunk, Meter, OneChunk, PageSource};
+use super::row_groups::GroupSpans;
 use super::{Reads, Scan, TableError, foreign, quiet};
 use crate::file_bytes::{CUT_OFF, FileBytes};
 
@@ -59,15 +61,37 @@ const BATCH_ROWS: usize = 1 << 16;
 /// An open Parquet file.
 pub(super) struct ParquetTable {
     file: FileBytes,
-    metadata: ArrowReaderMetadata,
+    footer: Footer,
+    schema: SchemaRef,
+    descriptor: SchemaDescPtr,
     /// The first row of each row group, and the number of all rows.
     group_starts: Vec<u64>,
-    /// By row group and leaf column; looked up when they are first needed.
-    pages: Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>,
+    groups: Vec<OnceLock<Group>>,
+    /// With these, row groups are parsed when they are first needed.
+    noted: Option<GroupNotes>,
+    /// All that the footer says: from the beginning if there are no such notes, or else when it is needed.
+    whole: OnceLock<ArrowReaderMetadata>,
     /// Columns of `int96` that are read in microseconds.
     coarse: Vec<usize>,
     cache: Arc<PageCache>,
     projections: Mutex<HashMap<Vec<usize>, Arc<Projection>>>,
+}
+
+/// A row group that has been parsed.
+pub(super) struct Group {
+    /// Of all row groups, or of this one alone; and its number there.
+    metadata: Arc<ParquetMetaData>,
+    place: usize,
+    /// By leaf column; looked up when they are first needed.
+    pages: Vec<PageSlot>,
+}
+
+type PageSlot = OnceLock<Option<Arc<ChunkPages>>>;
+
+impl Group {
+    pub(super) fn row_group(&self) -> &RowGroupMetaData {
+        self.metadata.row_group(self.place)
+    }
 }
 
 /// How some columns are read from the file.
@@ -84,15 +108,56 @@ impl ParquetTable {
         footer: Footer,
         notes: Option<&[u8]>,
     ) -> Result<Self, TableError> {
+        let wrong = |what| TableError::notes(file.path(), what);
+        match notes.map(GroupNotes::read).transpose().map_err(wrong)?.flatten() {
+            Some(noted) => Self::open_noted(file, footer, noted),
+            None => Self::open_whole(file, footer, notes),
+        }
+    }
+
+    /// Parses of the footer only what is not in its row groups.
+    fn open_noted(file: FileBytes, footer: Footer, noted: GroupNotes) -> Result<Self, TableError> {
         let path = file.path();
-        // With notes, the page index of the file adds nothing.
-        let policy =
-            if notes.is_some() { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
-        let options = ArrowReaderOptions::new().with_offset_index_policy(policy);
+        let wrong = |what| TableError::notes(path, what);
+        if !noted.spans.fits(footer.metadata()) {
+            return Err(wrong("another number of row groups"));
+        }
+        let frame = guarded(path, || parse_group(&footer, &noted, None))?;
+        let coarse = noted.coarse(&frame).map_err(wrong)?;
+        let mut group_starts = vec![0u64];
+        for &rows in &noted.rows {
+            let start = group_starts[group_starts.len() - 1].checked_add(rows);
+            group_starts.push(start.ok_or_else(|| wrong("too many rows"))?);
+        }
+        if group_starts.last().copied() != u64::try_from(frame.file_metadata().num_rows()).ok() {
+            return Err(wrong("another number of rows"));
+        }
+        let rows = group_starts.last().copied().unwrap_or(0);
+        let options = reader_options(true);
+        let frame = guarded(path, || {
+            let frame = ArrowReaderMetadata::try_new(frame.into(), options.clone())?;
+            adjusted(frame, rows, &coarse, options)
+        })?;
+        Ok(Self {
+            groups: std::iter::repeat_with(OnceLock::new).take(noted.rows.len()).collect(),
+            noted: Some(noted),
+            whole: OnceLock::new(),
+            ..Self::with_schema(file, footer, &frame, group_starts, coarse)
+        })
+    }
+
+    /// Parses the whole footer.
+    fn open_whole(
+        file: FileBytes,
+        footer: Footer,
+        notes: Option<&[u8]>,
+    ) -> Result<Self, TableError> {
+        let path = file.path();
         // No encrypted file has been indexed, and looking for this takes as long as parsing.
         if notes.is_none() && foreign::is_encrypted(footer.metadata()) {
             return Err(TableError::NotATable { path: path.into(), why: ENCRYPTED });
         }
+        let options = reader_options(notes.is_some());
         let held = HeldBytes::of_file(file.clone(), footer.start, footer.bytes.clone());
         let metadata = guarded(path, || load(&file, &footer, &held, options.clone()))?;
         let group_starts =
@@ -110,19 +175,41 @@ impl ParquetTable {
         };
         let rows = group_starts.last().copied().unwrap_or(0);
         let metadata = guarded(path, || adjusted(metadata, rows, &coarse, options))?;
+        let group = |(place, pages)| {
+            OnceLock::from(Group { metadata: Arc::clone(metadata.metadata()), place, pages })
+        };
         Ok(Self {
-            file,
-            metadata,
-            group_starts,
-            pages,
-            coarse,
-            cache: Arc::new(PageCache::new(CACHE_BYTES)),
-            projections: Mutex::default(),
+            groups: pages.into_iter().enumerate().map(group).collect(),
+            whole: OnceLock::from(metadata.clone()),
+            ..Self::with_schema(file, footer, &metadata, group_starts, coarse)
         })
     }
 
+    /// A table of which no row group is known yet.
+    fn with_schema(
+        file: FileBytes,
+        footer: Footer,
+        metadata: &ArrowReaderMetadata,
+        group_starts: Vec<u64>,
+        coarse: Vec<usize>,
+    ) -> Self {
+        Self {
+            file,
+            footer,
+            schema: Arc::clone(metadata.schema()),
+            descriptor: metadata.metadata().file_metadata().schema_descr_ptr(),
+            group_starts,
+            groups: Vec::new(),
+            noted: None,
+            whole: OnceLock::new(),
+            coarse,
+            cache: Arc::new(PageCache::new(CACHE_BYTES)),
+            projections: Mutex::default(),
+        }
+    }
+
     pub(super) fn schema(&self) -> &SchemaRef {
-        self.metadata.schema()
+        &self.schema
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -133,13 +220,60 @@ impl ParquetTable {
         &self.file
     }
 
-    pub(super) fn metadata(&self) -> &ParquetMetaData {
-        self.metadata.metadata()
+    /// The columns as they are stored.
+    pub(super) fn descriptor(&self) -> &SchemaDescriptor {
+        &self.descriptor
+    }
+
+    pub(super) fn row_groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// A row group, parsed now if that has not been done before.
+    pub(super) fn group(&self, number: usize) -> Result<&Group, TableError> {
+        let slot = &self.groups[number];
+        if let Some(group) = slot.get() {
+            return Ok(group);
+        }
+        let group = self.parse_group(number)?;
+        Ok(slot.get_or_init(|| group))
+    }
+
+    fn parse_group(&self, number: usize) -> Result<Group, TableError> {
+        let noted = self.noted.as_ref().expect("without notes, all are parsed when it is opened");
+        let path = self.file.path();
+        let metadata = guarded(path, || parse_group(&self.footer, noted, Some(number)))?;
+        let starts = check_layout(&metadata, self.file.len())
+            .map_err(|what| TableError::damaged(path, what))?;
+        let wrong = |what| TableError::notes(path, what);
+        if starts != [0, noted.rows[number]] {
+            return Err(wrong("a row group has another number of rows"));
+        }
+        let pages = noted.pages(number, metadata.row_group(0)).map_err(wrong)?;
+        let pages = pages.into_iter().map(known_slot).collect();
+        Ok(Group { metadata: metadata.into(), place: 0, pages })
+    }
+
+    /// All row groups.
+    fn whole(&self) -> Result<&ArrowReaderMetadata, TableError> {
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole);
+        }
+        let options = reader_options(true);
+        let held =
+            HeldBytes::of_file(self.file.clone(), self.footer.start, self.footer.bytes.clone());
+        let whole = guarded(self.file.path(), || {
+            let whole = load(&self.file, &self.footer, &held, options.clone())?;
+            adjusted(whole, self.rows(), &self.coarse, options)
+        })?;
+        check_layout(whole.metadata(), self.file.len())
+            .map_err(|what| TableError::damaged(self.file.path(), what))?;
+        Ok(self.whole.get_or_init(|| whole))
     }
 
     /// Where all pages are, with checksums of those of the given columns.
     pub(super) fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
-        let metadata = self.metadata.metadata();
+        let metadata = self.whole()?.metadata();
         let mut map = PageMap::new();
         for group in 0..metadata.num_row_groups() {
             let mut chunks = Vec::new();
@@ -156,7 +290,38 @@ impl ParquetTable {
             }
             map.push(chunks);
         }
-        Ok(page_map::write_notes(&map, &self.coarse))
+        Ok(match self.separate_groups(metadata) {
+            Some(spans) => {
+                let rows: Vec<u64> =
+                    self.group_starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                page_map::write_group_notes(&map, &spans, &rows, &self.coarse)
+            }
+            None => page_map::write_notes(&map, &self.coarse),
+        })
+    }
+
+    /// Where the row groups are in the footer, if each can be parsed without the others: nothing had to be repaired, and
+    /// what comes out is the same.
+    fn separate_groups(&self, metadata: &ParquetMetaData) -> Option<GroupSpans> {
+        let footer = self.footer.metadata();
+        let spans = GroupSpans::find(footer)?;
+        let parse = |group| {
+            let footer = spans.footer_of(footer, group)?;
+            let parsed = quiet::caught(|| ParquetMetaDataReader::decode_metadata(&footer));
+            parsed.ok()?.ok()
+        };
+        let frame = parse(None)?;
+        let counts = [metadata, &frame].map(|found| found.file_metadata().num_rows());
+        let same = |number: usize| {
+            parse(Some(number)).is_some_and(|alone| {
+                let (alone, among) = (alone.row_groups(), metadata.row_group(number));
+                alone.len() == 1
+                    && alone[0].num_rows() == among.num_rows()
+                    && alone[0].columns() == among.columns()
+            })
+        };
+        let all_same = spans.len() == metadata.num_row_groups() && (0..spans.len()).all(same);
+        (all_same && counts[0] == counts[1]).then_some(spans)
     }
 
     /// All rows of some columns, in order.
@@ -166,13 +331,13 @@ impl ParquetTable {
         columns: &[usize],
         batch_rows: usize,
     ) -> Result<Scan<'a>, TableError> {
-        let schema = self.metadata.parquet_schema();
-        let mask = ProjectionMask::roots(schema, columns.iter().copied());
+        let metadata = self.whole()?;
+        let mask = ProjectionMask::roots(&self.descriptor, columns.iter().copied());
         let order = places(columns);
         let path = self.file.path();
         let mut reader = guarded(path, || {
             let file = HeldBytes::of_file(self.file.clone(), 0, Bytes::new());
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
                 .with_projection(mask)
                 .with_batch_size(batch_rows)
                 .with_offset(first_row as usize)
@@ -211,7 +376,7 @@ impl ParquetTable {
         for (group, ranges) in self.by_group(ranges) {
             let source = PageSource {
                 file: self.file.clone(),
-                metadata: Arc::clone(self.metadata.metadata()),
+                metadata: Arc::clone(&self.group(group)?.metadata),
                 cache: Arc::clone(&self.cache),
                 meter: Arc::clone(&meter),
             };
@@ -234,7 +399,8 @@ impl ParquetTable {
         let wanted: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let rows = (self.group_starts[group + 1] - self.group_starts[group]) as usize;
         let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
-        let one = OneGroup { table: self, source, group, wanted: ranges.into() };
+        let place = self.group(group)?.place;
+        let one = OneGroup { table: self, source, group, place, wanted: ranges.into() };
         guarded(self.file.path(), || {
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(
                 &projection.levels,
@@ -283,7 +449,7 @@ impl ParquetTable {
         if let Some(projection) = known.get(columns) {
             return Ok(Arc::clone(projection));
         }
-        let schema = self.metadata.parquet_schema();
+        let schema = self.descriptor();
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let hint = Some(self.schema().fields());
         let levels =
@@ -299,15 +465,15 @@ impl ParquetTable {
         group: usize,
         leaf: usize,
     ) -> Result<Option<Arc<ChunkPages>>, TableError> {
-        let slot = &self.pages[group][leaf];
+        let Group { metadata, place, pages } = self.group(group)?;
+        let slot = &pages[leaf];
         if let Some(pages) = slot.get() {
             return Ok(pages.clone());
         }
-        let metadata = self.metadata.metadata();
-        let pages = match page_map::from_page_index(metadata, group, leaf) {
+        let pages = match page_map::from_page_index(metadata, *place, leaf) {
             Some(pages) => Some(pages),
             None => {
-                let row_group = metadata.row_group(group);
+                let row_group = metadata.row_group(*place);
                 let rows = row_group.num_rows() as u64;
                 page_map::from_headers(&self.file, row_group.column(leaf), rows)
                     .map_err(|error| error.of_file(self.file.path()))?
@@ -322,13 +488,15 @@ struct OneGroup<'a> {
     table: &'a ParquetTable,
     source: PageSource,
     group: usize,
+    /// Its number in the metadata of the source.
+    place: usize,
     /// The rows that will be requested.
     wanted: Arc<[Range<usize>]>,
 }
 
 impl RowGroups for OneGroup<'_> {
     fn num_rows(&self) -> usize {
-        self.metadata().row_group(self.group).num_rows() as usize
+        self.metadata().row_group(self.place).num_rows() as usize
     }
 
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>, ParquetError> {
@@ -338,13 +506,13 @@ impl RowGroups for OneGroup<'_> {
             .map_err(|error| ParquetError::External(Box::new(error)))?;
         let reader: Box<dyn PageReader> = match pages {
             Some(pages) => {
-                let chunk = ColumnChunk { group: self.group, leaf, pages };
+                let chunk = ColumnChunk { group: self.place, leaf, pages };
                 let wanted = Arc::clone(&self.wanted);
                 Box::new(ChunkReader::new(self.source.clone(), chunk, wanted))
             }
             // Lists whose pages do not say how many rows they hold: from the start of the chunk, page by page.
             None => {
-                let chunk = self.metadata().row_group(self.group).column(leaf);
+                let chunk = self.metadata().row_group(self.place).column(leaf);
                 self.source.meter.bytes.fetch_add(chunk.byte_range().1, Ordering::Relaxed);
                 let file = HeldBytes::of_file(self.source.file.clone(), 0, Bytes::new());
                 Box::new(SerializedPageReader::new(Arc::new(file), chunk, self.num_rows(), None)?)
@@ -354,7 +522,7 @@ impl RowGroups for OneGroup<'_> {
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
-        Box::new(std::iter::once(self.metadata().row_group(self.group)))
+        Box::new(std::iter::once(self.metadata().row_group(self.place)))
     }
 
     fn metadata(&self) -> &ParquetMetaData {
@@ -491,9 +659,28 @@ fn is_inside(chunk: &ColumnChunkMetaData, length: u64) -> bool {
         && end.and_then(|end| u64::try_from(end).ok()).is_some_and(|end| end <= length)
 }
 
-type PageSlots = Vec<Vec<OnceLock<Option<Arc<ChunkPages>>>>>;
+/// How the footer is read; with the page index of the file if there are no notes, to which it would add nothing.
+fn reader_options(has_notes: bool) -> ArrowReaderOptions {
+    let policy = if has_notes { PageIndexPolicy::Skip } else { PageIndexPolicy::Optional };
+    ArrowReaderOptions::new().with_offset_index_policy(policy)
+}
 
-fn unknown_pages(metadata: &ParquetMetaData) -> PageSlots {
+/// The footer with one row group, or with none.
+fn parse_group(
+    footer: &Footer,
+    noted: &GroupNotes,
+    group: Option<usize>,
+) -> Result<ParquetMetaData, ParquetError> {
+    let alone = noted.spans.footer_of(footer.metadata(), group);
+    let alone = alone.ok_or_else(|| ParquetError::General("a row group is missing".to_owned()))?;
+    ParquetMetaDataReader::decode_metadata(&alone)
+}
+
+fn known_slot(pages: Option<ChunkPages>) -> PageSlot {
+    OnceLock::from(pages.map(Arc::new))
+}
+
+fn unknown_pages(metadata: &ParquetMetaData) -> Vec<Vec<PageSlot>> {
     let group = |group: &RowGroupMetaData| {
         std::iter::repeat_with(OnceLock::new).take(group.num_columns()).collect()
     };
@@ -503,10 +690,9 @@ fn unknown_pages(metadata: &ParquetMetaData) -> PageSlots {
 fn known_pages(
     notes: &[u8],
     metadata: &ParquetMetaData,
-) -> Result<(PageSlots, Vec<usize>), &'static str> {
+) -> Result<(Vec<Vec<PageSlot>>, Vec<usize>), &'static str> {
     let (map, coarse) = page_map::read_notes(notes, metadata)?;
-    let slot = |pages: Option<ChunkPages>| OnceLock::from(pages.map(Arc::new));
-    let slots = map.into_iter().map(|group| group.into_iter().map(slot).collect()).collect();
+    let slots = map.into_iter().map(|group| group.into_iter().map(known_slot).collect()).collect();
     Ok((slots, coarse))
 }
 
@@ -550,5 +736,94 @@ fn told(path: &Path, text: &str) -> TableError {
     match text.find(CHANGED).or_else(|| text.find(CUT_OFF)) {
         Some(at) => TableError::changed(path, &text[at..]),
         None => TableError::damaged(path, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{AsArray, Int64Array, types::Int64Type};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+    use std::path::PathBuf;
+
+    /// A file of ten row groups of a hundred rows.
+    fn file(name: &str) -> (PathBuf, FileBytes) {
+        let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
+        let numbers = Int64Array::from_iter_values(0..1000);
+        let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as _)]).unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(100)).build();
+        let output = std::fs::File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new(output, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let file = FileBytes::open(&path).unwrap();
+        (path, file)
+    }
+
+    fn open(file: &FileBytes, notes: Option<&[u8]>) -> ParquetTable {
+        ParquetTable::open(file.clone(), Footer::read(file).unwrap(), notes).unwrap()
+    }
+
+    fn read(table: &ParquetTable, rows: Range<u64>) -> Vec<i64> {
+        let batches = table.read_rows(&[rows], &[0], &mut Reads::default()).unwrap();
+        let values =
+            |batch: &RecordBatch| batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        batches.iter().flat_map(values).collect()
+    }
+
+    #[test]
+    fn only_the_row_groups_that_are_read_are_parsed() {
+        let (path, file) = file("lazy-groups");
+        let notes = open(&file, None).notes(&[0]).unwrap();
+        let table = open(&file, Some(&notes));
+        assert_eq!((table.rows(), table.row_groups()), (1000, 10));
+        assert_eq!(read(&table, 350..450), (350..450).collect::<Vec<_>>());
+        let parsed = |table: &ParquetTable| -> Vec<usize> {
+            (0..10).filter(|&group| table.groups[group].get().is_some()).collect()
+        };
+        assert_eq!(parsed(&table), [3, 4]);
+        assert!(table.whole.get().is_none());
+        // A scan needs all of them, and gets them from the whole footer.
+        let scanned: usize = table.scan(0, &[0], 64).unwrap().map(|b| b.unwrap().num_rows()).sum();
+        assert_eq!(scanned, 1000);
+        assert!(table.verify().errors.is_empty());
+        assert_eq!(open(&file, Some(&notes)).notes(&[0]).unwrap(), notes);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// As they were written before row groups could be parsed one by one, and are still if a footer is odd.
+    #[test]
+    fn notes_of_the_first_form_are_read() {
+        let (path, file) = file("first-notes");
+        let table = open(&file, None);
+        let pages = |group| vec![table.chunk_pages(group, 0).unwrap().map(|p| p.as_ref().clone())];
+        let map: PageMap = (0..10).map(pages).collect();
+        let table = open(&file, Some(&page_map::write_notes(&map, &[])));
+        assert!(table.noted.is_none());
+        assert_eq!(read(&table, 350..450), (350..450).collect::<Vec<_>>());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn notes_that_do_not_fit_the_footer_are_an_error() {
+        let (path, file) = file("other-notes");
+        let table = open(&file, None);
+        let spans = GroupSpans::find(table.footer.metadata()).unwrap();
+        let pages = |group| vec![table.chunk_pages(group, 0).unwrap().map(|p| p.as_ref().clone())];
+        let map: PageMap = (0..10).map(pages).collect();
+        let mut rows = vec![100; 10];
+        rows[3] = 99;
+        rows[4] = 101;
+        let notes = page_map::write_group_notes(&map, &spans, &rows, &[]);
+        let table = open(&file, Some(&notes));
+        assert_eq!(read(&table, 0..100), (0..100).collect::<Vec<_>>());
+        let error = table.read_rows(&[350..360], &[0], &mut Reads::default()).unwrap_err();
+        assert!(matches!(error, TableError::Notes { .. }), "{error}");
+        // No timestamps are in this column.
+        let notes = page_map::write_group_notes(&map, &spans, &[100; 10], &[0]);
+        let opened = ParquetTable::open(file.clone(), Footer::read(&file).unwrap(), Some(&notes));
+        assert!(matches!(opened.err(), Some(TableError::Notes { .. })));
+        std::fs::remove_file(path).unwrap();
     }
 }

@@ -44,10 +44,9 @@ impl ParquetTable {
     /// See [`super::Table::verify`].
     pub(super) fn verify(&self) -> Compared {
         let mut found = Compared::default();
-        let metadata = self.metadata();
-        let schema = metadata.file_metadata().schema_descr();
+        let schema = self.descriptor();
         for leaf in 0..schema.num_columns() {
-            let groups = 0..metadata.num_row_groups();
+            let groups = 0..self.row_groups();
             let mut no_checksums = false;
             for fault in groups.filter_map(|group| self.verify_chunk(group, leaf).err()) {
                 match fault {
@@ -67,7 +66,8 @@ impl ParquetTable {
     }
 
     fn verify_chunk(&self, group: usize, leaf: usize) -> Result<(), Fault> {
-        let chunk = self.metadata().row_group(group).column(leaf);
+        let parsed = self.group(group).map_err(Fault::Error)?;
+        let chunk = parsed.row_group().column(leaf);
         let place = |at: u64| format!("column {}, byte {at}", chunk.column_path());
         let changed = |what: &str, at: u64| {
             Fault::Error(TableError::changed(self.file().path(), format!("{what}: {}", place(at))))

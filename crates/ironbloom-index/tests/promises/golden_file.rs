@@ -1,4 +1,4 @@
-//! An index written by the first release is read by this one, and gives the rows that are in its table.
+//! An index of every version of the format is read, and gives the rows that are in its table.
 
 use std::path::Path;
 
@@ -6,7 +6,16 @@ use ironbloom_index::{Indexed, parse};
 
 #[test]
 fn the_first_index_is_read_and_right() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.ibx");
+    read_and_right("v1.ibx");
+}
+
+#[test]
+fn an_index_of_version_2_is_read_and_right() {
+    read_and_right("v2.ibx");
+}
+
+fn read_and_right(name: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let indexed = Indexed::open(file).unwrap();
     assert!(indexed.index().verify().is_empty());
     let schema = &indexed.schema().unwrap();

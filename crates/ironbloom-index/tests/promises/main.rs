@@ -14,5 +14,6 @@ mod indexed;
 mod model;
 mod no_row_is_lost;
 mod one_encoding;
+mod pieces;
 mod reading;
 mod size;

@@ -68,7 +68,8 @@ fn a_cell_takes_two_bits_and_an_eighth_more_than_the_selectivity() {
         let index = index_of(random_columns(1, 1_000_000, 1_000_000), params);
         let over = index.info().columns[0].bits_per_cell - f64::from(selectivity);
         // Less where a bucket meets a block twice, which is then one entry.
-        assert!((1.8..=2.16).contains(&over), "{block_rows} {selectivity}: {over}");
+        // Checksums take one bit in 512.
+        assert!((1.8..=2.17).contains(&over), "{block_rows} {selectivity}: {over}");
     }
 }
 

@@ -1,0 +1,233 @@
+//! The lists of postings that are not in memory: of their words, only those are read that a list needs.
+//!
+//! ```text
+//! head ──► where everything is            16 words, read once
+//! keys ──► the words around the place where a key should be
+//! list ──► two samples ──► the words of the high and of the low parts between them
+//! ```
+//!
+//! Nobody has walked through the whole sequence before, as [`Postings::from_words`](super::Postings::from_words) does. So
+//! whatever the words say is compared with the bounds that follow from the head, and what cannot be is an error.
+
+use std::ops::Range;
+
+use super::elias_fano::{STEP, Shape};
+use super::{HEADER_WORDS, Head, List, Nulls, key};
+use crate::block_set::each_bit;
+
+/// The words of postings, in a file or anywhere else.
+pub trait ReadWords {
+    /// Why words could not be read.
+    type Error;
+
+    /// These words, as they were written.
+    fn words(&self, range: Range<usize>) -> Result<Vec<u64>, Self::Error>;
+
+    /// The error for words that cannot have been written.
+    fn invalid(&self) -> Self::Error;
+}
+
+/// What the first words of postings say. From it follows which words a list needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline {
+    head: Head,
+    shape: Shape,
+}
+
+impl Outline {
+    /// Of postings of `len` words for `blocks` blocks.
+    pub fn read<R: ReadWords>(words: &R, len: usize, blocks: u32) -> Result<Self, R::Error> {
+        if len < HEADER_WORDS {
+            return Err(words.invalid());
+        }
+        let head = Head::read(&words.words(0..HEADER_WORDS)?, len);
+        match head.filter(|head| head.blocks == blocks && head.words() == len) {
+            Some(head) => Ok(Self { head, shape: head.shape() }),
+            None => Err(words.invalid()),
+        }
+    }
+
+    /// The blocks that may hold a value of this fingerprint; no other block does.
+    pub fn list<R: ReadWords>(&self, print: u32, words: &R) -> Result<List<'static>, R::Error> {
+        let head = &self.head;
+        if let Some(rank) = find_key(words, head.dense_words(), head.dense, print)? {
+            return self.bitmap(rank, words);
+        }
+        if let Some(rank) = find_key(words, head.private_words(), head.private, print)? {
+            return self.sequence_list(head.buckets() + rank as u64, words);
+        }
+        match head.bucket_bits {
+            Some(bits) => self.sequence_list(u64::from(print) >> (32 - bits), words),
+            None => Ok(List::Empty),
+        }
+    }
+
+    /// The blocks that hold nulls.
+    pub fn nulls<R: ReadWords>(&self, words: &R) -> Result<List<'static>, R::Error> {
+        match self.head.nulls {
+            Nulls::None => Ok(List::Empty),
+            Nulls::Bitmap => self.bitmap(self.head.dense, words),
+            Nulls::List => {
+                self.sequence_list(self.head.buckets() + self.head.private as u64, words)
+            }
+        }
+    }
+
+    fn bitmap<R: ReadWords>(&self, number: usize, words: &R) -> Result<List<'static>, R::Error> {
+        let mut blocks = Vec::new();
+        each_bit(&words.words(self.head.bitmap(number))?, |block| blocks.push(block));
+        match blocks.last() {
+            Some(&last) if last >= self.head.blocks => Err(words.invalid()),
+            _ => Ok(List::Blocks(blocks)),
+        }
+    }
+
+    /// List number `list` of the sequence.
+    fn sequence_list<R: ReadWords>(&self, list: u64, words: &R) -> Result<List<'static>, R::Error> {
+        let blocks = u64::from(self.head.blocks);
+        let range = list * blocks..(list + 1) * blocks;
+        if self.shape.len == 0 || blocks == 0 {
+            return Ok(List::Empty);
+        }
+        let window = Window::find(self.shape, self.head.sequence().start, &range, words)?;
+        let blocks = window.numbers(&range).ok_or_else(|| words.invalid())?;
+        Ok(List::Blocks(blocks))
+    }
+}
+
+/// The place of a key among `len` ascending ones in these words.
+fn find_key<R: ReadWords>(
+    words: &R,
+    range: Range<usize>,
+    len: usize,
+    wanted: u32,
+) -> Result<Option<usize>, R::Error> {
+    if len == 0 {
+        return Ok(None);
+    }
+    // Fingerprints are spread evenly: about here, unless there are few of them.
+    let guess = ((u64::from(wanted) * len as u64) >> 32) as usize;
+    let mut reach = 256;
+    loop {
+        let first = guess.saturating_sub(reach) / 2 * 2;
+        let end = guess.saturating_add(reach).min(len);
+        let held = words.words(range.start + first / 2..range.start + end.div_ceil(2))?;
+        let at = |place: usize| key(&held, place - first);
+        let is_below = first > 0 && at(first) > wanted;
+        let is_above = end < len && at(end - 1) < wanted;
+        if is_below || is_above {
+            reach *= 8;
+            continue;
+        }
+        let (mut low, mut high) = (first, end);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if at(middle) <= wanted { low = middle } else { high = middle }
+        }
+        return Ok((at(low) == wanted).then_some(low));
+    }
+}
+
+/// The words of a sequence that hold the numbers of a range.
+struct Window {
+    shape: Shape,
+    /// Bits of the high part, and in which words of it they are.
+    bits: Range<u64>,
+    high: Vec<u64>,
+    /// Numbers that these bits stand for, and the words of their low parts from `low_start` on.
+    indices: Range<u64>,
+    low: Vec<u64>,
+    low_start: u64,
+}
+
+impl Window {
+    fn find<R: ReadWords>(
+        shape: Shape,
+        start: usize,
+        range: &Range<u64>,
+        words: &R,
+    ) -> Result<Self, R::Error> {
+        let (first, last) = (range.start >> shape.low_bits(), (range.end - 1) >> shape.low_bits());
+        // Numbers with high part h come after zero number h - 1, and before zero number h.
+        let (from, to) = (first.saturating_sub(1) / STEP, last / STEP + 1);
+        let held = words.words(
+            start + (from / 2) as usize
+                ..start + (to / 2 + 1).min(shape.sample_words() as u64) as usize,
+        )?;
+        let sample = |number: u64| {
+            let word = held[(number / 2 - from / 2) as usize];
+            word >> (32 * (number % 2)) & u64::from(u32::MAX)
+        };
+        let (bit, index) = match first {
+            0 => (0, Some(0)),
+            _ => (sample(from), sample(from).checked_sub(from * STEP)),
+        };
+        let (end_bit, end_index) = if to < shape.samples() {
+            (sample(to), sample(to).checked_sub(to * STEP))
+        } else {
+            (shape.high_bits(), Some(shape.len))
+        };
+        let (Some(index), Some(end_index)) = (index, end_index) else {
+            return Err(words.invalid());
+        };
+        if bit > end_bit
+            || end_bit > shape.high_bits()
+            || index > end_index
+            || end_index > shape.len
+        {
+            return Err(words.invalid());
+        }
+        let high_at = start + shape.sample_words();
+        let high = (bit / 64) as usize..end_bit.div_ceil(64) as usize;
+        let low_at = high_at + shape.high_words();
+        let low_bit = |index: u64| index * u64::from(shape.low_bits());
+        let low_start = low_bit(index) / 64;
+        let low_end = (low_bit(end_index) / 64 + 2).min(shape.low_words() as u64);
+        Ok(Self {
+            shape,
+            bits: bit..end_bit,
+            high: words.words(high_at + high.start..high_at + high.end)?,
+            indices: index..end_index,
+            low: words.words(low_at + low_start as usize..low_at + low_end as usize)?,
+            low_start,
+        })
+    }
+
+    fn low(&self, index: u64) -> u64 {
+        let bits = self.shape.low_bits();
+        let bit = index * u64::from(bits) - 64 * self.low_start;
+        let (word, shift) = ((bit / 64) as usize, bit % 64);
+        let pair = self.low[word] >> shift | (self.low[word + 1] << 1) << (63 - shift);
+        pair & ((1 << bits) - 1)
+    }
+
+    /// The numbers of the range, each less its start. `None` if they do not ascend, or are more than there can be.
+    fn numbers(&self, range: &Range<u64>) -> Option<Vec<u32>> {
+        let mut numbers = Vec::new();
+        let mut index = self.indices.start;
+        let mut base = self.bits.start / 64 * 64;
+        for &word in &self.high {
+            let mut ones = word;
+            if base < self.bits.start {
+                ones &= u64::MAX << (self.bits.start - base);
+            }
+            if base + 64 > self.bits.end {
+                ones &= !(u64::MAX << (self.bits.end - base));
+            }
+            while ones != 0 {
+                if index == self.indices.end {
+                    return None;
+                }
+                let position = base + u64::from(ones.trailing_zeros());
+                let number = (position - index) << self.shape.low_bits() | self.low(index);
+                if range.contains(&number) {
+                    numbers.push((number - range.start) as u32);
+                }
+                ones &= ones - 1;
+                index += 1;
+            }
+            base += 64;
+        }
+        numbers.is_sorted_by(|a, b| a < b).then_some(numbers)
+    }
+}
