@@ -89,6 +89,7 @@ impl Contest {
         });
         saved?;
         let (index, indexed) = (index?, Indexed::open(&files[1].0)?);
+        indexed.index().load()?;
         let file_size = std::fs::metadata(&files[1].0)?.len();
         let sizes =
             [index.info().bytes, file_size, signatures.size_in_bytes(), sorted.size_in_bytes()];

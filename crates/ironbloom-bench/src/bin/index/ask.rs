@@ -14,6 +14,7 @@ use crate::Failure;
 
 pub(crate) fn run(index: &Path, rounds: u32) -> Result<(), Failure> {
     let indexed = Indexed::open(index)?;
+    indexed.index().load()?;
     let schema = &indexed.schema()?;
     let mut predicates = Vec::new();
     for line in std::io::stdin().lock().lines() {
