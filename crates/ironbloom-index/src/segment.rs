@@ -23,7 +23,7 @@ pub(crate) enum SegmentColumn {
     /// Sealed, and in memory.
     Sealed(Postings),
     /// In its file: read and verified as far as it is used.
-    Stored(StoredPostings),
+    Stored(Box<StoredPostings>),
     /// Of rows that are not sealed yet.
     Growing(Slices),
 }

@@ -172,7 +172,9 @@ impl Reading<'_> {
             };
             let extent = self.rest.extent()?;
             let section = self.section(extent, form)?;
-            segment.columns.push(SegmentColumn::Stored(StoredPostings::new(section, blocks)));
+            segment
+                .columns
+                .push(SegmentColumn::Stored(Box::new(StoredPostings::new(section, blocks))));
         }
         Some(segment)
     }

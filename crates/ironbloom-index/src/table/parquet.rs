@@ -818,7 +818,8 @@ mod tests {
         let notes = page_map::write_group_notes(&map, &spans, &rows, &[]);
         let table = open(&file, Some(&notes));
         assert_eq!(read(&table, 0..100), (0..100).collect::<Vec<_>>());
-        let error = table.read_rows(&[350..360], &[0], &mut Reads::default()).unwrap_err();
+        let rows = std::slice::from_ref(&(350..360));
+        let error = table.read_rows(rows, &[0], &mut Reads::default()).unwrap_err();
         assert!(matches!(error, TableError::Notes { .. }), "{error}");
         // No timestamps are in this column.
         let notes = page_map::write_group_notes(&map, &spans, &[100; 10], &[0]);
