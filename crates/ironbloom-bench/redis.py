@@ -336,7 +336,7 @@ def pauses(server, rounds):
             take_waiting("nothing, for half a second", layout)
             take_waiting("BF.MERGE, new destination", layout, "BF.MERGE", "new", "one", "two")
             take_waiting("BF.MERGE, destination there", layout, "BF.MERGE", "new", "two")
-            take("BF.INFO … FULL", layout, "BF.INFO", "new", "FULL")
+            take_waiting("BF.INFO … FULL", layout, "BF.INFO", "new", "FULL")
             take("UNLINK", layout, "UNLINK", "new")
             take("COPY", layout, "COPY", "one", "new")
             take("DEL", layout, "DEL", "new")

@@ -110,7 +110,32 @@ pub(super) fn says(text: String) -> Refusal {
     Refusal::Says(CString::new(text).unwrap_or_default())
 }
 
+/// A Bloom filter that a job works with: where it was found, and which one it was.
+pub(super) struct BloomAt {
+    pub(super) key: Vec<u8>,
+    pub(super) id: Option<u64>,
+}
+
+impl BloomAt {
+    pub(super) fn of(name: &[u8], key: &Key<'_>) -> Self {
+        Self { key: name.to_vec(), id: bloom_id(key) }
+    }
+}
+
+/// The id of the Bloom filter of a key.
+pub(super) fn bloom_id(key: &Key<'_>) -> Option<u64> {
+    key.id::<Chain, Native<NativeBloom>>()
+}
+
 impl Bloom<'_> {
+    /// Bytes of its arrays.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            ByLayout::RedisBloom(chain) => chain.array_bytes(),
+            ByLayout::Native(filter) => filter.array_bytes(),
+        }
+    }
+
     /// Whether an item might be here.
     pub(super) fn contains(&self, item: &[u8]) -> bool {
         match self {

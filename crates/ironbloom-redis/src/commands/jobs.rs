@@ -16,6 +16,7 @@ use crate::engine::timer::{self, Moment};
 use crate::{settings, stats};
 
 use super::compact::Compaction;
+use super::count::Count;
 use super::merge::Merge;
 use super::scan::Scan;
 
@@ -24,6 +25,7 @@ pub(super) enum Job {
     Compaction(Compaction),
     Merge(Merge),
     Scan(Scan),
+    Count(Count),
 }
 
 impl Job {
@@ -33,12 +35,13 @@ impl Job {
             Self::Compaction(compaction) => compaction.turn(moment, end),
             Self::Merge(merge) => merge.turn(moment, end),
             Self::Scan(scan) => scan.turn(moment, end),
+            Self::Count(count) => count.turn(moment, end),
         }
     }
 
     /// Whether it only reads, so that there is nothing to replicate.
     fn only_reads(&self) -> bool {
-        matches!(self, Self::Scan(_))
+        matches!(self, Self::Scan(_) | Self::Count(_))
     }
 }
 

@@ -37,12 +37,10 @@ use crate::engine::call::Call;
 use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::engine::timer::Moment;
 use crate::limits;
-use crate::native::bloom::NativeBloom;
-use crate::native::{Imaged, Native};
-use crate::redisbloom::chain::Chain;
+use crate::native::Native;
 use crate::stats;
 
-use super::filter::{Bloom, BloomMut, bloom, bloom_mut, says};
+use super::filter::{Bloom, BloomAt, BloomMut, bloom, bloom_id, bloom_mut, says};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, expect_filter, memory_limit, settle, text};
 
@@ -76,12 +74,12 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     if is_large && let Some(waiting) = Waiting::begin(call) {
         let sources = others.iter().zip(&keys).zip(&sources);
         let sources = sources.map(|((&i, key), filter)| Source {
-            filter: FilterAt::of(call.arg(i), key),
+            filter: BloomAt::of(call.arg(i), key),
             stages: filter.stages(),
         });
         let job = Merge {
             database: call.database(),
-            destination: FilterAt::of(call.arg(1), &destination),
+            destination: BloomAt::of(call.arg(1), &destination),
             sources: sources.rev().collect(),
             progress: UnionProgress::default(),
             waiting: Some(waiting),
@@ -142,13 +140,6 @@ fn make_like(call: &Call<'_>, key: &mut Key<'_>, filter: &Bloom<'_>) -> Result<(
 }
 
 impl Bloom<'_> {
-    fn bytes(&self) -> u64 {
-        match self {
-            ByLayout::RedisBloom(chain) => chain.array_bytes(),
-            ByLayout::Native(filter) => filter.array_bytes(),
-        }
-    }
-
     fn stages(&self) -> usize {
         match self {
             ByLayout::RedisBloom(chain) => chain.links().len(),
@@ -225,24 +216,8 @@ fn try_merge_slice(call: &Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A filter that a merge works with: where it was found, and which one it was.
-struct FilterAt {
-    key: Vec<u8>,
-    id: Option<u64>,
-}
-
-impl FilterAt {
-    fn of(name: &[u8], key: &Key<'_>) -> Self {
-        Self { key: name.to_vec(), id: id_of(key) }
-    }
-}
-
-fn id_of(key: &Key<'_>) -> Option<u64> {
-    key.id::<Chain, Native<NativeBloom>>()
-}
-
 struct Source {
-    filter: FilterAt,
+    filter: BloomAt,
     /// Stages that it had when the merge began.
     stages: usize,
 }
@@ -250,7 +225,7 @@ struct Source {
 /// A merge that goes on between commands.
 pub(super) struct Merge {
     database: c_int,
-    destination: FilterAt,
+    destination: BloomAt,
     /// Those that are not merged yet, the next one last.
     sources: Vec<Source>,
     /// How far that one is merged.
@@ -317,7 +292,7 @@ fn slice(
         return Err(text::MERGE_REPLICA.into());
     }
     let (from, mut to) = (call.open(2, Access::Read), call.open(1, Access::Write));
-    if id_of(&from) != source.filter.id || id_of(&to) != destination {
+    if bloom_id(&from) != source.filter.id || bloom_id(&to) != destination {
         return Err(text::MERGE_ENDED.into());
     }
     let (Found::Filter(filter), Found::Filter(mut union)) = (bloom(&from)?, bloom_mut(&mut to)?)

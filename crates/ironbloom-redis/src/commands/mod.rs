@@ -6,7 +6,7 @@
 //! merge    BF.MERGE                                     compact   CF.COMPACT
 //! jobs     work that goes on between commands           text      what clients are told when something is wrong
 //! filter   the filter of a key, of either layout        docs      the commands in words
-//! scan     a SCANDUMP that takes long
+//! scan     a SCANDUMP that takes long                   count     a BF.INFO … FULL that takes long
 //! ```
 //!
 //! Replicas and files are sent effects, not commands: a new filter is a RESERVE with all its parameters, so that a replica
@@ -15,6 +15,7 @@
 
 mod bloom;
 pub(crate) mod compact;
+mod count;
 mod cuckoo;
 mod docs;
 mod dump;

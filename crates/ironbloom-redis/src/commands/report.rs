@@ -2,15 +2,22 @@
 
 use std::ffi::CStr;
 
+use ironbloom::{Fill, FillProgress};
+
+use crate::engine::blocked::Waiting;
 use crate::engine::call::Call;
-use crate::engine::key::{Access, ByLayout, Found};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::native::Imaged;
 use crate::redisbloom::chain::Scaling;
 use crate::redisbloom::debug;
 use crate::stats;
 
+use super::count::Count;
 use super::filter::{Bloom, Cuckoo, bloom, cuckoo};
 use super::{Refusal, check_arity, expect_filter, settle, text};
+
+/// Filters up to this size are counted at once, which takes about two milliseconds.
+const SMALL_BYTES: u64 = 4 << 20;
 
 /// `BF.CARD key`
 pub(crate) fn bloom_card(call: &Call<'_>) {
@@ -73,6 +80,10 @@ fn try_bloom_info(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity((2..=3).contains(&call.count()))?;
     let key = call.open(1, Access::Read);
     let filter = expect_filter(bloom(&key)?)?;
+    if call.count() == 3 && call.arg(2).eq_ignore_ascii_case(b"FULL") {
+        full(call, &key, &filter);
+        return Ok(());
+    }
     let fields = fields(&filter);
     if call.count() == 2 {
         call.reply_map(fields.len());
@@ -80,10 +91,6 @@ fn try_bloom_info(call: &Call<'_>) -> Result<(), Refusal> {
         return Ok(());
     }
     let asked = call.arg(2);
-    if asked.eq_ignore_ascii_case(b"FULL") {
-        reply_full(call, &filter, &fields);
-        return Ok(());
-    }
     let field = fields.iter().find(|field| asked.eq_ignore_ascii_case(field.word.as_bytes()));
     let field = field.ok_or(text::BF_INFO)?;
     // One field is a map of one pair, but in the older protocol the value alone.
@@ -109,20 +116,54 @@ fn reply_value(call: &Call<'_>, value: Option<u64>) {
     }
 }
 
-/// All fields and three that RedisBloom lacks. Counts the bits: takes as long as reading the filter.
-fn reply_full(call: &Call<'_>, filter: &Bloom<'_>, fields: &[Field]) {
-    let (layout, fill, rate) = match filter {
-        ByLayout::RedisBloom(chain) => ("redisbloom", chain.fill(), chain.estimate_rate()),
-        ByLayout::Native(filter) => (filter.layout(), filter.fill(), filter.estimate_rate()),
-    };
-    call.reply_map(fields.len() + 3);
-    fields.iter().for_each(|field| reply_field(call, field));
-    call.reply_simple(c"Layout");
-    call.reply_word(layout);
-    call.reply_simple(c"Fill");
-    call.reply_double(fill);
-    call.reply_simple(c"Estimated error rate");
-    call.reply_double(rate);
+/// Counts the bits, which takes as long as reading the filter, and replies: at once, or when those of a large filter are counted.
+fn full(call: &Call<'_>, key: &Key<'_>, filter: &Bloom<'_>) {
+    if filter.bytes() > SMALL_BYTES
+        && let Some(waiting) = Waiting::begin(call)
+    {
+        return Count::start(call, key, waiting);
+    }
+    let fill = FillProgress::at_once(|progress, most| filter.fill_step(progress, most));
+    Full::of(filter, fill).reply(call);
+}
+
+/// The reply of BF.INFO … FULL: all fields and three that RedisBloom lacks.
+pub(super) struct Full {
+    fields: [Field; 5],
+    layout: &'static str,
+    fill: Fill,
+}
+
+impl Full {
+    /// The report about a filter whose bits were counted.
+    pub(super) fn of(filter: &Bloom<'_>, fill: Fill) -> Self {
+        let layout = match filter {
+            ByLayout::RedisBloom(_) => "redisbloom",
+            ByLayout::Native(filter) => filter.layout(),
+        };
+        Self { fields: fields(filter), layout, fill }
+    }
+
+    pub(super) fn reply(&self, call: &Call<'_>) {
+        call.reply_map(self.fields.len() + 3);
+        self.fields.iter().for_each(|field| reply_field(call, field));
+        call.reply_simple(c"Layout");
+        call.reply_word(self.layout);
+        call.reply_simple(c"Fill");
+        call.reply_double(self.fill.share());
+        call.reply_simple(c"Estimated error rate");
+        call.reply_double(self.fill.rate);
+    }
+}
+
+impl Bloom<'_> {
+    /// Counts the next words, `most_words` at most. With the last step, what was counted.
+    pub(super) fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        match self {
+            ByLayout::RedisBloom(chain) => chain.fill_step(progress, most_words),
+            ByLayout::Native(filter) => filter.fill_step(progress, most_words),
+        }
+    }
 }
 
 /// `BF.DEBUG key`

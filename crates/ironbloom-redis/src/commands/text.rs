@@ -91,6 +91,8 @@ pub(crate) const CF_RATE_EXPANSION: &CStr =
 pub(crate) const MERGE_LAYOUTS: &CStr =
     c"ERR filters of different layouts, and filters with WINDOW, cannot be merged";
 pub(crate) const SCAN_REPLACED: &CStr = c"ERR the filter was replaced: start the dump again";
+pub(crate) const COUNT_ENDED: &CStr =
+    c"ERR the bits were not counted: the filter was removed, renamed or replaced";
 pub(crate) const LOADED: &CStr = c"ERR the filter is loaded already";
 
 /// Why a native filter was not made.

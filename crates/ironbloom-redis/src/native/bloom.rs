@@ -13,9 +13,9 @@ use std::convert::Infallible;
 
 use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
 use ironbloom::{
-    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, HashFn, Insert, KeyType, Kind, Mismatch,
-    ParamError, Scalable, ScalableParams, StageInfo, StageKind, UnionProgress, Windowed,
-    WindowedParams,
+    BlockedBloom, BlockedBloomParams, Bloom, DecodeError, Fill, FillProgress, HashFn, Insert,
+    KeyType, Kind, Mismatch, ParamError, Scalable, ScalableParams, StageInfo, StageKind,
+    UnionProgress, Windowed, WindowedParams,
 };
 
 use super::error::NativeError;
@@ -261,14 +261,10 @@ impl NativeBloom {
         }
     }
 
-    /// Share of the bits that are set.
-    pub fn fill(&self) -> f64 {
-        each!(self, filter => filter.fill())
-    }
-
-    /// The rate that follows from the bits that are set.
-    pub fn estimate_rate(&self) -> f64 {
-        each!(self, filter => filter.estimate_rate())
+    /// A step of a count of the bits that is made in several: counts the next words of a stage, `most_words` at most. Between
+    /// two steps the filter may take keys and grow. With the last step, and after it, returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        each!(self, filter => filter.fill_step(progress, most_words))
     }
 
     /// The lines of BF.DEBUG, in RedisBloom's form: the number of keys, then a line a stage.

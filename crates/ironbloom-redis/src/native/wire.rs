@@ -16,24 +16,26 @@
 //! LOADCHUNK takes the pairs (next iterator, bytes) unchanged and in order. Bytes go straight to their final place; with the
 //! last one only checksums are compared. Until then, there is an [`Arrival`] and no filter.
 
+use std::borrow::Cow;
+
+use ironbloom::format::redis_chunks::MAGIC;
+
 use super::error::NativeError;
 use super::images::{Images, Origin};
 use super::whole::Whole;
 use super::{Imaged, Native};
 use crate::error::CreateError;
 use crate::limits::{self, MemoryLimit};
-use std::borrow::Cow;
 
 /// Maximum size of a piece: copying it takes well below a millisecond, during which no other command runs.
 pub const MAX_PIECE: usize = 1 << 20;
 
-const MAGIC: &[u8; 8] = b"IBLOOM01";
 const HEADER: usize = 24;
 
 /// Whether a chunk is the header of a native filter. RedisBloom's header starts with the number of keys, and no filter has as
 /// many as these bytes would say.
 pub fn is_header(chunk: &[u8]) -> bool {
-    chunk.starts_with(MAGIC)
+    chunk.starts_with(&MAGIC)
 }
 
 /// The header of a filter. Reads all of it, unless its checksums are known.
@@ -94,7 +96,7 @@ impl Arrival {
         header: &[u8],
         limit: MemoryLimit,
     ) -> Result<Result<Self, CreateError>, NativeError> {
-        let rest = header.strip_prefix(MAGIC).ok_or(NativeError::Header)?;
+        let rest = header.strip_prefix(&MAGIC).ok_or(NativeError::Header)?;
         let is_long_enough =
             [HEADER, HEADER + 8 * T::NUMBERS].contains(&header.len()) && rest.len() % 8 == 0;
         if !is_long_enough {

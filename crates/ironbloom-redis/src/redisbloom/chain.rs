@@ -10,7 +10,7 @@
 //! The rates sum to less than P however long the chain. A chain that does not scale is one link at P itself, which
 //! refuses keys when it is full.
 
-use ironbloom::UnionProgress;
+use ironbloom::{Fill, FillProgress, UnionProgress};
 
 use super::link::{Link, LinkShape};
 use super::murmur::BloomHash;
@@ -217,16 +217,20 @@ impl Chain {
         if is_equal { Ok(()) } else { Err(ShapeMismatch) }
     }
 
-    /// Share of the bits that are set.
-    pub fn fill(&self) -> f64 {
-        let ones: u64 = self.links.iter().map(Link::ones).sum();
-        ones as f64 / (8 * self.array_bytes()) as f64
-    }
-
-    /// The rate that follows from the bits that are set: a key is found by chance if any link finds it.
-    pub fn estimate_rate(&self) -> f64 {
-        let denied: f64 = self.links.iter().map(|link| 1.0 - link.estimate_rate()).product();
-        1.0 - denied
+    /// A step of a count of the bits that is made in several: counts the next words of a link, `most_words` at most. Between two
+    /// steps the filter may take keys and grow; links that were added are counted as well. With the last step, and after it,
+    /// returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        if let Some(link) = self.links.get(progress.stages().len()) {
+            link.fill_step(progress, most_words);
+        }
+        let links = progress.stages();
+        (links.len() >= self.links.len()).then(|| Fill {
+            bits: links.iter().map(|link| link.bits).sum(),
+            ones: links.iter().map(|link| link.ones).sum(),
+            // A key is found by chance if any link finds it.
+            rate: 1.0 - links.iter().map(|link| 1.0 - link.rate).product::<f64>(),
+        })
     }
 
     /// The links, oldest first.

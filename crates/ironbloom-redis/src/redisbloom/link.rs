@@ -13,8 +13,8 @@
 
 use std::ops::Range;
 
-use ironbloom::UnionProgress;
-use ironbloom::memory::{count_ones, prefetch, union_counting};
+use ironbloom::memory::{prefetch, union_counting};
+use ironbloom::{Fill, FillProgress, UnionProgress};
 
 use super::modulus::Modulus;
 use super::murmur::BloomHash;
@@ -261,15 +261,13 @@ impl Link {
         -(self.shape.bits as f64) / f64::from(self.shape.probes) * (1.0 - fill).ln()
     }
 
-    /// The rate that follows from the bits that are set.
-    pub fn estimate_rate(&self) -> f64 {
-        let fill = self.ones() as f64 / self.shape.bits as f64;
-        fill.powf(f64::from(self.shape.probes))
-    }
-
-    /// Bits that are set.
-    pub fn ones(&self) -> u64 {
-        count_ones(&self.array)
+    /// Counts the next words. At the end, the progress moves on to the next link.
+    pub(crate) fn fill_step(&self, progress: &mut FillProgress, most_words: usize) {
+        if let Some(ones) = progress.count_array(&self.array, most_words) {
+            let LinkShape { bits, probes, .. } = self.shape;
+            let rate = (ones as f64 / bits as f64).powf(f64::from(probes));
+            progress.end_stage(Fill { bits, ones, rate });
+        }
     }
 }
 

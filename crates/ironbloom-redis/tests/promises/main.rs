@@ -5,6 +5,7 @@ mod clients;
 mod cluster;
 mod common;
 mod compaction;
+mod counting;
 mod golden_filters;
 mod hostile_dumps;
 mod loading;

@@ -28,6 +28,7 @@ use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, Key, expect_uniform};
 use crate::kernel::{self, Blocks, Words};
 use crate::kinds::check_lengths;
+use crate::kinds::fill::{Fill, FillProgress};
 use crate::kinds::union::UnionProgress;
 use crate::shared::threads;
 use crate::sizing;
@@ -389,7 +390,25 @@ impl<const WORDS: usize> Blocked<WORDS> {
 
     /// The current rate, from the bits set: the mean over the blocks of the product over their lanes.
     pub fn estimate_rate(&self) -> f64 {
-        self.blocks.all().iter().map(block_rate).sum::<f64>() / self.params.blocks as f64
+        FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
+    }
+
+    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`, and one block at
+    /// least. Between two steps the filter may take keys. With the last step, and after it, returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        if progress.stages().is_empty() {
+            self.count_stage(progress, most_words);
+        }
+        progress.stages().first().copied()
+    }
+
+    /// Counts the next blocks of the stage that this filter is.
+    pub(crate) fn count_stage(&self, progress: &mut FillProgress, most_words: usize) {
+        let counted = progress.count_blocks(self.blocks.all(), most_words, block_tally);
+        if let Some((ones, rates)) = counted {
+            let rate = rates / self.params.blocks as f64;
+            progress.end_stage(Fill { bits: self.params.bits(), ones, rate });
+        }
     }
 
     /// Fraction of the bits that are set.
@@ -430,14 +449,16 @@ impl<const WORDS: usize> Blocked<WORDS> {
     }
 }
 
-/// Probability that a random mask is covered by this block.
-fn block_rate<const WORDS: usize>(block: &[u64; WORDS]) -> f64 {
+/// Bits that are set in this block, and the probability that it covers a random mask.
+fn block_tally<const WORDS: usize>(block: &[u64; WORDS]) -> (u32, f64) {
     let lane = BlockedParams::<WORDS>::LANE;
     let lane_mask = u64::MAX >> (64 - lane);
     let lanes = block
         .iter()
         .flat_map(|&word| (0..64 / lane).map(move |i| word >> (i * lane % 64) & lane_mask));
-    lanes.map(|bits| f64::from(bits.count_ones()) / f64::from(lane)).product()
+    lanes.map(u64::count_ones).fold((0, 1.0), |(ones, rate), of_lane| {
+        (ones + of_lane, rate * (f64::from(of_lane) / f64::from(lane)))
+    })
 }
 
 impl<const WORDS: usize> Persist for Blocked<WORDS> {

@@ -26,13 +26,14 @@ pub use params::{BloomLayout, BloomParams, MAX_PROBES};
 
 use std::num::NonZeroUsize;
 
-use crate::bits::{address, count_ones_in};
+use crate::bits::address;
 use crate::error::{DecodeError, Mismatch, ParamError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, Key, expect_uniform};
 use crate::kernel::{Words, contains_each, for_each_ahead, is_near_for_many, prefetch};
 use crate::kinds::check_lengths;
+use crate::kinds::fill::{Fill, FillProgress};
 use crate::kinds::union::UnionProgress;
 use crate::shared::threads;
 use crate::sizing;
@@ -341,21 +342,42 @@ impl Bloom {
 
     /// The current rate, from the bits set: the probability that k random probes all find a one.
     pub fn estimate_rate(&self) -> f64 {
-        match self.params.layout {
-            BloomLayout::Flat => self.fill().powi(self.params.probes as i32),
-            BloomLayout::Segmented => (0..self.params.probes).map(|i| self.slice_fill(i)).product(),
+        FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
+    }
+
+    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`. Between two steps
+    /// the filter may take keys. With the last step, and after it, returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        if progress.stages().is_empty() {
+            self.count_stage(progress, most_words);
+        }
+        progress.stages().first().copied()
+    }
+
+    /// Counts the next words of the stage that this filter is.
+    pub(crate) fn count_stage(&self, progress: &mut FillProgress, most_words: usize) {
+        let BloomParams { bits, probes, range, .. } = self.params;
+        let counted = match self.params.layout {
+            BloomLayout::Flat => {
+                let ones = progress.count_array(bytemuck::cast_slice(&self.words), most_words);
+                ones.map(|ones| (ones, (ones as f64 / bits as f64).powi(probes as i32)))
+            }
+            BloomLayout::Segmented => {
+                let slices = progress.count_sections(&self.words, range, probes, most_words);
+                slices.map(|slices| {
+                    let rate = slices.iter().map(|&ones| ones as f64 / range as f64).product();
+                    (slices.iter().sum(), rate)
+                })
+            }
+        };
+        if let Some((ones, rate)) = counted {
+            progress.end_stage(Fill { bits, ones, rate });
         }
     }
 
     /// Fraction of the bits that are set: about one half in a filter at capacity.
     pub fn fill(&self) -> f64 {
         self.words.count_ones() as f64 / self.params.bits as f64
-    }
-
-    fn slice_fill(&self, slice: u32) -> f64 {
-        let range = self.params.range;
-        let start = u64::from(slice) * range;
-        count_ones_in(&self.words, start, start + range) as f64 / range as f64
     }
 
     /// True once the filter holds more keys than planned, so that the requested rate is no longer met: the number of

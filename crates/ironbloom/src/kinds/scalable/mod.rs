@@ -38,6 +38,7 @@ use crate::kernel::{LINE_BYTES, LINE_WORDS, try_for_each_ahead};
 use crate::kinds::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::kinds::bloom::{Bloom, BloomParams};
 use crate::kinds::check_lengths;
+use crate::kinds::fill::{Fill, FillProgress};
 use crate::kinds::union::UnionProgress;
 use crate::sizing;
 
@@ -420,8 +421,23 @@ impl Scalable {
 
     /// The current rate, from the bits set: 1 − Π (1 − rate of stage i).
     pub fn estimate_rate(&self) -> f64 {
-        // The logarithm of the product: 1 − x would lose the digits of a small x.
-        -self.stages.iter().map(|stage| (-stage.estimate_rate()).ln_1p()).sum::<f64>().exp_m1()
+        FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
+    }
+
+    /// A step of a count of the bits that is made in several: counts the next words of a stage, at most `most_words`. Between
+    /// two steps the filter may take keys and grow; stages that were added are counted as well. With the last step, and after
+    /// it, returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        if let Some(stage) = self.stages.get(progress.stages().len()) {
+            stage.count(progress, most_words);
+        }
+        let stages = progress.stages();
+        (stages.len() >= self.stages.len()).then(|| Fill {
+            bits: stages.iter().map(|stage| stage.bits).sum(),
+            ones: stages.iter().map(|stage| stage.ones).sum(),
+            // The logarithm of the product: 1 − x would lose the digits of a small x.
+            rate: -stages.iter().map(|stage| (-stage.rate).ln_1p()).sum::<f64>().exp_m1(),
+        })
     }
 
     /// Fraction of the bits of all stages that are set.

@@ -7,6 +7,7 @@ use crate::hash::HashFn;
 use crate::kernel::{LANES, LINE_WORDS};
 use crate::kinds::blocked::BlockedBloom;
 use crate::kinds::bloom::Bloom;
+use crate::kinds::fill::FillProgress;
 use crate::kinds::union::UnionProgress;
 
 /// What the stages of a [`Scalable`](crate::Scalable) are.
@@ -175,10 +176,11 @@ impl Stage {
         }
     }
 
-    pub(super) fn estimate_rate(&self) -> f64 {
+    /// Counts the next words.
+    pub(super) fn count(&self, progress: &mut FillProgress, most_words: usize) {
         match self {
-            Self::Bloom(stage) => stage.estimate_rate(),
-            Self::Blocked(stage) => stage.estimate_rate(),
+            Self::Bloom(stage) => stage.count_stage(progress, most_words),
+            Self::Blocked(stage) => stage.count_stage(progress, most_words),
         }
     }
 

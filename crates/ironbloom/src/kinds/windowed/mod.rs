@@ -37,6 +37,7 @@ use crate::format::native::{Image, Parts, Persist};
 use crate::hash::{GROUP, HashFn, Key, expect_uniform, fastrange, remix};
 use crate::kernel::{Words, contains_ahead, for_each_ahead, prefetch};
 use crate::kinds::check_lengths;
+use crate::kinds::fill::{Fill, FillProgress};
 use crate::sizing::{self, MAX_SLICES, WindowShape};
 
 /// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j times [`remix`].
@@ -428,10 +429,26 @@ impl Windowed {
 
     /// The current rate, from the bits set: the chance that a random key finds k neighbours set.
     pub fn estimate_rate(&self) -> f64 {
-        let bits = self.params.shape.slice_bits as f64;
-        let fills: Vec<f64> =
-            (0..self.params.slices()).map(|age| self.ones(age) as f64 / bits).collect();
-        sizing::run_rate(self.params.shape.probes, &fills)
+        FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
+    }
+
+    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`. Between two steps
+    /// the filter may take keys and forget others. With the last step, and after it, returns what was counted.
+    pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
+        let (slice_bits, slices) = (self.params.shape.slice_bits, self.params.slices());
+        if progress.stages().is_empty()
+            && let Some(ones) = progress.count_sections(&self.words, slice_bits, slices, most_words)
+        {
+            let fill = |age| {
+                let slice = slice_of(self.youngest, age, slices);
+                ones[slice as usize] as f64 / slice_bits as f64
+            };
+            let fills: Vec<f64> = (0..slices).map(fill).collect();
+            let rate = sizing::run_rate(self.params.shape.probes, &fills);
+            let ones = ones.iter().sum();
+            progress.end_stage(Fill { bits: self.params.bits(), ones, rate });
+        }
+        progress.stages().first().copied()
     }
 
     /// Fraction of the bits of all slices that are set.
