@@ -432,15 +432,8 @@ fn forged_dumps_do_no_harm() {
             let dump = unbase64(digits(&golden(case)["dump"]));
             assert_eq!(envelope::sealed(dump.clone()), dump, "the checksum is Redis' own");
             let mut random = Random(42);
-            // The numbers stand in the first bytes, and between the arrays; truncations too.
             for round in 0..600 {
-                let mut forged = dump.clone();
-                let near = if round % 2 == 0 { 60 } else { dump.len() - 10 };
-                forged[random.index(near)] ^= 1 << random.index(8);
-                if round % 5 == 0 {
-                    forged.drain(dump.len() / 2..dump.len() - 10 - random.index(40));
-                }
-                let forged = envelope::sealed(forged);
+                let forged = envelope::forged(&dump, round, &mut random);
                 let reply = client.call_words(&[b"RESTORE", b"f", b"0", &forged, b"REPLACE"]);
                 if reply.starts_with(b"-") {
                     refused += 1;

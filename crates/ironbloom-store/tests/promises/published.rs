@@ -11,24 +11,13 @@ use crate::common::key;
 use futures_lite::future::block_on;
 use ironbloom::{AnyFilter, Persist};
 use ironbloom_store::{Backend, Error, Guard, GuardKind, Memory, Options, Published, Redb};
-use ironbloom_testing::{Random, Scratch};
+use ironbloom_testing::{Random, Scratch, wait_until};
 
 const DIRECTORY: &str = "IRONBLOOM_PUBLISHED_DIRECTORY";
 const FROM: &str = "IRONBLOOM_PUBLISHED_FROM";
 
 fn options(scratch: &Path) -> Options {
     Options::new(GuardKind::Blocked, 1000, 0.001).publish(scratch.join("users.ibf"))
-}
-
-/// Waits until the condition holds, a minute at most.
-fn until(mut holds: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("this should have happened long ago");
 }
 
 /// The writer. Does nothing unless it is started by the test below.
@@ -167,15 +156,15 @@ fn it_is_published_after_writes_and_at_intervals_and_readers_follow() {
     for i in 0..150 {
         guard.put(key(i), b"").unwrap();
     }
-    until(|| path.exists());
+    wait_until(|| path.exists());
     let reader = Published::watch(&path, Duration::from_millis(1)).unwrap();
-    until(|| (0..99).all(|i| reader.contains(key(i))));
+    wait_until(|| (0..99).all(|i| reader.contains(key(i))));
     drop(guard);
 
     let every = options(scratch.path()).publish_every(Duration::from_millis(1));
     let guard = Guard::open(Memory::new(), every).unwrap();
     guard.put("once", b"").unwrap(); // and never again
-    until(|| reader.contains("once"));
+    wait_until(|| reader.contains("once"));
     assert!(reader.age() < Duration::from_secs(60));
     // Nothing changes: nothing is written.
     std::thread::sleep(Duration::from_millis(20));
@@ -215,7 +204,7 @@ fn asynchronous_guards_publish_too() {
         for i in 0..60 {
             guard.put(key(i), b"").await.unwrap();
         }
-        until(|| reader.refresh().unwrap() || reader.contains(key(40)));
+        wait_until(|| reader.refresh().unwrap() || reader.contains(key(40)));
         guard.put("last", b"").await.unwrap();
         guard.close().await.unwrap();
         reader.refresh().unwrap();

@@ -15,6 +15,7 @@ use ironbloom_store::{
     AsyncGuard, Backend, CodecError, Error, Guard, GuardKind, LoadError, Memory, Options,
     ReadThrough, Serde, Typed,
 };
+use ironbloom_testing::wait_until;
 use serde::{Deserialize, Serialize};
 
 const CALLERS: u64 = 64;
@@ -29,17 +30,6 @@ fn threads(store: &Memory, options: Options) -> ReadThrough<Guard<Memory>> {
 
 fn tasks(store: &Memory, options: Options) -> ReadThrough<AsyncGuard<Tasks<Memory>>> {
     ReadThrough::new(block_on(AsyncGuard::open(Tasks(store.clone()), options)).unwrap())
-}
-
-/// Waits until the condition holds, a minute at most.
-fn until(mut holds: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("this should have happened long ago");
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,7 +138,7 @@ fn many_threads_cause_one_load() {
     let loads = AtomicU64::new(0);
     let load = || {
         loads.fetch_add(1, Ordering::Relaxed);
-        until(|| pages.guard().stats().lookups() > CALLERS); // all of them are there
+        wait_until(|| pages.guard().stats().lookups() > CALLERS); // all of them are there
         Ok::<_, Infallible>(Some(b"value".to_vec()))
     };
     std::thread::scope(|scope| {
@@ -169,7 +159,7 @@ fn many_tasks_cause_one_load() {
     let loads = AtomicU64::new(0);
     let load = || async {
         loads.fetch_add(1, Ordering::Relaxed);
-        until(|| pages.guard().stats().lookups() > CALLERS);
+        wait_until(|| pages.guard().stats().lookups() > CALLERS);
         Ok::<_, Infallible>(Some(b"value".to_vec()))
     };
     std::thread::scope(|scope| {
@@ -213,7 +203,7 @@ fn failing_loads(fail: fn(u64) -> Option<Vec<u8>>) -> (u64, u64, u64) {
             scope.spawn(|| {
                 let load = || {
                     let number = loads.fetch_add(1, Ordering::Relaxed);
-                    until(|| pages.guard().stats().lookups() > 8);
+                    wait_until(|| pages.guard().stats().lookups() > 8);
                     fail(number).map(Some).ok_or(Refused(number))
                 };
                 match catch_unwind(AssertUnwindSafe(|| pages.get_or_load("key", load))) {

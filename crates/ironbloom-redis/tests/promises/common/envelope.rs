@@ -13,6 +13,7 @@
 
 use ironbloom_redis::error::DecodeError;
 use ironbloom_redis::fields::{FieldReader, FieldWriter};
+use ironbloom_testing::Random;
 
 /// A field.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +165,18 @@ pub(crate) fn sealed(mut dump: Vec<u8>) -> Vec<u8> {
     let sum = crc64(&dump[..end]);
     dump[end..].copy_from_slice(&sum.to_le_bytes());
     dump
+}
+
+/// A DUMP with a flipped bit, and in every fifth round truncated, under a right checksum. The numbers stand in the first bytes
+/// and between the arrays: half of the flips are among the first.
+pub(crate) fn forged(dump: &[u8], round: usize, random: &mut Random) -> Vec<u8> {
+    let mut forged = dump.to_vec();
+    let near = if round.is_multiple_of(2) { 60 } else { dump.len() - 10 };
+    forged[random.index(near)] ^= 1 << random.index(8);
+    if round.is_multiple_of(5) {
+        forged.drain(dump.len() / 2..dump.len() - 10 - random.index(40));
+    }
+    sealed(forged)
 }
 
 /// The CRC of Redis: Jones' polynomial, bits reversed, from zero. 0xe9c6d914c4b8d9ca for "123456789".

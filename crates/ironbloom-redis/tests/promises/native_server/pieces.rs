@@ -226,13 +226,7 @@ fn forged_dumps_of_native_filters_do_no_harm() {
             assert!(matches!(fields.0[0], Field::Unsigned(0 | 1)));
             let mut random = Random(9);
             for round in 0..400 {
-                let mut forged = dump.clone();
-                let near = if round % 2 == 0 { 60 } else { dump.len() - 10 };
-                forged[random.index(near)] ^= 1 << random.index(8);
-                if round % 5 == 0 {
-                    forged.drain(dump.len() / 2..dump.len() - 10 - random.index(40));
-                }
-                let forged = envelope::sealed(forged);
+                let forged = envelope::forged(&dump, round, &mut random);
                 let reply = client.call_words(&[b"RESTORE", b"f", b"0", &forged, b"REPLACE"]);
                 if reply.starts_with(b"-") {
                     refused += 1;
