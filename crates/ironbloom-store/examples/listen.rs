@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(&directory)?;
     if let Some(mut server) = PostgresServer::start(&directory) {
         server.wait();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         runtime.block_on(show(&mut server))?;
     }
     std::fs::remove_dir_all(&directory)?;

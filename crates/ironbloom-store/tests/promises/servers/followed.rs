@@ -7,13 +7,19 @@ use ironbloom_store::{
     AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Connections, Follower, GuardKind, Options,
     Watch,
 };
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use super::awaited::{in_the_end, runtime};
+use super::awaited::in_the_end;
 use ironbloom_testing::Scratch;
 use ironbloom_testing::eventually;
 use ironbloom_testing::postgres::PostgresServer;
 use ironbloom_testing::redis::RedisServer;
+
+/// Of two threads: a test waits for `psql`, which may wait for the scan of a follower, which has to go on meanwhile.
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
 
 fn options() -> Options {
     Options::new(GuardKind::Cuckoo, 1000, 0.001)
