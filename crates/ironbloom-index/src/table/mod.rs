@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
-//!            │             footer                        row_groups, foreign (odd ones), thrift, quiet (its reader panics)
+//!            │             footer                        footer, row_groups, foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
 //!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, compressed (.gz, .zst)
 //! ```
@@ -25,6 +25,7 @@ mod csv_notes;
 mod csv_options;
 mod csv_rows;
 mod error;
+mod footer;
 mod foreign;
 mod held_bytes;
 mod int96;
@@ -57,7 +58,8 @@ pub use error::TableError;
 
 use self::compressed::Packing;
 use self::csv::{CsvKind, CsvTable};
-use self::parquet::{Footer, ParquetTable};
+use self::footer::Footer;
+use self::parquet::ParquetTable;
 use crate::file_bytes::FileBytes;
 
 /// What identifies an unchanged table when it is opened.
@@ -188,7 +190,7 @@ impl Table {
         let file = FileBytes::open(&path).map_err(named)?;
         let metadata = file.metadata().map_err(named)?;
         if !metadata.is_file() {
-            let why = "is no regular file, and a table is read in pieces";
+            let why = "is not a regular file, and a table is read in pieces";
             return Err(TableError::NotATable { path, why });
         }
         let opened = Stamp::of(&metadata);
