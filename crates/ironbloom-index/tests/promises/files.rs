@@ -102,11 +102,10 @@ fn what_is_refused_changes_nothing() {
     assert!(matches!(IndexBuilder::new(vec![], Params::default()), Err(Error::NoColumns)));
 }
 
-/// The child: opens, grows or merges, and saves, until it is killed.
+/// The child: opens, grows or merges, and saves, until it is killed. Does nothing unless it is started by the test below.
 #[test]
-#[ignore = "run by the test below, in a process of its own"]
 fn child_saves_for_ever() {
-    let path = std::env::var("IRONBLOOM_TEST_INDEX").unwrap();
+    let Ok(path) = std::env::var("IRONBLOOM_TEST_INDEX") else { return };
     for round in 0.. {
         let mut index = Index::open(&path).unwrap();
         let name = format!("more {}.parquet", round % 4);
@@ -129,7 +128,7 @@ fn a_program_killed_while_it_saves_leaves_a_whole_index() {
     for round in 0..12 {
         let before = inode();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "files::child_saves_for_ever", "--ignored"])
+            .args(["--exact", "files::child_saves_for_ever"])
             .env("IRONBLOOM_TEST_INDEX", &file.0)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
