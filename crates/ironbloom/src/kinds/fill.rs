@@ -56,6 +56,14 @@ impl FillProgress {
         }
     }
 
+    /// A step in a filter of one stage, which `count` counts unless that is done.
+    pub(crate) fn only_stage(&mut self, count: impl FnOnce(&mut Self)) -> Option<Fill> {
+        if self.stages.is_empty() {
+            count(self);
+        }
+        self.stages.first().copied()
+    }
+
     /// The stages that are counted. The next is being counted.
     pub fn stages(&self) -> &[Fill] {
         &self.stages

@@ -396,10 +396,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`, and one block at
     /// least. Between two steps the filter may take keys. With the last step, and after it, returns what was counted.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
-        if progress.stages().is_empty() {
-            self.count_stage(progress, most_words);
-        }
-        progress.stages().first().copied()
+        progress.only_stage(|progress| self.count_stage(progress, most_words))
     }
 
     /// Counts the next blocks of the stage that this filter is.

@@ -348,10 +348,7 @@ impl Bloom {
     /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`. Between two steps
     /// the filter may take keys. With the last step, and after it, returns what was counted.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
-        if progress.stages().is_empty() {
-            self.count_stage(progress, most_words);
-        }
-        progress.stages().first().copied()
+        progress.only_stage(|progress| self.count_stage(progress, most_words))
     }
 
     /// Counts the next words of the stage that this filter is.
