@@ -323,7 +323,7 @@ def pauses(server, rounds):
         return reply
 
     def fill_up(name, add, *words):
-        """So many items that every page of memory has some."""
+        """Enough items for every page of memory to hold some."""
         server.client.many(command(add, name, *words, *(b"%s:%d" % (name.encode(), i) for i in group))
                            for group in groups(bytes_of_filter // 1024))
 

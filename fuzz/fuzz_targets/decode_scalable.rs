@@ -41,7 +41,7 @@ fuzz_target!(|input: ([Number; 4], Vec<Stage>, Forged)| {
         let stage_len = u64::from(stage.len).min(capacity);
         len += stage_len;
         table.extend([kind as u64, stage_len, capacity, lines].into_iter().chain(params));
-        // Zeros behind the last bit.
+        // Zeros after the last bit.
         words.extend((0..8 * lines.min(MOST_LINES)).map(|word| {
             let left = bits.saturating_sub(64 * word).min(64) as u32;
             noise.next().unwrap_or(0) & u64::MAX.checked_shr(64 - left).unwrap_or(0)

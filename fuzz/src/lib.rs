@@ -5,7 +5,7 @@
 //! ```text
 //! fuzzer ──► numbers and bytes ──► seal: magic, version, kind, checksums ──► decode ──► exercise
 //!                     ▲                                                        │
-//!                     └──────── "the payload must have so many bytes" ◄────────┘
+//!                     └──────── "the payload must have N bytes" ◄──────────────┘
 //! ```
 //!
 //! The decoder itself tells which length it wants, so payloads fit their headers without a second copy of the
@@ -90,7 +90,7 @@ impl Forged<'_> {
                 let bytes = self.payload.iter().copied().cycle();
                 let mut payload: Vec<u8> = bytes.take(expected as usize).collect();
                 decode(&payload).ok().or_else(|| {
-                    // There must be zeros behind the last bit, which is somewhere in the last line.
+                    // There must be zeros after the last bit, which is somewhere in the last line.
                     let last_line = payload.len().saturating_sub(LINE_BYTES);
                     payload[last_line..].fill(0);
                     decode(&payload).ok()

@@ -23,7 +23,7 @@ pub(crate) struct SplitBlocks {
 }
 
 impl SplitBlocks {
-    /// So many bits, rounded up to buckets.
+    /// A filter of this many bits, rounded up to whole buckets.
     pub(crate) fn with_bits(bits: u64) -> Self {
         Self::with_buckets(bits.div_ceil(8 * BUCKET_SIZE as u64))
     }

@@ -87,7 +87,7 @@ fn the_end_of_the_input_ends_a_line_as_a_newline_does() {
     let scratch = Scratch::new();
     scratch.build("x.ibf", [], "last\r");
     assert_eq!(scratch.present("x.ibf", "last\n"), "last\n");
-    // What is printed can be read again: a newline is put behind the last line.
+    // What is printed can be read again: a newline is added after the last line.
     let printed = scratch.run_with(["dedup"], "last\r").succeeds().text();
     assert_eq!(printed, "last\r\n");
     assert_eq!(scratch.present("x.ibf", &printed), printed);

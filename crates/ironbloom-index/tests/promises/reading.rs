@@ -253,7 +253,7 @@ fn int96_file(values: &[(u32, u64)]) -> TemporaryFile {
 fn timestamps_of_96_bits_are_what_the_file_says_or_refused() {
     const DAY_OF_1970: u32 = 2_440_588;
     const DAY_OF_9999_12_31: u32 = DAY_OF_1970 + 2_932_896;
-    // Within 1677 and 2262: nanoseconds, as ever.
+    // Within 1677 and 2262: nanoseconds, as before.
     let near = int96_file(&[(DAY_OF_1970, 1), (DAY_OF_1970 + 19_753, 7)]);
     let table = reopen(&Table::open(near.path()).unwrap());
     let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);

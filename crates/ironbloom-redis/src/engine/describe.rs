@@ -17,7 +17,7 @@ pub(crate) struct Docs {
     pub(crate) since: &'static CStr,
     /// Arguments with the name; negative: at least this many.
     pub(crate) arity: c_int,
-    /// The arguments behind the key.
+    /// The arguments after the key.
     pub(crate) args: &'static [Arg],
 }
 

@@ -143,7 +143,7 @@ fn fill(reply: &str) -> f64 {
     rest.lines().nth(1).unwrap().parse().unwrap()
 }
 
-/// A rate so low that a few keys fill megabytes, and so many clients who wait that the count takes long.
+/// A rate low enough for a few keys to fill megabytes, and enough waiting clients for the count to take long.
 #[test]
 fn the_filter_may_take_keys_and_grow_in_the_middle() {
     for program in programs() {

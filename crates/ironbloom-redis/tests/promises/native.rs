@@ -389,7 +389,7 @@ fn what_keys_cannot_ask_is_refused() {
     assert!(matches!(NativeBloom::from_images(image(&fuse), &[]), Err(NativeError::Kind { .. })));
     let flat = Bloom::new(params, HashFn::default()).unwrap();
     assert!(matches!(NativeCuckoo::from_images(image(&flat), &[]), Err(NativeError::Kind { .. })));
-    // Two filters one behind the other: of one shape a chain, else nothing.
+    // Two filters, one after the other: of one shape a chain, else nothing.
     let two = images(&[cuckoo.to_bytes(), cuckoo.to_bytes()].concat());
     assert_eq!(NativeCuckoo::from_images(two.clone(), &[1, 0]).unwrap().parts(), 2);
     assert!(NativeCuckoo::from_images(two, &[0, 0]).is_err(), "it does not grow, and has two");

@@ -99,7 +99,7 @@ fn survive<T: Life>(key: &T) -> Result<T, TestCaseError> {
     Ok(read)
 }
 
-/// The chunks up to this share of the bytes behind the header; and the rest.
+/// The chunks up to this share of the bytes after the header; and the rest.
 type Chunks = Vec<(i64, Vec<u8>)>;
 
 fn cut(chunks: Chunks, share: u8) -> (Chunks, Chunks) {

@@ -284,7 +284,7 @@ fn what_commands_make_survives_every_way_out_and_back() {
 
 /// A DUMP with another number in the place of one that stands in it once, big or small.
 fn with_number(dump: &[u8], from: u64, to: u64) -> Vec<u8> {
-    // 01xxxxxx xxxxxxxx is a number below 16384, behind the mark of a number.
+    // 01xxxxxx xxxxxxxx is a number below 16384, after the mark of a number.
     let encoded = |number: u64| [2, 0x40 | (number >> 8) as u8, number as u8];
     let (old, new) = (encoded(from), encoded(to));
     let places: Vec<usize> = (0..dump.len() - 3).filter(|&at| dump[at..at + 3] == old).collect();

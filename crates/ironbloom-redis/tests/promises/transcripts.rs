@@ -22,7 +22,7 @@ fn python_bytes(literal: &str) -> Vec<u8> {
     let mut rest = inside.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'\\' => match rest.next().expect("a letter behind the backslash") {
+            b'\\' => match rest.next().expect("a letter after the backslash") {
                 b'r' => b'\r',
                 b'n' => b'\n',
                 b't' => b'\t',

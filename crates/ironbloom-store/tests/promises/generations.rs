@@ -129,8 +129,8 @@ fn whatever_order_writes_copies_checkpoints_crashes_and_restores_come_in() {
     let mut tried = [0; 2];
     for kind in [GuardKind::Blocked, GuardKind::Cuckoo] {
         all_orders(length, |steps| {
-            let [anew, believed] = walk(kind, steps);
-            tried = [tried[0] + anew, tried[1] + believed];
+            let [built, believed] = walk(kind, steps);
+            tried = [tried[0] + built, tried[1] + believed];
         });
     }
     // The order in which the mistake was found is longer: copy, remove, checkpoint, restore.
@@ -296,7 +296,7 @@ mod interleaved {
         offered
     }
 
-    /// All orders, one behind the other as numbers are counted. How many there were.
+    /// All orders, one after the other, as numbers are counted. How many there were.
     fn all_interleavings(kind: GuardKind, tasks: &[Task], give_up: bool) -> u64 {
         let mut choices: Vec<usize> = Vec::new();
         let mut count = 0;

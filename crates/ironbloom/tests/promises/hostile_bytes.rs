@@ -242,7 +242,7 @@ fn forge_payload(bytes: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     forge(&forged, 24, len)
 }
 
-/// A payload of noise under a good header: nonsense, but no panic. Behind the last bit there must be zeros, so the
+/// A payload of noise under a good header: nonsense, but no panic. After the last bit there must be zeros, so the
 /// noise ends where the file is accepted, if it is.
 #[test]
 fn noise_as_payload_never_panics() {

@@ -228,7 +228,7 @@ fn the_integer_zero_is_a_key_like_others() {
     assert!(found < 10, "{found} of 1000 filters at 0.1 %");
 }
 
-/// traps.md: 32-bit arithmetic fails exactly here. Takes minutes and 3 GB, so it is run by hand:
+/// 32-bit arithmetic fails exactly here (docs/benchmarks/billion.md). Takes minutes and 3 GB, so it is run by hand:
 /// `cargo test --release -p ironbloom --test promises -- --ignored --nocapture a_billion`, see docs/benchmarks/.
 #[test]
 #[ignore = "10^9 keys: minutes of time, gigabytes of memory; its output is in docs/benchmarks/billion.md"]

@@ -32,7 +32,7 @@ enum Step {
     Intersect,
     /// Keys of some buckets go to the other filter, if the kind can do that.
     Move(u64, u64),
-    /// So many milliseconds pass, for a filter with a clock.
+    /// This many milliseconds pass, for a filter with a clock.
     Pass(u64),
     Clear,
     /// The two change places.

@@ -85,7 +85,7 @@ pub(crate) fn open(dump: &[u8]) -> (String, u32, Fields) {
             other => panic!("no mark of a field: {other}"),
         }
     }
-    assert!(input.0.is_empty(), "{} bytes behind the end", input.0.len());
+    assert!(input.0.is_empty(), "{} bytes after the end", input.0.len());
     (type_name(id), (id & 1023) as u32, Fields(fields))
 }
 

@@ -119,12 +119,12 @@ impl ImageReading {
                 if left == 0 {
                     return false;
                 }
-                let (part, behind) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
+                let (part, after) = rest.split_at(((CHUNK_BYTES - len) / 8).min(rest.len()));
                 let bytes = little_endian(part);
                 chunk.update(&bytes);
                 visit(&bytes);
                 len += bytes.len();
-                rest = behind;
+                rest = after;
                 if len == CHUNK_BYTES {
                     self.finish_chunk(&mut chunk);
                     (len, left) = (0, left - 1);
