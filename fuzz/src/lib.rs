@@ -12,8 +12,10 @@
 //! sizing rules here. What is a failure: a panic, more memory than the file has bytes, an estimate that is no
 //! number, a key that is lost, a refusal that changes something, two files that hold the same filter.
 
+mod foreign;
 mod rows;
 
+pub use foreign::exercise_foreign;
 pub use rows::{EditedRows, exercise_rows};
 
 use arbitrary::Arbitrary;

@@ -59,11 +59,13 @@
 mod bits;
 pub mod dedup;
 mod error;
+pub mod ethereum;
 pub mod format;
 pub mod hash;
 mod kernel;
 mod kinds;
 pub mod memory;
+pub mod redisbloom;
 pub mod route;
 mod shared;
 pub mod sizing;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::hash::HashFn;
-use crate::hash::{Encoded, Key, KeyType};
+use crate::hash::{Encoded, Key, KeyForm, KeyType};
 
 /// How the keys of a filter become the numbers that its operations take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub enum KeyHash {
     Integer,
     /// Keys are rows of several attributes, which [`Attributes`](crate::kinds::multi::Attributes) hashes, not bytes.
     Row(HashFn),
+    /// Keys are hashed by the rule of another program, to more than one number:
+    /// [`Foreign::contains`](crate::Foreign::contains).
+    Foreign(HashFn),
 }
 
 /// A key that cannot be converted to a number for this filter.
@@ -34,6 +37,17 @@ pub enum KeyError {
     },
     /// A single key, in a filter of rows with several attributes.
     Row,
+    /// A key of a foreign filter, where a hash of 64 bits is needed.
+    Foreign,
+    /// A foreign filter, of which nobody has said what its keys are: text or numbers.
+    UnknownForm,
+    /// Not what the keys of a foreign filter are.
+    NotOfForm {
+        /// The key.
+        key: String,
+        /// What they are.
+        form: KeyForm,
+    },
     /// Not a decimal integer, in a filter of integers.
     NotAnInteger {
         /// The key.
@@ -50,6 +64,11 @@ impl fmt::Display for KeyError {
             ),
             Self::Type { wanted, found } => write!(f, "the filter holds {wanted}, not {found}"),
             Self::Row => write!(f, "the filter holds rows of several attributes, not keys"),
+            Self::Foreign => write!(f, "the filter hashes keys by the rule of another program"),
+            Self::UnknownForm => {
+                write!(f, "the file does not say what its keys are, text or numbers")
+            }
+            Self::NotOfForm { key, form } => write!(f, "keys are {form}, not {key:?}"),
             Self::NotAnInteger { key } => write!(f, "not an integer: {key:?}"),
         }
     }
@@ -67,6 +86,7 @@ impl KeyHash {
                 None => hash_text(hash_fn, key.encoded()),
             },
             Self::Row(_) => Err(KeyError::Row),
+            Self::Foreign(_) => Err(KeyError::Foreign),
             Self::Integer => match key.encoded() {
                 Encoded::Integer(number) => Ok(number),
                 Encoded::Bytes(text) => parse(text),

@@ -24,17 +24,25 @@
 //! errors are correlated, and the second delivers twice its rate.
 
 mod hashed;
+mod keccak;
 mod key;
+pub(crate) mod key_form;
 mod key_hash;
+mod modulus;
+pub(crate) mod murmur3;
 mod probe;
 mod split_mix;
 mod uniform;
+pub(crate) mod xxph3;
 
 use std::fmt;
 
 pub use hashed::Hashed;
+pub(crate) use keccak::keccak256;
 pub use key::{Encoded, Key, KeyType};
+pub use key_form::KeyForm;
 pub use key_hash::{KeyError, KeyHash};
+pub use modulus::Modulus;
 pub use probe::Scheme;
 pub use split_mix::SplitMix64;
 pub(crate) use uniform::expect_uniform;
@@ -79,6 +87,13 @@ pub enum HashFn {
         /// A number chosen by the caller to identify the function; filters can be merged only if it is equal.
         id: u64,
     },
+    /// The rule of another program, which a [`Foreign`](crate::Foreign) filter knows. No other kind has it.
+    Foreign {
+        /// What the keys are, if it is known.
+        form: Option<KeyForm>,
+        /// Seed of the hash, where the rule has one.
+        seed: u64,
+    },
 }
 
 /// Keys hashed at a time before a batch: their hashes, 8 KiB, stay in the first-level cache.
@@ -119,6 +134,7 @@ impl HashFn {
     fn refuse(self, found: KeyType) -> ! {
         match self {
             Self::Typed { keys, .. } => panic!("{}", KeyError::Type { wanted: keys, found }),
+            Self::Foreign { .. } => panic!("{}", KeyError::Foreign),
             _ => panic!(
                 "this filter was built from external hashes: use the methods that take a hash"
             ),
@@ -129,6 +145,7 @@ impl HashFn {
     pub fn accepts(self, found: KeyType) -> Result<(), KeyError> {
         match self {
             Self::External { id } => Err(KeyError::External { id }),
+            Self::Foreign { .. } => Err(KeyError::Foreign),
             Self::Typed { keys, .. } if keys != found => {
                 Err(KeyError::Type { wanted: keys, found })
             }
@@ -157,7 +174,7 @@ impl HashFn {
                 Some(xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed))
             }
             Self::Xxh64 { seed } => Some(xxhash_rust::xxh64::xxh64(bytes, seed)),
-            Self::External { .. } => None,
+            Self::External { .. } | Self::Foreign { .. } => None,
         }
     }
 
@@ -182,7 +199,10 @@ impl HashFn {
     /// The seed, or the caller's number for an external hash.
     pub fn seed(self) -> u64 {
         match self {
-            Self::Xxh3 { seed } | Self::Typed { seed, .. } | Self::Xxh64 { seed } => seed,
+            Self::Xxh3 { seed }
+            | Self::Typed { seed, .. }
+            | Self::Xxh64 { seed }
+            | Self::Foreign { seed, .. } => seed,
             Self::External { id } => id,
         }
     }
@@ -195,6 +215,7 @@ impl fmt::Display for HashFn {
             Self::Typed { keys, seed } => write!(f, "xxh3-64 seed {seed} of {keys}"),
             Self::Xxh64 { seed } => write!(f, "xxh64 seed {seed}"),
             Self::External { id } => write!(f, "external hash {id}"),
+            Self::Foreign { seed, .. } => write!(f, "another program's, seed {seed}"),
         }
     }
 }

@@ -38,23 +38,24 @@ pub(crate) fn is_near_for_many(bytes: usize) -> bool {
 }
 
 /// Calls `work(filter, i, hash, asked)` for every hash in order until one fails. `asked` comes from `ask`, which is
-/// called once for each hash, a little ahead; it may be empty where addresses are cheap to recompute.
+/// called once for each hash, a little ahead; it may be empty where addresses are cheap to recompute. A hash is a number
+/// of 64 bits, or whatever else a filter derives from a key.
 #[inline(always)]
-pub(crate) fn try_for_each_ahead<T: ?Sized, Q: Copy, E>(
+pub(crate) fn try_for_each_ahead<T: ?Sized, H: Copy, Q: Copy, E>(
     filter: &mut T,
-    hashes: &[u64],
-    ask: impl Fn(&T, u64) -> Q,
-    work: impl FnMut(&mut T, usize, u64, Q) -> Result<(), E>,
+    hashes: &[H],
+    ask: impl Fn(&T, H) -> Q,
+    work: impl FnMut(&mut T, usize, H, Q) -> Result<(), E>,
 ) -> Result<(), E> {
-    try_for_each_so_far_ahead::<AHEAD, T, Q, E>(filter, hashes, ask, work)
+    try_for_each_so_far_ahead::<AHEAD, T, H, Q, E>(filter, hashes, ask, work)
 }
 
 #[inline(always)]
-fn try_for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy, E>(
+fn try_for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, H: Copy, Q: Copy, E>(
     filter: &mut T,
-    hashes: &[u64],
-    ask: impl Fn(&T, u64) -> Q,
-    mut work: impl FnMut(&mut T, usize, u64, Q) -> Result<(), E>,
+    hashes: &[H],
+    ask: impl Fn(&T, H) -> Q,
+    mut work: impl FnMut(&mut T, usize, H, Q) -> Result<(), E>,
 ) -> Result<(), E> {
     let Some(&first) = hashes.first() else { return Ok(()) };
     let mut ring = [ask(filter, first); AHEAD];
@@ -74,28 +75,28 @@ fn try_for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy, E>(
 
 /// [`try_for_each_ahead`] for work that cannot fail.
 #[inline(always)]
-pub(crate) fn for_each_ahead<T: ?Sized, Q: Copy>(
+pub(crate) fn for_each_ahead<T: ?Sized, H: Copy, Q: Copy>(
     filter: &mut T,
-    hashes: &[u64],
-    ask: impl Fn(&T, u64) -> Q,
-    work: impl FnMut(&mut T, usize, u64, Q),
+    hashes: &[H],
+    ask: impl Fn(&T, H) -> Q,
+    work: impl FnMut(&mut T, usize, H, Q),
 ) {
-    for_each_so_far_ahead::<AHEAD, T, Q>(filter, hashes, ask, work);
+    for_each_so_far_ahead::<AHEAD, T, H, Q>(filter, hashes, ask, work);
 }
 
 /// [`for_each_ahead`] at another distance.
 #[inline(always)]
-pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, Q: Copy>(
+pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, H: Copy, Q: Copy>(
     filter: &mut T,
-    hashes: &[u64],
-    ask: impl Fn(&T, u64) -> Q,
-    mut work: impl FnMut(&mut T, usize, u64, Q),
+    hashes: &[H],
+    ask: impl Fn(&T, H) -> Q,
+    mut work: impl FnMut(&mut T, usize, H, Q),
 ) {
     let work = |filter: &mut T, i, hash, asked| {
         work(filter, i, hash, asked);
         Ok::<(), Infallible>(())
     };
-    let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, Q, Infallible>(filter, hashes, ask, work);
+    let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, H, Q, Infallible>(filter, hashes, ask, work);
 }
 
 /// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before.
@@ -121,7 +122,7 @@ pub(crate) fn contains_ahead<Q: Copy>(
 ///
 /// If the slices differ in length.
 #[inline(always)]
-pub(crate) fn contains_each(hashes: &[u64], found: &mut [bool], answer: impl Fn(u64) -> bool) {
+pub(crate) fn contains_each<H: Copy>(hashes: &[H], found: &mut [bool], answer: impl Fn(H) -> bool) {
     check_lengths(hashes.len(), found.len());
     for (found, &hash) in found.iter_mut().zip(hashes) {
         *found = answer(hash);

@@ -75,7 +75,7 @@ macro_rules! kernel {
             if near {
                 hashes.iter().for_each(|&hash| insert(blocks, hash));
             } else {
-                for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
+                for_each_so_far_ahead::<AHEAD_BY_LINE, _, _, _>(
                     blocks,
                     hashes,
                     |blocks, hash| touch(blocks, hash),
@@ -126,7 +126,7 @@ fn answer_each<T, const W: usize>(
         return contains_each(hashes, found, answer);
     }
     check_lengths(hashes.len(), found.len());
-    for_each_so_far_ahead::<AHEAD_BY_LINE, _, _>(
+    for_each_so_far_ahead::<AHEAD_BY_LINE, _, _, _>(
         found,
         hashes,
         |_, hash| touch(blocks, hash),

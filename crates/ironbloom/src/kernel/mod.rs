@@ -45,9 +45,9 @@ pub(crate) use flat::{FIRST_PROBES, Flat};
 #[cfg(feature = "mmap")]
 pub(crate) use mapping::Mapping;
 pub(crate) use ones::{count_ones, or_counting};
-pub(crate) use scalar::LANES;
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
+pub(crate) use scalar::{LANES, block_of};
 pub(crate) use segments::{OFFSET_BITS, Segments};
 pub(crate) use words::{
     LINE_BYTES, LINE_WORDS, Words, WordsBuilder, prefer_huge_pages, take_all_from_allocator,

@@ -109,6 +109,8 @@ pub enum Operation {
     Remove,
     /// Take or be asked for single keys, instead of rows.
     SingleKeys,
+    /// Take or be asked for hashes, instead of keys.
+    Hashes,
     /// Be cleared.
     Clear,
     /// Be merged.
@@ -123,6 +125,7 @@ impl fmt::Display for Operation {
             Self::Insert => "take keys after it was built",
             Self::Remove => "remove keys",
             Self::SingleKeys => "take single keys",
+            Self::Hashes => "take hashes instead of keys",
             Self::Clear => "be cleared",
             Self::Merge => "be merged",
             Self::Intersect => "be intersected",
@@ -260,6 +263,11 @@ impl AnyFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Refused> {
+        match self {
+            Self::Foreign(filter) => return Ok(filter.insert(key)?),
+            Self::RedisBloom(filter) => return filter.insert(key),
+            _ => {}
+        }
         let hash = self.key_hash().of(key)?;
         self.member_mut().insert_hash(hash)
     }
@@ -267,6 +275,9 @@ impl AnyFilter {
     /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
     /// inserted.
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Refused> {
+        if let KeyHash::Foreign(_) = self.key_hash() {
+            return keys.iter().try_for_each(|key| self.insert(key).map(drop));
+        }
         let key_hash = self.key_hash();
         let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
         for group in keys.chunks(GROUP) {
@@ -281,7 +292,41 @@ impl AnyFilter {
 
     /// Whether the key might be in the filter. `false` is certain.
     pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
+        match self {
+            Self::Foreign(filter) => return filter.contains(key),
+            Self::RedisBloom(filter) => return filter.contains(key),
+            _ => {}
+        }
         Ok(self.contains_hash(self.key_hash().of(key)?))
+    }
+
+    /// `found[i]` tells whether `keys[i]` might be here. Fails at the first key that the filter does not take: its place,
+    /// and why.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
+    pub fn try_contains_keys<K: Key>(
+        &self,
+        keys: &[K],
+        found: &mut [bool],
+    ) -> Result<(), (usize, KeyError)> {
+        match self {
+            Self::Foreign(filter) => return filter.contains_keys(keys, found),
+            Self::RedisBloom(filter) => return filter.contains_keys(keys, found),
+            _ => check_lengths(keys.len(), found.len()),
+        }
+        let key_hash = self.key_hash();
+        let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
+        for (number, (keys, found)) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)).enumerate() {
+            hashes.clear();
+            for (i, key) in keys.iter().enumerate() {
+                hashes.push(key_hash.of(key).map_err(|error| (number * GROUP + i, error))?);
+            }
+            self.contains_hashes(&hashes, found);
+        }
+        Ok(())
     }
 
     /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
@@ -335,7 +380,7 @@ impl AnyFilter {
 
     /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer)
     /// might be in the filter. `false` is certain. A filter of rows cannot tell from one hash, so it says "maybe" to
-    /// all: use [`AnyFilter::as_multi`].
+    /// all: use [`AnyFilter::as_multi`]. So does a foreign filter: use [`AnyFilter::contains`].
     ///
     /// # Panics
     ///
@@ -408,6 +453,12 @@ impl Filter for AnyFilter {
             }
             return;
         }
+        if let KeyHash::Foreign(_) = self.key_hash() {
+            if let Err((place, error)) = self.try_contains_keys(keys, found) {
+                panic!("key {place}: {error}");
+            }
+            return;
+        }
         let hash_fn = self.hash_fn();
         let mut hashes = [0; GROUP];
         for (keys, found) in keys.chunks(GROUP).zip(found.chunks_mut(GROUP)) {
@@ -418,7 +469,7 @@ impl Filter for AnyFilter {
     /// The filter's hash function; a bitmap holds numbers rather than hashes, so for it this is external.
     fn hash_fn(&self) -> HashFn {
         match self.key_hash() {
-            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) => hash_fn,
+            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) | KeyHash::Foreign(hash_fn) => hash_fn,
             KeyHash::Integer => HashFn::External { id: 0 },
         }
     }

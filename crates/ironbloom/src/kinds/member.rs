@@ -95,31 +95,15 @@ pub(crate) trait Member: Listed {
     }
 }
 
-/// The questions that every filter of hashes answers by its methods of the same names.
-macro_rules! answers_by_hash {
+/// The questions about all keys, which every filter answers by its methods of the same names.
+macro_rules! answers_about_all {
     () => {
         fn abilities(&self) -> $crate::kinds::plan::Abilities {
             ABILITIES
         }
 
-        fn key_hash(&self) -> $crate::hash::KeyHash {
-            $crate::hash::KeyHash::Hash(Self::hash_fn(self))
-        }
-
-        fn contains_hash(&self, hash: u64) -> bool {
-            Self::contains_hash(self, hash)
-        }
-
-        fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
-            Self::contains_hashes(self, hashes, found);
-        }
-
         fn len(&self) -> u64 {
             Self::len(self)
-        }
-
-        fn capacity(&self) -> u64 {
-            $crate::kinds::Filter::capacity(self)
         }
 
         fn estimate_len(&self) -> f64 {
@@ -143,7 +127,64 @@ macro_rules! answers_by_hash {
         }
     };
 }
+pub(super) use answers_about_all;
+
+/// The questions that every filter of hashes answers by its methods of the same names.
+macro_rules! answers_by_hash {
+    () => {
+        fn key_hash(&self) -> $crate::hash::KeyHash {
+            $crate::hash::KeyHash::Hash(Self::hash_fn(self))
+        }
+
+        fn contains_hash(&self, hash: u64) -> bool {
+            Self::contains_hash(self, hash)
+        }
+
+        fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
+            Self::contains_hashes(self, hashes, found);
+        }
+
+        fn capacity(&self) -> u64 {
+            $crate::kinds::Filter::capacity(self)
+        }
+
+        $crate::kinds::member::answers_about_all!();
+    };
+}
 pub(super) use answers_by_hash;
+
+/// The same for filters that are asked by key, because their programs derive more than 64 bits from one: a hash of ours says
+/// nothing, so anything may be there, and nothing can be inserted.
+macro_rules! answers_by_key {
+    () => {
+        fn key_hash(&self) -> $crate::hash::KeyHash {
+            $crate::hash::KeyHash::Foreign(Self::hash_fn(self))
+        }
+
+        fn capacity(&self) -> u64 {
+            Self::capacity(self)
+        }
+
+        fn contains_hash(&self, _hash: u64) -> bool {
+            true
+        }
+
+        fn contains_hashes(&self, _hashes: &[u64], found: &mut [bool]) {
+            found.fill(true);
+        }
+
+        fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
+            Err(self.cannot($crate::kinds::any::Operation::Hashes))
+        }
+
+        fn insert_hashes(&mut self, _hashes: &[u64]) -> Result<(), Refused> {
+            Err(self.cannot($crate::kinds::any::Operation::Hashes))
+        }
+
+        $crate::kinds::member::answers_about_all!();
+    };
+}
+pub(super) use answers_by_key;
 
 /// Inserts, which every kind that takes keys does by its trait.
 macro_rules! inserts_by_hash {

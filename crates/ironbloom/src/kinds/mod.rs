@@ -13,6 +13,7 @@
 //! | [`plan`] | from a number of keys and a rate to a size, or to a filter |
 //! | [`recommend`] | which kind to take for what was asked, and why |
 //! | [`union`] | unions made in steps |
+//! | [`steps`] | batch lookups that take the first probes of all keys before the others |
 //! | [`removal`] | is this list of keys to remove plausible? |
 
 pub mod any;
@@ -32,8 +33,11 @@ pub(crate) mod counting;
 pub(crate) mod cuckoo;
 pub(crate) mod dleft;
 mod fill;
+pub(crate) mod foreign;
 pub(crate) mod fuse;
+pub(crate) mod redisbloom;
 pub(crate) mod scalable;
+pub(crate) mod steps;
 mod union;
 pub(crate) mod windowed;
 
@@ -49,8 +53,10 @@ pub use dleft::{DLeft, DLeftParams};
 pub use fill::{Fill, FillProgress};
 pub(crate) use filter::check_lengths;
 pub use filter::{Filter, Insert, Remove};
+pub use foreign::{Foreign, MAX_FOREIGN_PROBES, Rule};
 pub use fuse::{Arity, BinaryFuse, FuseParams};
 pub(crate) use multi::{Joint, ParallelBloom};
+pub use redisbloom::RedisBloom;
 pub use removal::RemovalCheck;
 pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
 pub use union::UnionProgress;
@@ -75,6 +81,8 @@ macro_rules! with_kinds {
             Bitmap(Bitmap) = 1, "bitmap", bitmap::PLANS;
             Joint(Joint) = 12, "joint", multi::JOINT_PLANS;
             Parallel(ParallelBloom) = 11, "parallel", multi::PARALLEL_PLANS;
+            Foreign(Foreign) = 13, "foreign", foreign::PLANS;
+            RedisBloom(RedisBloom) = 14, "redisbloom", redisbloom::PLANS;
         }
     };
 }

@@ -24,6 +24,18 @@ pub struct UnionProgress {
 }
 
 impl UnionProgress {
+    /// Makes all steps of a union of this many stages, each as long as it can be.
+    pub(crate) fn all<E>(
+        stages: usize,
+        mut step: impl FnMut(&mut Self, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut progress = Self::default();
+        while progress.stage < stages {
+            step(&mut progress, usize::MAX)?;
+        }
+        Ok(())
+    }
+
     /// Adds the next words of a stage, at most `most`. At its end, moves on to the next stage and returns the ones of this
     /// one.
     pub(crate) fn step(&mut self, to: &mut Words, from: &Words, most: usize) -> Option<u64> {

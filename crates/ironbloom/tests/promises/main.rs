@@ -4,6 +4,8 @@
 mod batches;
 mod common;
 mod cuckoo;
+mod ethereum;
+mod foreign;
 mod forgetting;
 mod fuse;
 mod golden_files;

@@ -46,8 +46,9 @@ impl Pair {
     fn insert(&mut self, keys: &[u16]) {
         for &key in keys {
             let hash = mix64(key.into());
-            // A cuckoo filter holds at most eight copies of a key, and says so.
-            if self.model.get(&hash).copied().unwrap_or(0) < 8 {
+            // A cuckoo filter holds at most eight copies of a key, which fill both of its buckets: another key that shares one of
+            // them may then be refused. With four copies each, there is room for both.
+            if self.model.get(&hash).copied().unwrap_or(0) < 4 {
                 self.filter.insert_hashes(&[hash]).unwrap();
                 *self.model.entry(hash).or_default() += 1;
             }

@@ -8,7 +8,7 @@ use super::ReadError;
 use super::read::read_up_to;
 use crate::error::DecodeError;
 use crate::format::Kind;
-use crate::hash::{HashFn, KeyType};
+use crate::hash::{HashFn, KeyForm, KeyType};
 use crate::kernel::LINE_BYTES;
 
 const MAGIC: [u8; 8] = [0x89, b'I', b'B', b'F', b'\r', b'\n', 0x1a, b'\n'];
@@ -98,6 +98,7 @@ fn hash_number(hash_fn: HashFn) -> u16 {
         HashFn::Xxh3 { .. } | HashFn::Typed { .. } => 1,
         HashFn::Xxh64 { .. } => 2,
         HashFn::External { .. } => 3,
+        HashFn::Foreign { .. } => 4,
     }
 }
 
@@ -105,11 +106,13 @@ fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
     let form = match (kind, hash_fn) {
         (Kind::Bitmap, _) => 2,
         (_, HashFn::External { .. }) => 0,
+        (_, HashFn::Foreign { .. }) => 4,
         (Kind::Parallel | Kind::Joint, _) => 3,
         _ => 1,
     };
     match hash_fn {
         HashFn::Typed { keys, .. } => form | type_number(keys) << TYPE_SHIFT,
+        HashFn::Foreign { form: keys, .. } => form | KeyForm::number(keys) << TYPE_SHIFT,
         _ => form,
     }
 }
@@ -134,6 +137,10 @@ fn decode_hash(number: u16, encoding: u16, seed: u64) -> Result<HashFn, DecodeEr
         (1, None) => Ok(HashFn::Xxh3 { seed }),
         (2, _) => Ok(HashFn::Xxh64 { seed }),
         (3, _) => Ok(HashFn::External { id: seed }),
+        (4, _) => match KeyForm::from_number(encoding >> TYPE_SHIFT) {
+            Some(form) => Ok(HashFn::Foreign { form, seed }),
+            None => Err(DecodeError::Invalid { what: "key encoding", value: encoding.into() }),
+        },
         _ => Err(DecodeError::Invalid { what: "hash function", value: number.into() }),
     }
 }
@@ -179,6 +186,10 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     let hash_fn = decode_hash(get16(bytes, HASH_AT), encoding, seed)?;
     if encoding != encoding_number(kind, hash_fn) {
         return Err(invalid("key encoding", encoding));
+    }
+    let is_foreign = matches!(kind, Kind::Foreign | Kind::RedisBloom);
+    if is_foreign != matches!(hash_fn, HashFn::Foreign { .. }) {
+        return Err(invalid("hash function", hash_number(hash_fn)));
     }
     let chunk = get64(bytes, CHUNK_AT);
     if chunk != CHUNK_BYTES as u64 {

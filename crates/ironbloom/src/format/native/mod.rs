@@ -4,10 +4,11 @@
 //!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
-//!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external
+//!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external, 4 the rule of another program
 //!     14  2   key encoding                         0 external hash, 1 hashed key, 2 integer, 3 row; plus, if all keys
 //!                                                  are of one type, 256 for text and bytes, 512 for integers,
-//!                                                  768 for other hashed values
+//!                                                  768 for other hashed values; 4 another program's, plus 256 times
+//!                                                  the number of `KeyForm`
 //!     16  8   seed of the hash
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
@@ -163,7 +164,7 @@ impl Sections {
 
 /// The words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others, so they
 /// must be as written.
-fn zero_after(words: Words, bits: u64) -> Result<Words, DecodeError> {
+pub(crate) fn zero_after(words: Words, bits: u64) -> Result<Words, DecodeError> {
     match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
         0 => Ok(words),
         value => Err(DecodeError::Invalid { what: "padding", value }),

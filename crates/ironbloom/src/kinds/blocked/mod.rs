@@ -94,7 +94,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         Self::checked(blocks, capacity as u64)
     }
 
-    fn checked(blocks: u64, capacity: u64) -> Result<Self, ParamError> {
+    pub(crate) fn checked(blocks: u64, capacity: u64) -> Result<Self, ParamError> {
         const { assert!(WORDS == 4 || WORDS == 8, "lanes have 32 or 64 bits") };
         check_range("blocks", blocks, 1, Self::MAX_BLOCKS)?;
         check_range("capacity", capacity, 1, u64::MAX)?;
@@ -109,6 +109,11 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
     /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// The block of a key, by its hash: the only one that a question reads.
+    pub(crate) fn block_of(&self, hash: u64) -> u64 {
+        crate::kernel::block_of::<WORDS>(hash, self.blocks) as u64
     }
 
     /// Number of bits.

@@ -1,27 +1,7 @@
-//! Batch lookups in filters that read many cache lines per key: in two steps.
-//!
-//! ```text
-//! all hashes  ── the first three probes ──►  survivors  ── the other probes ──►  found
-//! ```
-//!
-//! Each step prefetches only its own lines, and only the keys that survive the first take the second. One absent key in
-//! eight does, so absent keys cost three or four lines instead of all.
+//! Batch lookups: see [`steps`](crate::kinds::steps).
 
-use std::ops::Range;
-
-use crate::kernel::for_each_ahead;
 use crate::kinds::bloom::BloomParams;
-
-/// Number of hashes per step: few enough to keep on the stack and in cache, many enough that the pause between steps
-/// does not matter.
-const BATCH: usize = 512;
-
-/// Keys that may still be there: their hashes, and their places in the batch.
-struct Survivors {
-    hashes: [u64; BATCH],
-    places: [u16; BATCH],
-    len: usize,
-}
+use crate::kinds::steps::contains_in_steps;
 
 impl BloomParams {
     /// [`contains`](Self::contains) for many hashes; `touch` prefetches the line of a position, which is pointless for
@@ -34,57 +14,13 @@ impl BloomParams {
         touch: impl Fn(u64),
         bit: impl Fn(u64) -> u64,
     ) {
-        for (hashes, found) in hashes.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
-            let len = hashes.len().min(found.len());
-            let mut survivors = Survivors::all(&hashes[..len]);
-            for probes in self.steps() {
-                self.step(&mut survivors, probes, &touch, &bit);
-            }
-            found[..len].fill(false);
-            for &place in &survivors.places[..survivors.len] {
-                found[usize::from(place)] = true;
-            }
-        }
-    }
-
-    /// Keeps those for which all these probes find a one.
-    #[inline(always)]
-    fn step(
-        &self,
-        survivors: &mut Survivors,
-        probes: Range<u32>,
-        touch: impl Fn(u64),
-        bit: impl Fn(u64) -> u64,
-    ) {
-        let asked = survivors.hashes;
-        let len = std::mem::take(&mut survivors.len);
-        for_each_ahead(
-            survivors,
-            &asked[..len],
-            |_, hash| self.positions(hash, probes.clone(), &touch),
-            |survivors, i, hash, ()| {
-                survivors.keep_if(self.are_set(hash, probes.clone(), &bit), hash, i);
-            },
+        contains_in_steps(
+            hashes,
+            found,
+            self.probes,
+            |hash, probes| self.positions(hash, probes, &touch),
+            |hash, probes, ()| self.are_set(hash, probes, &bit),
         );
-    }
-}
-
-impl Survivors {
-    fn all(hashes: &[u64]) -> Self {
-        let mut all =
-            Self { hashes: [0; BATCH], places: std::array::from_fn(|i| i as u16), len: 0 };
-        all.hashes[..hashes.len()].copy_from_slice(hashes);
-        all.len = hashes.len();
-        all
-    }
-
-    /// Keeps the i-th of the previous survivors if it passed. It is always written, and counted only if kept: no branch
-    /// to mispredict. It never overwrites one that is still to come.
-    #[inline(always)]
-    fn keep_if(&mut self, passed: bool, hash: u64, i: usize) {
-        self.hashes[self.len] = hash;
-        self.places[self.len] = self.places[i];
-        self.len += usize::from(passed);
     }
 }
 

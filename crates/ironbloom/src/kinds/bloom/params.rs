@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::hash::Scheme;
 use crate::kernel::{FIRST_PROBES, Flat};
+use crate::kinds::steps::steps;
 use crate::sizing::{self, Occupancy, Thresholds};
 
 /// Maximum number of probes. At 64 the rate is 2^-64, the floor of the hash itself.
@@ -197,17 +198,6 @@ impl BloomParams {
         0..self.probes
     }
 
-    /// The probes that a lookup makes first, all together, and the remaining ones: see [`Self::contains`]. Except in
-    /// the smallest filters the split point is a constant, so the compiler knows how many come first.
-    #[inline(always)]
-    pub(crate) fn steps(&self) -> [Range<u32>; 2] {
-        if self.probes >= FIRST_PROBES {
-            [0..FIRST_PROBES, FIRST_PROBES..self.probes]
-        } else {
-            [0..self.probes, self.probes..self.probes]
-        }
-    }
-
     /// Is the lowest bit of `bit(position)` set for all these probes?
     #[inline(always)]
     pub(crate) fn are_set(&self, hash: u64, probes: Range<u32>, bit: impl Fn(u64) -> u64) -> bool {
@@ -220,7 +210,7 @@ impl BloomParams {
     /// do; and seven in eight absent keys need no more than three.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
-        let [first, rest] = self.steps();
+        let [first, rest] = steps(self.probes);
         self.are_set(hash, first, &bit) && self.are_set(hash, rest, &bit)
     }
 

@@ -9,7 +9,7 @@
 //! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
 
 use crate::error::{DecodeError, ParamError, RowError, check_range};
-use crate::hash::{HashFn, Key, KeyHash, mix64};
+use crate::hash::{HashFn, Key, KeyError, KeyHash, mix64};
 use crate::kernel::LINE_BYTES;
 
 /// Maximum number of attributes in a row.
@@ -77,19 +77,24 @@ impl Attributes {
 
     /// The hash of a value of attribute `i`, or an error if only the caller can hash, or if values are of
     /// another type ([`HashFn::Typed`]).
+    pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
+        KeyHash::Hash(self.hash_fn_of(i)?).of(value).map_err(RowError::Key)
+    }
+
+    /// The hash function of the values of attribute `i`, or an error if only the caller can hash.
     ///
     /// ```text
     /// seed_i = mix64(mix64(seed) + i)
     /// ```
-    pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
+    pub fn hash_fn_of(&self, i: usize) -> Result<HashFn, RowError> {
         let seed = mix64(mix64(self.hash_fn.seed()).wrapping_add(i as u64));
-        let own = match self.hash_fn {
-            HashFn::Xxh3 { .. } => HashFn::Xxh3 { seed },
-            HashFn::Typed { keys, .. } => HashFn::Typed { keys, seed },
-            HashFn::Xxh64 { .. } => HashFn::Xxh64 { seed },
-            HashFn::External { id } => return Err(RowError::External { id }),
-        };
-        KeyHash::Hash(own).of(value).map_err(RowError::Key)
+        match self.hash_fn {
+            HashFn::Xxh3 { .. } => Ok(HashFn::Xxh3 { seed }),
+            HashFn::Typed { keys, .. } => Ok(HashFn::Typed { keys, seed }),
+            HashFn::Xxh64 { .. } => Ok(HashFn::Xxh64 { seed }),
+            HashFn::External { id } => Err(RowError::External { id }),
+            HashFn::Foreign { .. } => Err(RowError::Key(KeyError::Foreign)),
+        }
     }
 
     /// The hashes of a whole row.

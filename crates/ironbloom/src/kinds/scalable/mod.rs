@@ -360,11 +360,9 @@ impl Scalable {
     /// nothing, unless the two set the same bits for the same key. The counts become estimates.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_union(other)?;
-        let mut progress = UnionProgress::default();
-        while progress.stage < other.stages.len() {
-            self.union_step(other, &mut progress, usize::MAX)?;
-        }
-        Ok(())
+        UnionProgress::all(other.stages.len(), |progress, most| {
+            self.union_step(other, progress, most)
+        })
     }
 
     /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words of a stage, at most

@@ -1,0 +1,210 @@
+//! What other programs' filters cost beside ours, and what an index of logs blooms gains: `make bench-formats`.
+//!
+//! Times are the best of several rounds that take turns, so that all suffer from the machine alike.
+
+use std::hint::black_box;
+use std::io::Cursor;
+use std::time::{Duration, Instant};
+
+use ironbloom::ethereum::{Index, IndexWriter, LogQuery, LogsBloom};
+use ironbloom::format::foreign::Format;
+use ironbloom::hash::{KeyForm, SplitMix64};
+use ironbloom::{AnyFilter, Bloom, Filter, Foreign, HashFn, Rule, SplitBlock, SplitBlockParams};
+
+const KEYS: usize = 10_000_000;
+const RATE: f64 = 0.01;
+const ROUNDS: usize = 5;
+const BLOCKS: u64 = 1_000_000;
+
+fn timed(run: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed()
+}
+
+fn main() {
+    lookups();
+    find();
+    rates();
+}
+
+/// Answers for many keys.
+type Lookup = Box<dyn Fn(&[u64], &mut [bool])>;
+
+/// A filter, and one of the same hash that is so small that only the hash costs anything.
+struct Contender {
+    name: &'static str,
+    whole: Lookup,
+    hash_alone: Lookup,
+}
+
+fn own<F: Filter + 'static>(name: &'static str, whole: F, small: F) -> Contender {
+    Contender {
+        name,
+        whole: Box::new(move |keys, found| whole.contains_keys(keys, found)),
+        hash_alone: Box::new(move |keys, found| small.contains_keys(keys, found)),
+    }
+}
+
+fn foreign(name: &'static str, rule: Rule, inserted: &[u64]) -> Contender {
+    let form = Some(KeyForm::Long);
+    let mut whole = Foreign::for_rate(rule, KEYS as u64, RATE, form).expect("a valid shape");
+    inserted.iter().for_each(|key| {
+        whole.insert(key).expect("an integer");
+    });
+    let small = Foreign::new(rule, 64, 1, form).expect("a valid shape");
+    Contender {
+        name,
+        whole: Box::new(move |keys, found| whole.contains_keys(keys, found).expect("integers")),
+        hash_alone: Box::new(move |keys, found| {
+            small.contains_keys(keys, found).expect("integers")
+        }),
+    }
+}
+
+/// Ten million keys, half of them there, in filters of ten million at 1 %.
+fn lookups() {
+    let mut random = SplitMix64(1);
+    let inserted: Vec<u64> = (0..KEYS).map(|_| random.next_u64()).collect();
+    let asked: Vec<u64> =
+        (0..KEYS).map(|i| if i % 2 == 0 { inserted[i] } else { random.next_u64() }).collect();
+    let mut bloom = Bloom::with_rate(KEYS as u64, RATE).expect("a valid shape");
+    bloom.insert_keys(&inserted);
+    let small = Bloom::with_rate(1, 0.5).expect("a valid shape");
+    let xxh64 = HashFn::Xxh64 { seed: 0 };
+    let block = |keys| {
+        let params = SplitBlockParams::for_rate(keys, RATE).expect("a valid shape");
+        SplitBlock::new(params, xxh64).expect("enough memory")
+    };
+    let mut split = block(KEYS as u64);
+    split.insert_keys(&inserted);
+    let parquet = Format::Parquet.write(&split.clone().into()).expect("Parquet's own");
+    let AnyFilter::SplitBlock(parquet) = Format::Parquet.read(&parquet).expect("written above")
+    else {
+        unreachable!("Parquet's filter is a split block filter")
+    };
+    let contenders = [
+        own("Bloom", bloom, small),
+        foreign("Guava, MITZ_64", Rule::Guava64, &inserted),
+        foreign("Spark, version 2", Rule::Spark2 { seed: 0 }, &inserted),
+        foreign("DataSketches", Rule::DataSketches { seed: 9001 }, &inserted),
+        own("SplitBlock", split, block(1)),
+        own("Parquet, read from its bytes", parquet, block(1)),
+    ];
+    let mut found = vec![false; KEYS];
+    let mut best = vec![(Duration::MAX, Duration::MAX); contenders.len()];
+    for _ in 0..ROUNDS {
+        for (best, contender) in best.iter_mut().zip(&contenders) {
+            best.0 = best.0.min(timed(|| (contender.whole)(&asked, &mut found)));
+            black_box(&mut found);
+            best.1 = best.1.min(timed(|| (contender.hash_alone)(&asked, &mut found)));
+            black_box(&mut found);
+        }
+    }
+    println!("| filter of {KEYS} keys at 1 % | ns per key | of which the hash | the rest |");
+    println!("|---|---|---|---|");
+    for (contender, (whole, hash)) in contenders.iter().zip(&best) {
+        let each = |time: &Duration| time.as_secs_f64() * 1e9 / KEYS as f64;
+        let (whole, hash) = (each(whole), each(hash));
+        println!("| {} | {whole:.1} | {hash:.1} | {:.1} |", contender.name, whole - hash);
+    }
+}
+
+fn key(number: u64, length: usize) -> Vec<u8> {
+    let mut key = vec![0; length];
+    key[..8].copy_from_slice(&number.to_le_bytes());
+    key
+}
+
+/// A block with this many distinct addresses and topics.
+fn block(random: &mut SplitMix64, keys: usize) -> LogsBloom {
+    let mut bloom = LogsBloom::default();
+    for i in 0..keys {
+        bloom.insert(&key(random.next_u64(), if i % 3 == 0 { 20 } else { 32 }));
+    }
+    bloom
+}
+
+/// One address and one topic in a million headers.
+fn find() {
+    let mut random = SplitMix64(2);
+    let (address, topic) = (key(1, 20), key(2, 32));
+    // A thousand different blooms, again and again with one bit more: to make a million takes long.
+    let samples: Vec<LogsBloom> = (0..1000).map(|_| block(&mut random, 150)).collect();
+    let mut headers = Vec::new();
+    let mut writer = IndexWriter::new(Vec::new()).expect("memory");
+    for number in 0..BLOCKS {
+        let mut bloom = samples[(number % 1000) as usize];
+        if number % 9999 == 0 {
+            bloom.insert(&address);
+            bloom.insert(&topic);
+        }
+        writer.push(number, &bloom).expect("memory");
+        headers.push(bloom);
+    }
+    let bytes = writer.finish().expect("memory");
+    let path = std::env::temp_dir().join(format!("ironbloom-bench-{}.ibe", std::process::id()));
+    std::fs::write(&path, &bytes).expect("room for an index");
+    let query = LogQuery::default().any_of([&address]).any_of([&topic]);
+    let index = Index::open(Cursor::new(&bytes[..])).expect("whole");
+    let file = Index::open(std::fs::File::open(&path).expect("written")).expect("whole");
+    let (mut each, mut memory, mut disk) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    let mut counts = [0; 3];
+    for _ in 0..ROUNDS {
+        each = each.min(timed(|| {
+            counts[0] = black_box(&headers).iter().filter(|bloom| query.matches(bloom)).count();
+        }));
+        memory = memory.min(timed(|| {
+            counts[1] = index.find(&query, 0..=u64::MAX).expect("whole").len();
+        }));
+        disk = disk.min(timed(|| {
+            counts[2] = file.find(&query, 0..=u64::MAX).expect("whole").len();
+        }));
+    }
+    let _ = std::fs::remove_file(&path);
+    assert!(counts.iter().all(|&count| count == counts[0]), "{counts:?}");
+    println!("\n| one address and one topic in {BLOCKS} headers | ms | times as fast |");
+    println!("|---|---|---|");
+    for (name, time) in [
+        ("each header's bloom, in memory", each),
+        ("index in memory", memory),
+        ("index in a file, in the page cache", disk),
+    ] {
+        let ratio = each.as_secs_f64() / time.as_secs_f64();
+        println!("| {name} | {:.3} | {ratio:.0} |", time.as_secs_f64() * 1e3);
+    }
+    println!("\n{} candidates; the index has {} MB.", counts[0], bytes.len() / 1_000_000);
+}
+
+/// Blocks that are found by chance, by how full their blooms are.
+fn rates() {
+    const SAMPLES: usize = 20_000;
+    println!(
+        "\n| addresses and topics in a block | fill | an absent address | and a topic | and another |"
+    );
+    println!("|---|---|---|---|---|");
+    for keys in [20, 50, 100, 200, 300, 500, 800, 1200] {
+        let mut random = SplitMix64(keys as u64);
+        let blooms: Vec<LogsBloom> = (0..SAMPLES).map(|_| block(&mut random, keys)).collect();
+        let fill = blooms.iter().map(LogsBloom::fill).sum::<f64>() / SAMPLES as f64;
+        let mut found = [0usize; 3];
+        for (i, bloom) in blooms.iter().enumerate() {
+            let lengths = [20, 32, 32];
+            for (j, found) in found.iter_mut().enumerate() {
+                let clauses = lengths[..=j].iter().enumerate();
+                let query = clauses.fold(LogQuery::default(), |query, (c, &length)| {
+                    query.any_of([key(u64::MAX - (3 * i + c) as u64, length)])
+                });
+                *found += usize::from(query.matches(bloom));
+            }
+        }
+        let share = |count: usize| 100.0 * count as f64 / SAMPLES as f64;
+        println!(
+            "| {keys} | {:.1} % | {:.2} % | {:.2} % | {:.2} % |",
+            100.0 * fill,
+            share(found[0]),
+            share(found[1]),
+            share(found[2])
+        );
+    }
+}

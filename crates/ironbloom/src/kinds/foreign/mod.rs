@@ -1,0 +1,476 @@
+//! A filter that another program made, under that program's own rule.
+//!
+//! ```text
+//! key ── form ──► bytes ── the rule's hash ──► 32 to 256 bits ── the rule's probes ──► k positions in m bits
+//! ```
+//!
+//! Bits cannot be hashed again, so such a filter is not converted to one of ours: it is kept as it is, with the number of
+//! its rule beside it, and every answer stays what the other program would say, false positives included. All formats
+//! are a flat array of bits once their byte order is undone; where the bits of a key are is said by the [`Rule`], in the
+//! file of its format ([`format::foreign`](crate::format::foreign)).
+
+mod kind;
+mod rule;
+
+pub(in crate::kinds) use kind::PLANS;
+pub(crate) use rule::Probing;
+pub use rule::Rule;
+use rule::with_probing;
+
+use std::ops::Range;
+
+use crate::bits::address;
+use crate::error::{DecodeError, Mismatch, ParamError, check_range};
+use crate::format::Kind;
+use crate::format::native::{Image, Parts, Persist, Sections, zero_after};
+use crate::hash::{Encoded, HashFn, Key, KeyError, KeyForm, Modulus};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, Words, contains_each, is_near_for_many, prefetch};
+use crate::kinds::check_lengths;
+use crate::kinds::steps::{self, contains_in_steps};
+use crate::sizing;
+
+/// More probes than any program makes. Each costs time, so a forged file must not ask for more.
+pub const MAX_FOREIGN_PROBES: u32 = 1024;
+
+/// Positions that a batch remembers of a key between asking for their lines and looking at them: at 1 %, all.
+const KEPT: usize = 4;
+
+/// Largest number of bits, as for other kinds.
+const MAX_BITS: u64 = (1 << 60) - 1;
+
+/// Largest number of bytes that a file may carry beside its bits.
+const MAX_ATTACHMENT: u64 = 1 << 30;
+
+/// A filter of another program: Guava, Spark, and others.
+///
+/// ```
+/// use ironbloom::hash::KeyForm;
+/// use ironbloom::{Foreign, Rule};
+/// // BloomFilter.create(Funnels.longFunnel(), 1000, 0.01) in Java
+/// let mut seen = Foreign::for_rate(Rule::Guava64, 1000, 0.01, Some(KeyForm::Long))?;
+/// seen.insert(42)?;
+/// assert!(seen.contains(42)? && seen.contains("42")?);
+/// assert!(seen.contains("alice").is_err());                   // not an integer: an error, not "absent"
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foreign {
+    rule: Rule,
+    form: Option<KeyForm>,
+    bits: u64,
+    probes: u32,
+    range: Modulus,
+    words: Words,
+    noted: Noted,
+}
+
+/// What a format records beside the bits, and bits do not show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Noted {
+    /// Keys inserted, or estimated from the bits where nobody counted.
+    pub(crate) len: u64,
+    /// Keys planned for; 0 if that is not recorded.
+    pub(crate) capacity: u64,
+    /// The rate planned for; 0 if that is not recorded.
+    pub(crate) rate: f64,
+    /// What else a format has to remember, to write the same bytes again.
+    pub(crate) flags: u64,
+    /// Bytes that travel with the filter and mean nothing to it.
+    pub(crate) attachment: Vec<u8>,
+}
+
+impl Foreign {
+    /// An empty filter of this many bits.
+    pub fn new(
+        rule: Rule,
+        bits: u64,
+        probes: u32,
+        form: Option<KeyForm>,
+    ) -> Result<Self, ParamError> {
+        check_range("number of bits", bits, 1, MAX_BITS)?;
+        check_range("number of probes", probes.into(), 1, MAX_FOREIGN_PROBES.into())?;
+        if !rule.fits(bits, probes) {
+            let what = "number of bits of this rule";
+            return Err(ParamError::OutOfRange { what, value: bits, least: 512, greatest: 2048 });
+        }
+        let words = Words::zeroed(bits)?;
+        Ok(Self::from_parts(rule, bits, probes, form, words, Noted::default()))
+    }
+
+    /// An empty filter as the other program would make it for this many keys at this rate.
+    pub fn for_rate(
+        rule: Rule,
+        capacity: u64,
+        rate: f64,
+        form: Option<KeyForm>,
+    ) -> Result<Self, ParamError> {
+        crate::error::check_rate(capacity, rate)?;
+        let (bits, probes) = crate::format::foreign::size(rule, capacity, rate);
+        let mut filter = Self::new(rule, bits, probes, form.or(rule.only_form()))?;
+        filter.noted = Noted { capacity, rate, ..Noted::default() };
+        Ok(filter)
+    }
+
+    /// A filter of checked parts: `bits` and `probes` are in range, and there are zeros after the last bit.
+    pub(crate) fn from_parts(
+        rule: Rule,
+        bits: u64,
+        probes: u32,
+        form: Option<KeyForm>,
+        words: Words,
+        noted: Noted,
+    ) -> Self {
+        let form = form.or(rule.only_form());
+        Self { rule, form, bits, probes, range: Modulus::new(bits), words, noted }
+    }
+
+    /// The same filter, counting the keys that its bits show: nobody else has counted them.
+    pub(crate) fn with_estimate(mut self) -> Self {
+        self.noted.len = self.counted();
+        self
+    }
+
+    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys.
+    pub fn with_form(mut self, form: KeyForm) -> Result<Self, Mismatch> {
+        if !self.rule.forms().any(|possible| possible == form) {
+            let forms: Vec<&str> = self.rule.forms().map(KeyForm::name).collect();
+            return Err(Mismatch {
+                what: "form of the keys",
+                left: forms.join(", "),
+                right: form.name().to_owned(),
+            });
+        }
+        self.form = Some(form);
+        Ok(self)
+    }
+
+    /// Whose rule it follows.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// What its keys are, if that is known.
+    pub fn form(&self) -> Option<KeyForm> {
+        self.form
+    }
+
+    /// Number of bits.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Number of probes per key.
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    pub(crate) fn noted(&self) -> &Noted {
+        &self.noted
+    }
+
+    /// How keys are hashed, as files record it.
+    pub fn hash_fn(&self) -> HashFn {
+        HashFn::Foreign { form: self.form, seed: self.rule.seed() }
+    }
+
+    fn known_form(&self) -> Result<KeyForm, KeyError> {
+        self.form.ok_or(KeyError::UnknownForm)
+    }
+
+    /// Whether the key might be in the filter. `false` is certain.
+    pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
+        let form = self.known_form()?;
+        let keys = form.zeros(key.encoded());
+        let has = |key: Encoded<'_>| {
+            with_probing!(self.rule, |probing| {
+                form.with_bytes(key, |bytes| {
+                    self.takes(bytes) && self.has(probing, probing.hash(bytes))
+                })
+            })
+        };
+        match keys {
+            None => has(key.encoded()),
+            Some([plus, minus]) => Ok(has(plus.encoded())? || has(minus.encoded())?),
+        }
+    }
+
+    /// `found[i]` tells whether `keys[i]` might be here; memory accesses overlap. Fails at the first key that is not of
+    /// the filter's form: its place, and why.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    #[track_caller]
+    pub fn contains_keys<K: Key>(
+        &self,
+        keys: &[K],
+        found: &mut [bool],
+    ) -> Result<(), (usize, KeyError)> {
+        check_lengths(keys.len(), found.len());
+        let form = self.known_form().map_err(|error| (0, error))?;
+        with_probing!(self.rule, |probing| self.contains_all(probing, form, keys, found))
+    }
+
+    fn contains_all<P: Probing, K: Key>(
+        &self,
+        probing: P,
+        form: KeyForm,
+        keys: &[K],
+        found: &mut [bool],
+    ) -> Result<(), (usize, KeyError)> {
+        let mut hashes = [P::Hash::default(); steps::BATCH];
+        let groups = keys.chunks(steps::BATCH).zip(found.chunks_mut(steps::BATCH));
+        for (number, (keys, found)) in groups.enumerate() {
+            // Keys that are answered in another way: some programs ignore the empty one, and a zero has two forms.
+            let mut special = form == KeyForm::Double;
+            for (i, (hash, key)) in hashes.iter_mut().zip(keys).enumerate() {
+                *hash = form
+                    .with_bytes(key.encoded(), |bytes| {
+                        special |= !self.takes(bytes);
+                        probing.hash(bytes)
+                    })
+                    .map_err(|error| (number * steps::BATCH + i, error))?;
+            }
+            self.has_all(probing, &hashes[..keys.len()], found);
+            if special {
+                for (found, key) in found.iter_mut().zip(keys) {
+                    let taken = form.with_bytes(key.encoded(), |bytes| self.takes(bytes));
+                    if taken == Ok(false) || form.zeros(key.encoded()).is_some() {
+                        *found = self.contains(key) != Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the program inserts such a key at all.
+    #[inline]
+    fn takes(&self, bytes: &[u8]) -> bool {
+        !bytes.is_empty() || self.rule.takes_empty()
+    }
+
+    /// Answers for hashes that are already computed.
+    #[inline]
+    fn has_all<P: Probing>(&self, probing: P, hashes: &[P::Hash], found: &mut [bool]) {
+        if is_near_for_many(self.size_in_bytes()) {
+            return contains_each(hashes, found, |hash| self.has(probing, hash));
+        }
+        let positions = |hash, probes: Range<u32>| {
+            probing.positions(hash, self.range, probes.start).take(probes.len())
+        };
+        // A remainder costs more than keeping it until its line has come.
+        contains_in_steps(
+            hashes,
+            found,
+            self.probes,
+            |hash, probes| {
+                let mut kept = [0; KEPT];
+                for (i, position) in positions(hash, probes).enumerate() {
+                    prefetch(&self.words, address(position).0);
+                    if let Some(kept) = kept.get_mut(i) {
+                        *kept = position;
+                    }
+                }
+                kept
+            },
+            |hash, probes, kept| {
+                let known = probes.len().min(KEPT);
+                let rest = probes.start + known as u32..probes.end;
+                let known = kept[..known].iter().fold(1, |all, &at| all & self.bit(at));
+                positions(hash, rest).fold(known, |all, at| all & self.bit(at)) & 1 == 1
+            },
+        );
+    }
+
+    #[inline]
+    fn has<P: Probing>(&self, probing: P, hash: P::Hash) -> bool {
+        let mut positions = probing.positions(hash, self.range, 0).take(self.probes as usize);
+        positions.all(|position| self.bit(position) & 1 == 1)
+    }
+
+    /// The bit at this position, lowest of the result.
+    #[inline(always)]
+    fn bit(&self, position: u64) -> u64 {
+        self.words[(position / 64) as usize] >> (position % 64)
+    }
+
+    /// Inserts a key. True if it was new, that is, certainly not in the filter before.
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, KeyError> {
+        let form = self.known_form()?;
+        let is_minus_zero = form.with_bytes(key.encoded(), |bytes| {
+            form == KeyForm::Double && bytes == (-0.0f64).to_le_bytes()
+        })?;
+        // Programs that have one zero look for the other one.
+        let new = is_minus_zero && self.insert_form(form, b"0".as_slice().encoded())?;
+        Ok(self.insert_form(form, key.encoded())? || new)
+    }
+
+    fn insert_form(&mut self, form: KeyForm, key: Encoded<'_>) -> Result<bool, KeyError> {
+        let (range, probes) = (self.range, self.probes as usize);
+        let takes_empty = self.rule.takes_empty();
+        let words = self.words.to_mut();
+        let new = with_probing!(self.rule, |probing| {
+            form.with_bytes(key, |bytes| {
+                if bytes.is_empty() && !takes_empty {
+                    return false;
+                }
+                let mut missing = 0;
+                for position in probing.positions(probing.hash(bytes), range, 0).take(probes) {
+                    let (word, mask) = address(position);
+                    missing |= mask & !words[word];
+                    words[word] |= mask;
+                }
+                missing != 0
+            })
+        })?;
+        self.noted.len += u64::from(new);
+        Ok(new)
+    }
+
+    fn check_same(&self, other: &Self) -> Result<(), Mismatch> {
+        Mismatch::unless_equal("rule", self.rule.name(), other.rule.name())?;
+        Mismatch::unless_equal("seed", self.rule.seed(), other.rule.seed())?;
+        let form = |filter: &Self| filter.form.map_or("unknown", KeyForm::name);
+        Mismatch::unless_equal("form of the keys", form(self), form(other))?;
+        Mismatch::unless_equal("number of bits", self.bits, other.bits)?;
+        Mismatch::unless_equal("number of probes", self.probes, other.probes)
+    }
+
+    /// Adds every key of a filter of the same rule and shape. Fails, changing nothing, if they differ.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)?;
+        self.words.combine(&other.words, |a, b| a | b);
+        let most = self.noted.len.saturating_add(other.noted.len);
+        self.noted.len = self.counted().max(self.noted.len).max(other.noted.len).min(most);
+        Ok(())
+    }
+
+    /// Keeps what is in both filters, of the same rule and shape. Fails, changing nothing, if they differ.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.check_same(other)?;
+        self.words.combine(&other.words, |a, b| a & b);
+        self.noted.len = self.counted().min(self.noted.len).min(other.noted.len);
+        Ok(())
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.noted.len = 0;
+    }
+
+    /// Number of keys: counted by the program that made the filter or by us, else estimated from the bits.
+    pub fn len(&self) -> u64 {
+        self.noted.len
+    }
+
+    /// True if no key is in it.
+    pub fn is_empty(&self) -> bool {
+        self.noted.len == 0
+    }
+
+    /// Number of keys planned for, or 0 if the file does not say.
+    pub fn capacity(&self) -> u64 {
+        self.noted.capacity
+    }
+
+    /// Number of distinct keys, estimated from the set bits. Infinite when all bits are set.
+    pub fn estimate_len(&self) -> f64 {
+        sizing::estimate_len(self.bits, self.probes, self.words.count_ones())
+    }
+
+    /// The estimate as a count.
+    pub(crate) fn counted(&self) -> u64 {
+        (self.estimate_len().round() as u64).min(self.bits)
+    }
+
+    /// The current rate, from the bits set.
+    pub fn estimate_rate(&self) -> f64 {
+        let rate = |ones: u64, bits: u64| (ones as f64 / bits as f64).powi(self.probes as i32);
+        if !self.rule.in_lines() {
+            return rate(self.words.count_ones(), self.bits);
+        }
+        let ones = |line: &[u64]| line.iter().map(|word| u64::from(word.count_ones())).sum();
+        let lines = self.words.chunks(LINE_WORDS);
+        let sum: f64 = lines.map(|line| rate(ones(line), 8 * LINE_BYTES as u64)).sum();
+        sum / (self.words.len() / LINE_WORDS) as f64
+    }
+
+    /// True if more keys were counted than planned for, where the file says both.
+    pub fn is_over_capacity(&self) -> bool {
+        self.noted.capacity > 0 && self.noted.len > self.noted.capacity
+    }
+
+    /// Share of bits that are set.
+    pub fn fill(&self) -> f64 {
+        self.words.count_ones() as f64 / self.bits as f64
+    }
+
+    /// Size in bytes.
+    pub fn size_in_bytes(&self) -> usize {
+        self.words.size_in_bytes()
+    }
+}
+
+impl Persist for Foreign {
+    fn encode(&self) -> Image<'_> {
+        let Noted { len, capacity, rate, flags, ref attachment } = self.noted;
+        let params = [
+            self.rule.number(),
+            self.bits,
+            self.probes.into(),
+            rate.to_bits(),
+            attachment.len() as u64,
+            flags,
+        ];
+        let image = Image::new(Kind::Foreign, self.hash_fn(), len, capacity)
+            .params(&params)
+            .section(&self.words);
+        if attachment.is_empty() {
+            return image;
+        }
+        let mut words = vec![0; attachment.len().div_ceil(LINE_BYTES) * LINE_WORDS];
+        for (word, bytes) in words.iter_mut().zip(attachment.chunks(8)) {
+            *word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        }
+        image.owned_section(words)
+    }
+
+    fn decode(parts: Parts) -> Result<Self, DecodeError> {
+        let header = parts.expect_kind(Kind::Foreign)?;
+        let [number, bits, probes, rate, attached, flags] = header.first_params()?;
+        let invalid = |what, value| DecodeError::Invalid { what, value };
+        let HashFn::Foreign { form, seed } = header.hash_fn else {
+            return Err(invalid("hash function", 0));
+        };
+        let rule = Rule::from_number(number, seed).ok_or(invalid("rule", number))?;
+        if form.is_some_and(|form| !rule.forms().any(|possible| possible == form)) {
+            return Err(invalid("form of the keys", KeyForm::number(form).into()));
+        }
+        check_range("number of bits", bits, 1, MAX_BITS)?;
+        check_range("number of probes", probes, 1, MAX_FOREIGN_PROBES.into())?;
+        if !rule.fits(bits, probes as u32) {
+            return Err(invalid("number of bits", bits));
+        }
+        check_range("bytes beside the filter", attached, 0, MAX_ATTACHMENT)?;
+        let planned = f64::from_bits(rate);
+        if !(planned == 0.0 || planned > 0.0 && planned < 1.0) {
+            return Err(invalid("rate", rate));
+        }
+        let (len, capacity) = (header.len, header.capacity);
+        let mut sections = Sections::new(parts.words);
+        let words = sections.take_lines(bits.div_ceil(8 * LINE_BYTES as u64))?;
+        let beside = sections.take_lines(attached.div_ceil(LINE_BYTES as u64))?;
+        sections.finish()?;
+        let (words, beside) = (zero_after(words, bits)?, zero_after(beside, 8 * attached)?);
+        let bytes = beside.iter().flat_map(|word| word.to_le_bytes());
+        let attachment = bytes.take(attached as usize).collect();
+        let noted = Noted { len, capacity, rate: planned, flags, attachment };
+        Ok(Self::from_parts(rule, bits, probes as u32, form, words, noted))
+    }
+}

@@ -1,0 +1,168 @@
+//! How another program finds the bits of a key: one rule per program, each in the file of its format.
+
+use crate::hash::{KeyForm, Modulus};
+
+/// Which program's rule a foreign filter follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Apache Spark, version 1: 31-bit positions.
+    Spark1,
+    /// Apache Spark, version 2.
+    Spark2 {
+        /// Seed of the hash.
+        seed: i32,
+    },
+    /// Guava, `MURMUR128_MITZ_32`: 31-bit positions. Only read.
+    Guava32,
+    /// Guava, `MURMUR128_MITZ_64`.
+    Guava64,
+    /// Apache DataSketches.
+    DataSketches {
+        /// Seed of the hash.
+        seed: u64,
+    },
+    /// bits-and-blooms/bloom, in Go.
+    BitsAndBlooms,
+    /// DCSO/bloom, in Go.
+    Dcso,
+    /// LevelDB. Only read.
+    LevelDb,
+    /// RocksDB, since format 5. Only read.
+    RocksDb,
+    /// The logs bloom of Ethereum.
+    Ethereum,
+}
+
+/// The positions of a key, which a rule derives from a hash of its own width.
+pub(crate) trait Probing: Copy {
+    /// What a key is reduced to.
+    type Hash: Copy + Default;
+
+    fn hash(self, key: &[u8]) -> Self::Hash;
+
+    /// The positions in order, from the one of the probe with this number on, without end.
+    fn positions(self, hash: Self::Hash, range: Modulus, first: u32) -> impl Iterator<Item = u64>;
+}
+
+/// Runs code with the probing of a rule, compiled for each.
+macro_rules! with_probing {
+    ($rule:expr, |$probing:ident| $body:expr) => {{
+        use $crate::format::foreign::{
+            bits_and_blooms, datasketches, dcso, ethereum, guava, leveldb, rocksdb, spark,
+        };
+        match $rule {
+            $crate::kinds::Rule::Spark1 => with_probing!(@spark::V1, $probing, $body),
+            $crate::kinds::Rule::Spark2 { seed } => {
+                with_probing!(@spark::V2 { seed }, $probing, $body)
+            }
+            $crate::kinds::Rule::Guava32 => with_probing!(@guava::Mitz32, $probing, $body),
+            $crate::kinds::Rule::Guava64 => with_probing!(@guava::Mitz64, $probing, $body),
+            $crate::kinds::Rule::DataSketches { seed } => {
+                with_probing!(@datasketches::TwoHashes { seed }, $probing, $body)
+            }
+            $crate::kinds::Rule::BitsAndBlooms => {
+                with_probing!(@bits_and_blooms::FourHashes, $probing, $body)
+            }
+            $crate::kinds::Rule::Dcso => with_probing!(@dcso::Generator, $probing, $body),
+            $crate::kinds::Rule::LevelDb => with_probing!(@leveldb::Rotated, $probing, $body),
+            $crate::kinds::Rule::RocksDb => with_probing!(@rocksdb::InLine, $probing, $body),
+            $crate::kinds::Rule::Ethereum => with_probing!(@ethereum::Pairs, $probing, $body),
+        }
+    }};
+    (@$which:expr, $probing:ident, $body:expr) => {{
+        let $probing = $which;
+        $body
+    }};
+}
+pub(super) use with_probing;
+
+impl Rule {
+    /// Its number in files, the program and which of its rules it is, and the forms of keys that the program has.
+    fn fields(self) -> (u64, &'static str, &'static [KeyForm]) {
+        use KeyForm::{Chars, Double, Hex, Int, Long, Text};
+        match self {
+            Self::Spark1 => (1, "Spark, version 1", &[Text, Long]),
+            Self::Spark2 { .. } => (2, "Spark, version 2", &[Text, Long]),
+            Self::Guava32 => (3, "Guava, MURMUR128_MITZ_32", &[Text, Chars, Long, Int]),
+            Self::Guava64 => (4, "Guava, MURMUR128_MITZ_64", &[Text, Chars, Long, Int]),
+            Self::DataSketches { .. } => (5, "DataSketches", &[Text, Long, Double]),
+            Self::BitsAndBlooms => (6, "bits-and-blooms", &[Text]),
+            Self::Dcso => (7, "DCSO", &[Text]),
+            Self::LevelDb => (8, "LevelDB", &[Text]),
+            Self::RocksDb => (9, "RocksDB, FastLocalBloom", &[Text]),
+            Self::Ethereum => (10, "Ethereum, logs", &[Hex]),
+        }
+    }
+
+    /// Its number in files.
+    pub(crate) fn number(self) -> u64 {
+        self.fields().0
+    }
+
+    /// The seed of its hash in files, 0 if it has none.
+    pub(crate) fn seed(self) -> u64 {
+        match self {
+            Self::Spark2 { seed } => seed.cast_unsigned().into(),
+            Self::DataSketches { seed } => seed,
+            _ => 0,
+        }
+    }
+
+    /// The rule with this number and seed.
+    pub(crate) fn from_number(number: u64, seed: u64) -> Option<Self> {
+        let rule = match number {
+            1 => Self::Spark1,
+            2 => Self::Spark2 { seed: u32::try_from(seed).ok()?.cast_signed() },
+            3 => Self::Guava32,
+            4 => Self::Guava64,
+            5 => Self::DataSketches { seed },
+            6 => Self::BitsAndBlooms,
+            7 => Self::Dcso,
+            8 => Self::LevelDb,
+            9 => Self::RocksDb,
+            10 => Self::Ethereum,
+            _ => return None,
+        };
+        (rule.seed() == seed).then_some(rule)
+    }
+
+    /// The program, and which of its rules it is.
+    pub fn name(self) -> &'static str {
+        self.fields().1
+    }
+
+    /// Whether a key without bytes is inserted like any other, or ignored.
+    pub(crate) fn takes_empty(self) -> bool {
+        !matches!(self, Self::DataSketches { .. })
+    }
+
+    /// Whether all bits of a key are in one line of 64 bytes.
+    pub(crate) fn in_lines(self) -> bool {
+        self == Self::RocksDb
+    }
+
+    /// What bits and probes must be, beyond what holds for all rules: positions must lie in the array.
+    pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
+        match self {
+            Self::RocksDb => bits.is_multiple_of(8 * crate::kernel::LINE_BYTES as u64),
+            Self::Ethereum => (bits, probes) == (2048, 3),
+            _ => true,
+        }
+    }
+
+    /// What keys can be.
+    pub fn forms(self) -> impl Iterator<Item = KeyForm> {
+        // Bytes of any kind can be written in digits.
+        let hex = (!self.fields().2.contains(&KeyForm::Hex)).then_some(KeyForm::Hex);
+        self.fields().2.iter().copied().chain(hex)
+    }
+
+    /// What keys are, if only one form is possible.
+    pub fn only_form(self) -> Option<KeyForm> {
+        match self.fields().2 {
+            &[form] => Some(form),
+            _ => None,
+        }
+    }
+}

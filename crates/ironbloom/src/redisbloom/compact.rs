@@ -1,0 +1,80 @@
+//! Moving fingerprints into older sub-filters, so that the newest can be dropped.
+//!
+//! ```text
+//! for every slot of a sub-filter: is an empty slot at its places in some older one (oldest first)?  then move it there
+//! newest sub-filter empty now?    drop it, and go on with the one before
+//! ```
+//!
+//! A fingerprint and its bucket are all that is known of a key. They determine its places in every sub-filter with as many
+//! buckets or fewer, and older ones never have more.
+
+use std::ops::Range;
+
+use super::cuckoo::{CuckooFilter, EMPTY, Places, SubFilter};
+
+impl CuckooFilter {
+    /// Moves what can be moved, from every sub-filter.
+    pub fn compact(&mut self) {
+        for i in (1..self.sub_filters.len()).rev() {
+            self.compact_part(i, 0..u64::MAX);
+        }
+        self.removed = 0;
+    }
+
+    /// The same up to the first sub-filter that keeps something: older ones cannot be dropped then.
+    pub fn compact_until_stuck(&mut self) {
+        for i in (1..self.sub_filters.len()).rev() {
+            if !self.compact_part(i, 0..u64::MAX) {
+                break;
+            }
+        }
+        self.removed = 0;
+    }
+
+    /// Moves what can be moved from some buckets of sub-filter `i`. If these are the last and nothing is left in the
+    /// newest sub-filter, it is dropped. False if something stays.
+    ///
+    /// Anything may happen between two ranges: every fingerprint is at its old place or at its new one.
+    pub fn compact_part(&mut self, i: usize, buckets: Range<u64>) -> bool {
+        self.removed = 0;
+        if i == 0 || i >= self.sub_filters.len() {
+            return false;
+        }
+        let is_newest = i + 1 == self.sub_filters.len();
+        let bucket_size = usize::from(self.shape().bucket_size());
+        let (older, rest) = self.sub_filters.split_at_mut(i);
+        let count = rest[0].buckets();
+        let (first, end) = (buckets.start.min(count), buckets.end.min(count));
+        let mut is_empty = true;
+        for place in first..end {
+            let start = place as usize * bucket_size;
+            let bucket = &mut rest[0].slots_mut()[start..start + bucket_size];
+            for slot in bucket.iter_mut().filter(|slot| **slot != EMPTY) {
+                let places = Places::from_place(*slot, place);
+                if store(older, places) {
+                    *slot = EMPTY;
+                } else {
+                    is_empty = false;
+                }
+            }
+        }
+        // Other buckets were done earlier, and keys may have come since.
+        let is_last = end == count;
+        is_empty &= is_last && rest[0].slots().iter().all(|&slot| slot == EMPTY);
+        if is_empty && is_newest {
+            self.sub_filters.pop();
+        }
+        is_empty
+    }
+}
+
+/// Puts a fingerprint into the first of these tables that has an empty slot for it.
+fn store(tables: &mut [SubFilter], places: Places) -> bool {
+    for table in tables {
+        if let Some(slot) = table.find(places, EMPTY) {
+            table.slots_mut()[slot] = places.fingerprint;
+            return true;
+        }
+    }
+    false
+}

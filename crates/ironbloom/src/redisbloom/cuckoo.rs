@@ -1,0 +1,555 @@
+//! RedisBloom's cuckoo filter: fingerprints of a byte, in sub-filters that are added when there is no room.
+//!
+//! ```text
+//! fingerprint F = hash mod 255 + 1            0 is an empty slot
+//! places        hash, hash xor F·0x5bd1e995   each mod the number of buckets, which is a power of two
+//!
+//! sub-filter 0 [B buckets of b slots]   1 [B·e]   2 [B·e²]   …        e: expansion, a power of two; 0: never grow
+//!
+//! insert: an empty slot at one of the two places, the newest sub-filter first;
+//!         else move fingerprints about in the newest;  else a new sub-filter
+//! remove: the first slot with F, the newest sub-filter first
+//! ```
+//!
+//! Since the numbers of buckets are powers of two, a place in a large sub-filter says the places in a smaller one, too:
+//! that is how fingerprints are moved to older sub-filters (`compact.rs`) without their keys.
+//!
+//! Moving starts at the first place and takes turns through the slots: slot 0 of this bucket, slot 1 of the bucket its
+//! fingerprint went to, and so on. No chance is in it, so a replica that sees the same commands has the same bytes. If
+//! it leads nowhere after as many steps as allowed, the steps are taken back.
+
+use crate::memory::prefetch;
+
+use super::error::{CreateError, DecodeError, InsertError};
+use super::limits::{self, MemoryLimit};
+use super::stats;
+
+/// Spreads fingerprints over the second places. Multiplier of MurmurHash2 for 32 bits (Appleby).
+const SPREAD: u64 = 0x5bd1_e995;
+
+/// A slot without a fingerprint.
+pub(crate) const EMPTY: u8 = 0;
+
+/// Bytes that RedisBloom counts for a filter and for a sub-filter beside the slots; the sizes of its structures.
+const FILTER_BYTES: u64 = 40;
+const SUB_FILTER_BYTES: u64 = 16;
+
+/// Prefetch distance in keys, and the size up to which tables stay in the cache anyway.
+const AHEAD: usize = 16;
+const NEAR_BYTES: usize = 512 << 10;
+
+/// Maximum number of slots of a sub-filter. RedisBloom counts them with 32 bits, and confuses slots beyond.
+const MAX_SLOTS: u64 = u32::MAX as u64;
+
+/// Maximum number of sub-filters: RedisBloom counts them with 16 bits, and so do files.
+pub(crate) const MAX_SUB_FILTERS: u64 = u16::MAX as u64;
+
+/// The validated shape of a [`CuckooFilter`]: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CuckooShape {
+    buckets: u64,
+    bucket_size: u16,
+    max_iterations: u16,
+    expansion: u16,
+}
+
+impl CuckooShape {
+    /// A filter that starts with about `capacity` slots. The expansion is rounded up to a power of two.
+    pub fn new(
+        capacity: u64,
+        bucket_size: u16,
+        max_iterations: u16,
+        expansion: u16,
+    ) -> Result<Self, CreateError> {
+        if bucket_size == 0 || capacity / u64::from(bucket_size) > MAX_SLOTS {
+            return Err(CreateError::Shape);
+        }
+        let buckets = (capacity / u64::from(bucket_size)).max(1).next_power_of_two();
+        let expansion = match expansion {
+            0 => 0,
+            other => other.checked_next_power_of_two().ok_or(CreateError::Shape)?,
+        };
+        let shape = Self { buckets, bucket_size, max_iterations, expansion };
+        shape.checked().map_err(|_| CreateError::Shape)
+    }
+
+    /// A shape from the numbers of a dump or file.
+    pub(crate) fn from_numbers(
+        buckets: u64,
+        bucket_size: u64,
+        max_iterations: u64,
+        expansion: u64,
+    ) -> Result<Self, DecodeError> {
+        fn short(number: u64, what: &'static str) -> Result<u16, DecodeError> {
+            u16::try_from(number).map_err(|_| DecodeError::Field { what })
+        }
+        Self {
+            buckets,
+            bucket_size: short(bucket_size, "bucket size")?,
+            max_iterations: short(max_iterations, "number of iterations")?,
+            expansion: short(expansion, "expansion")?,
+        }
+        .checked()
+    }
+
+    fn checked(self) -> Result<Self, DecodeError> {
+        DecodeError::unless(self.buckets.is_power_of_two(), "number of buckets")?;
+        DecodeError::unless((1..=255).contains(&self.bucket_size), "bucket size")?;
+        DecodeError::unless(self.max_iterations >= 1, "number of iterations")?;
+        let is_expansion = self.expansion == 0 || self.expansion.is_power_of_two();
+        DecodeError::unless(is_expansion && self.expansion <= 1 << 15, "expansion")?;
+        DecodeError::unless(self.slots_of(0).is_some(), "number of buckets")?;
+        Ok(self)
+    }
+
+    /// Buckets of the first sub-filter.
+    pub fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// Slots per bucket.
+    pub fn bucket_size(&self) -> u16 {
+        self.bucket_size
+    }
+
+    /// Maximum number of fingerprints that an insert may move.
+    pub fn max_iterations(&self) -> u16 {
+        self.max_iterations
+    }
+
+    /// Factor between the sizes of two sub-filters; 0 if there may be only one.
+    pub fn expansion(&self) -> u16 {
+        self.expansion
+    }
+
+    /// Buckets of sub-filter `i`, if it is possible.
+    pub(crate) fn buckets_of(&self, i: usize) -> Option<u64> {
+        let power = u64::from(self.expansion).checked_pow(u32::try_from(i).ok()?)?;
+        self.buckets.checked_mul(power).filter(|&buckets| buckets > 0)
+    }
+
+    /// Slots of sub-filter `i`, if it is possible.
+    pub(crate) fn slots_of(&self, i: usize) -> Option<u64> {
+        let slots = self.buckets_of(i)?.checked_mul(u64::from(self.bucket_size))?;
+        (slots <= MAX_SLOTS).then_some(slots)
+    }
+}
+
+/// A fingerprint and the two places it may be at, before they are reduced to the size of a sub-filter.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) fingerprint: u8,
+    pub(crate) first: u64,
+    pub(crate) second: u64,
+}
+
+impl Places {
+    /// Of no key.
+    const NOWHERE: Self = Self { fingerprint: EMPTY, first: 0, second: 0 };
+
+    #[inline]
+    fn of(hash: u64) -> Self {
+        Self::from_place((hash % 255) as u8 + 1, hash)
+    }
+
+    /// The places of a fingerprint that was found at one of them.
+    pub(crate) fn from_place(fingerprint: u8, place: u64) -> Self {
+        Self { fingerprint, first: place, second: other_place(fingerprint, place) }
+    }
+}
+
+fn other_place(fingerprint: u8, place: u64) -> u64 {
+    place ^ u64::from(fingerprint).wrapping_mul(SPREAD)
+}
+
+/// One table of fingerprints.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SubFilter {
+    bucket_size: usize,
+    /// Number of buckets minus one.
+    mask: u64,
+    slots: Vec<u8>,
+}
+
+impl Clone for SubFilter {
+    fn clone(&self) -> Self {
+        Self { slots: limits::copy(&self.slots), ..*self }
+    }
+}
+
+impl SubFilter {
+    /// A table of these slots: a power of two of buckets.
+    pub(crate) fn from_slots(bucket_size: u16, slots: Vec<u8>) -> Self {
+        let bucket_size = usize::from(bucket_size);
+        let buckets = slots.len() / bucket_size;
+        debug_assert!(buckets.is_power_of_two() && buckets * bucket_size == slots.len());
+        Self { bucket_size, mask: buckets as u64 - 1, slots }
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        self.mask + 1
+    }
+
+    pub(crate) fn slots(&self) -> &[u8] {
+        &self.slots
+    }
+
+    pub(crate) fn slots_mut(&mut self) -> &mut [u8] {
+        &mut self.slots
+    }
+
+    #[inline]
+    fn start(&self, place: u64) -> usize {
+        (place & self.mask) as usize * self.bucket_size
+    }
+
+    #[inline]
+    fn bucket(&self, place: u64) -> &[u8] {
+        let start = self.start(place);
+        &self.slots[start..start + self.bucket_size]
+    }
+
+    /// Prefetches both buckets, unless the table is small enough to stay in the cache.
+    fn touch(&self, places: Places) {
+        if self.slots.len() > NEAR_BYTES {
+            prefetch(&self.slots, self.start(places.first));
+            prefetch(&self.slots, self.start(places.second));
+        }
+    }
+
+    /// The first slot at this place with this fingerprint.
+    fn find_at(&self, place: u64, fingerprint: u8) -> Option<usize> {
+        let within = self.bucket(place).iter().position(|&slot| slot == fingerprint)?;
+        Some(self.start(place) + within)
+    }
+
+    /// The first slot at either place with this fingerprint, or an empty one if it is [`EMPTY`].
+    pub(crate) fn find(&self, places: Places, fingerprint: u8) -> Option<usize> {
+        self.find_at(places.first, fingerprint).or_else(|| self.find_at(places.second, fingerprint))
+    }
+
+    /// Whether the fingerprint is at either place.
+    #[inline]
+    fn has(&self, places: Places) -> bool {
+        match self.bucket_size {
+            // The default, and the next powers of two: loops of a known length are none.
+            2 => self.has_in::<2>(places),
+            4 => self.has_in::<4>(places),
+            8 => self.has_in::<8>(places),
+            _ => self.find(places, places.fingerprint).is_some(),
+        }
+    }
+
+    /// All slots of both buckets are compared: where the fingerprint is, if it is there, cannot be predicted, so a
+    /// branch on it would be slow.
+    #[inline]
+    fn has_in<const SLOTS: usize>(&self, places: Places) -> bool {
+        let (buckets, _) = self.slots.as_chunks::<SLOTS>();
+        let bucket = |place: u64| &buckets[(place & self.mask) as usize];
+        let (first, second) = (bucket(places.first), bucket(places.second));
+        let is_it = |slot: u8| slot == places.fingerprint;
+        first.iter().zip(second).fold(false, |found, (&one, &two)| found | is_it(one) | is_it(two))
+    }
+
+    /// Slots at both places with the fingerprint. A bucket that is both places counts twice, as in RedisBloom.
+    fn count(&self, places: Places) -> u64 {
+        [places.first, places.second]
+            .iter()
+            .flat_map(|&place| self.bucket(place))
+            .filter(|&&slot| slot == places.fingerprint)
+            .count() as u64
+    }
+
+    /// Makes room by moving fingerprints. False, and nothing changed, if that fails.
+    fn insert_moving(&mut self, places: Places, max_iterations: u16) -> bool {
+        let mut moved = places.fingerprint;
+        let mut place = places.first & self.mask;
+        let mut turn = 0;
+        for _ in 0..max_iterations {
+            let at = self.start(place) + turn;
+            std::mem::swap(&mut self.slots[at], &mut moved);
+            place = other_place(moved, place) & self.mask;
+            if let Some(empty) = self.find_at(place, EMPTY) {
+                self.slots[empty] = moved;
+                return true;
+            }
+            turn = (turn + 1) % self.bucket_size;
+        }
+        for _ in 0..max_iterations {
+            turn = (turn + self.bucket_size - 1) % self.bucket_size;
+            place = other_place(moved, place) & self.mask;
+            let at = self.start(place) + turn;
+            std::mem::swap(&mut self.slots[at], &mut moved);
+        }
+        debug_assert_eq!(moved, places.fingerprint, "all steps were taken back");
+        false
+    }
+}
+
+/// A cuckoo filter of RedisBloom's layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CuckooFilter {
+    shape: CuckooShape,
+    /// At least one.
+    pub(crate) sub_filters: Vec<SubFilter>,
+    len: u64,
+    pub(crate) removed: u64,
+}
+
+impl CuckooFilter {
+    /// An empty filter of this shape.
+    pub fn new(shape: CuckooShape, limit: MemoryLimit) -> Result<Self, CreateError> {
+        let mut filter = Self { shape, sub_filters: Vec::new(), len: 0, removed: 0 };
+        filter.grow(limit)?;
+        Ok(filter)
+    }
+
+    /// A filter from checked parts. The sub-filters have the sizes that the shape says. The numbers of keys are bookkeeping
+    /// and not checked: a header announces them before the keys arrive.
+    pub(crate) fn from_parts(
+        shape: CuckooShape,
+        sub_filters: Vec<SubFilter>,
+        len: u64,
+        removed: u64,
+    ) -> Result<Self, DecodeError> {
+        DecodeError::unless(!sub_filters.is_empty(), "number of sub-filters")?;
+        Ok(Self { shape, sub_filters, len, removed })
+    }
+
+    pub(crate) fn grow(&mut self, limit: MemoryLimit) -> Result<(), CreateError> {
+        if self.sub_filters.len() as u64 >= MAX_SUB_FILTERS {
+            return Err(CreateError::Shape);
+        }
+        let slots = self.shape.slots_of(self.sub_filters.len()).ok_or(CreateError::Shape)?;
+        limit.check(self.slot_bytes(), slots)?;
+        let slots = limits::zeros(slots)?;
+        self.sub_filters.push(SubFilter::from_slots(self.shape.bucket_size, slots));
+        Ok(())
+    }
+
+    /// Inserts a key, once more if it is already there.
+    pub fn insert(&mut self, hash: u64, limit: MemoryLimit) -> Result<(), InsertError> {
+        self.insert_asking(hash, || limit)
+    }
+
+    /// The same with a limit that is evaluated only if the filter has to grow.
+    pub fn insert_asking(
+        &mut self,
+        hash: u64,
+        limit: impl FnOnce() -> MemoryLimit,
+    ) -> Result<(), InsertError> {
+        let places = Places::of(hash);
+        if !self.insert_in_place(places) && !self.insert_moving(places) {
+            if self.shape.expansion == 0 {
+                return Err(InsertError::Full);
+            }
+            self.grow(limit()).map_err(InsertError::Growth)?;
+            stats::GROWTHS.add(1);
+            let found_room = self.insert_in_place(places);
+            debug_assert!(found_room, "the new sub-filter is empty");
+        }
+        self.len = self.len.saturating_add(1);
+        Ok(())
+    }
+
+    /// Inserts a key unless it might be here already. True if it was new.
+    pub fn insert_new(&mut self, hash: u64, limit: MemoryLimit) -> Result<bool, InsertError> {
+        if self.contains(hash) {
+            return Ok(false);
+        }
+        self.insert(hash, limit).map(|()| true)
+    }
+
+    fn insert_in_place(&mut self, places: Places) -> bool {
+        self.sub_filters.iter_mut().rev().any(|table| match table.find(places, EMPTY) {
+            Some(slot) => {
+                table.slots[slot] = places.fingerprint;
+                true
+            }
+            None => false,
+        })
+    }
+
+    fn insert_moving(&mut self, places: Places) -> bool {
+        let max_iterations = self.shape.max_iterations;
+        let newest = self.sub_filters.last_mut().expect("a filter has a sub-filter");
+        newest.insert_moving(places, max_iterations)
+    }
+
+    /// Whether a key might be here.
+    pub fn contains(&self, hash: u64) -> bool {
+        self.has(Places::of(hash))
+    }
+
+    #[inline]
+    fn has(&self, places: Places) -> bool {
+        self.sub_filters.iter().any(|table| table.has(places))
+    }
+
+    /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are prefetched while earlier ones are
+    /// compared, in all sub-filters: an absent key is looked up in each.
+    ///
+    /// # Panics
+    ///
+    /// If the two slices differ in length.
+    pub fn contains_each(&self, hashes: &[u64], found: &mut [bool]) {
+        assert_eq!(hashes.len(), found.len(), "hashes and answers of a batch");
+        let mut ring = [Places::NOWHERE; AHEAD];
+        for (place, &hash) in ring.iter_mut().zip(hashes) {
+            *place = self.touch_all(hash);
+        }
+        for (i, found) in found.iter_mut().enumerate() {
+            *found = self.has(ring[i % AHEAD]);
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                ring[i % AHEAD] = self.touch_all(later);
+            }
+        }
+    }
+
+    /// Prefetches both buckets of a key in the sub-filter that is tried first.
+    pub fn touch(&self, hash: u64) {
+        if let Some(newest) = self.sub_filters.last() {
+            newest.touch(Places::of(hash));
+        }
+    }
+
+    #[inline]
+    fn touch_all(&self, hash: u64) -> Places {
+        let places = Places::of(hash);
+        self.sub_filters.iter().for_each(|table| table.touch(places));
+        places
+    }
+
+    /// How often a key might have been inserted.
+    pub fn count(&self, hash: u64) -> u64 {
+        let places = Places::of(hash);
+        self.sub_filters.iter().map(|table| table.count(places)).sum()
+    }
+
+    /// Removes a key once; false if it is not here. When a tenth of the keys were removed, the others are moved
+    /// together.
+    pub fn remove(&mut self, hash: u64) -> bool {
+        let is_found = self.take_out(hash);
+        if is_found && self.is_due() {
+            self.compact_until_stuck();
+        }
+        is_found
+    }
+
+    /// Whether a tenth of the keys were removed since the last time, and moving the others together may drop a sub-filter.
+    pub fn is_due(&self) -> bool {
+        self.sub_filters.len() > 1 && self.removed as f64 > self.len as f64 * 0.10
+    }
+
+    /// Removes a key once; false if it is not here.
+    pub fn take_out(&mut self, hash: u64) -> bool {
+        let places = Places::of(hash);
+        let is_found = self.sub_filters.iter_mut().rev().any(|table| {
+            match table.find(places, places.fingerprint) {
+                Some(slot) => {
+                    table.slots[slot] = EMPTY;
+                    true
+                }
+                None => false,
+            }
+        });
+        if is_found {
+            // A forged header may say less than there is.
+            self.len = self.len.saturating_sub(1);
+            self.removed = self.removed.saturating_add(1);
+        }
+        is_found
+    }
+
+    /// The arrays, for defragmentation. Their lengths must not change.
+    pub fn arrays_to_move(&mut self) -> Vec<&mut Vec<u8>> {
+        self.sub_filters.iter_mut().map(|table| &mut table.slots).collect()
+    }
+
+    /// The slots of each sub-filter, oldest first.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &[u8]> {
+        self.sub_filters.iter().map(|table| table.slots())
+    }
+
+    /// Buckets of a sub-filter.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such sub-filter.
+    pub fn buckets_in(&self, sub_filter: usize) -> u64 {
+        self.sub_filters[sub_filter].buckets()
+    }
+
+    /// Counts removals from 0 again, as after moving the others together.
+    pub fn forget_removed(&mut self) {
+        self.removed = 0;
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> CuckooShape {
+        self.shape
+    }
+
+    /// Number of sub-filters.
+    pub fn sub_filters(&self) -> usize {
+        self.sub_filters.len()
+    }
+
+    /// Keys in it, each as often as it was inserted.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether no key is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may announce fewer keys than arrive.
+    pub fn is_blank(&self) -> bool {
+        // A page at a time: all slots of it are looked at, without a branch for each.
+        let is_clear = |table: &SubFilter| {
+            table
+                .slots
+                .chunks(4096)
+                .all(|page| page.iter().fold(EMPTY, |all, &slot| all | slot) == EMPTY)
+        };
+        self.is_empty() && self.sub_filters.iter().all(is_clear)
+    }
+
+    /// Keys removed since the filter was last compacted.
+    pub fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    /// Bytes of all slots.
+    pub fn slot_bytes(&self) -> u64 {
+        self.sub_filters.iter().map(|table| table.slots.len() as u64).sum()
+    }
+
+    /// Bytes as RedisBloom counts them: 1080 for the default filter.
+    pub fn size_in_bytes(&self) -> u64 {
+        FILTER_BYTES + SUB_FILTER_BYTES * self.sub_filters.len() as u64 + self.slot_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files cannot represent one more, so an insert must not add it.
+    #[test]
+    fn no_filter_grows_beyond_the_sub_filters_that_files_can_tell() {
+        let shape = CuckooShape::new(2, 1, 1, 1).unwrap();
+        let full = SubFilter::from_slots(1, vec![9, 9]);
+        let mut sub_filters = vec![full.clone(); MAX_SUB_FILTERS as usize - 1];
+        let mut filter = CuckooFilter::from_parts(shape, sub_filters.clone(), 0, 0).unwrap();
+        assert_eq!(filter.insert(7, MemoryLimit::NONE), Ok(()), "the last one");
+        assert_eq!(filter.sub_filters() as u64, MAX_SUB_FILTERS);
+        sub_filters.push(full);
+        let mut filter = CuckooFilter::from_parts(shape, sub_filters, 0, 0).unwrap();
+        let refused = InsertError::Growth(CreateError::Shape);
+        assert_eq!(filter.insert(7, MemoryLimit::NONE), Err(refused));
+        assert_eq!(filter.sub_filters() as u64, MAX_SUB_FILTERS);
+    }
+}

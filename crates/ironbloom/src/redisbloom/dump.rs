@@ -1,0 +1,223 @@
+//! SCANDUMP and LOADCHUNK: a filter as a header and pieces of its arrays.
+//!
+//! ```text
+//! iterator 0              the header                      next iterator: 1
+//! iterator 1 + offset     a piece of the arrays, thought   next iterator: 1 + offset + its length
+//!                         to lie one after the other
+//! at the end              nothing                         next iterator: 0
+//!
+//! LOADCHUNK takes the pairs (next iterator, bytes) unchanged: 1 is the header, any other says where its piece *ends*.
+//!
+//! Bloom header, little endian, nothing between the fields         cuckoo header
+//!   0  u64 keys in all                                              0  u64 keys
+//!   8  u32 number of links                                          8  u64 buckets of the first sub-filter
+//!  12  u32 options                                                 16  u64 keys removed
+//!  16  u32 growth                                                  24  u64 number of sub-filters
+//!  20  of each link, 53 bytes:                                     32  u16 slots a bucket
+//!      u64 bytes   u64 bits   u64 keys   f64 rate                  34  u16 most fingerprints moved by an insert
+//!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
+//! ```
+//!
+//! A piece never crosses a sub-filter and has 1 MiB at most, where RedisBloom has 16: the server is held up while it is
+//! copied. Pieces of any length are accepted. A header may say anything: each array is checked against the memory limit
+//! before it is allocated, and a Bloom header against its own length before it is read.
+
+use super::chain::{Chain, MAX_LINKS, Scaling};
+use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
+use super::error::{ChunkError, DecodeError};
+use super::limits::MemoryLimit;
+use super::link::{Link, LinkShape};
+
+/// Maximum size of a piece in bytes.
+pub const MAX_CHUNK: usize = 1 << 20;
+
+const CHAIN_HEADER: usize = 20;
+const LINK_HEADER: usize = 53;
+
+/// Bytes of a cuckoo filter's header.
+pub const CUCKOO_HEADER: usize = 38;
+
+/// The header of a Bloom filter.
+pub fn chain_header(chain: &Chain) -> Vec<u8> {
+    let (options, growth) = chain.scaling().encode();
+    let mut header = Vec::with_capacity(CHAIN_HEADER + LINK_HEADER * chain.links().len());
+    header.extend(chain.len().to_le_bytes());
+    header.extend((chain.links().len() as u32).to_le_bytes());
+    header.extend(options.to_le_bytes());
+    header.extend(growth.to_le_bytes());
+    for link in chain.links() {
+        let shape = link.shape();
+        header.extend(shape.bytes().to_le_bytes());
+        header.extend(shape.bits.to_le_bytes());
+        header.extend(link.len().to_le_bytes());
+        header.extend(shape.rate.to_le_bytes());
+        header.extend(shape.bits_per_key.to_le_bytes());
+        header.extend(shape.probes.to_le_bytes());
+        header.extend(shape.capacity.to_le_bytes());
+        header.push(0);
+    }
+    header
+}
+
+/// An empty Bloom filter for the pieces that follow this header.
+pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, DecodeError> {
+    let mut fields = Fields(header);
+    let len = fields.u64()?;
+    let count = u64::from(fields.u32()?);
+    let scaling = Scaling::decode(u64::from(fields.u32()?), u64::from(fields.u32()?))?;
+    let is_long_enough = fields.0.len() as u64 == count * LINK_HEADER as u64;
+    if !is_long_enough {
+        return Err(DecodeError::Length);
+    }
+    DecodeError::unless(count <= MAX_LINKS, "number of sub-filters")?;
+    let shapes: Vec<_> = (0..count).map(|_| fields.link()).collect::<Result<_, _>>()?;
+    let mut links = Vec::with_capacity(shapes.len());
+    let mut bytes = 0;
+    for (shape, len) in shapes {
+        let mut link = Link::new(shape, bytes, limit)?;
+        link.set_len(len)?;
+        links.push(link);
+        bytes += shape.bytes();
+    }
+    let chain = Chain::from_links(scaling, links)?;
+    // As RedisBloom has it: a header is somebody's request, and may be refused.
+    DecodeError::unless(chain.len() == len, "number of keys")?;
+    Ok(chain)
+}
+
+/// The header of a cuckoo filter.
+pub fn cuckoo_header(filter: &CuckooFilter) -> Vec<u8> {
+    let shape = filter.shape();
+    let mut header = Vec::with_capacity(CUCKOO_HEADER);
+    header.extend(filter.len().to_le_bytes());
+    header.extend(shape.buckets().to_le_bytes());
+    header.extend(filter.removed().to_le_bytes());
+    header.extend((filter.sub_filters() as u64).to_le_bytes());
+    header.extend(shape.bucket_size().to_le_bytes());
+    header.extend(shape.max_iterations().to_le_bytes());
+    header.extend(shape.expansion().to_le_bytes());
+    header
+}
+
+/// An empty cuckoo filter for the pieces that follow this header.
+pub fn cuckoo_from_header(header: &[u8], limit: MemoryLimit) -> Result<CuckooFilter, DecodeError> {
+    let mut fields = Fields(header);
+    let (len, buckets, removed, count) =
+        (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+    let (bucket_size, max_iterations, expansion) = (fields.u16()?, fields.u16()?, fields.u16()?);
+    fields.end()?;
+    let shape = CuckooShape::from_numbers(
+        buckets,
+        u64::from(bucket_size),
+        u64::from(max_iterations),
+        u64::from(expansion),
+    )?;
+    DecodeError::unless((1..=MAX_SUB_FILTERS).contains(&count), "number of sub-filters")?;
+    let mut filter = CuckooFilter::new(shape, limit)?;
+    for _ in 1..count {
+        filter.grow(limit)?;
+    }
+    CuckooFilter::from_parts(shape, filter.sub_filters, len, removed)
+}
+
+/// The piece of a Bloom filter at this iterator, and the next iterator. Nothing at the end and outside.
+pub fn chain_chunk(chain: &Chain, iterator: i64) -> Option<(i64, &[u8])> {
+    chunk(chain.links().iter().map(Link::array), iterator)
+}
+
+/// The piece of a cuckoo filter at this iterator, and the next iterator. Nothing at the end and outside.
+pub fn cuckoo_chunk(filter: &CuckooFilter, iterator: i64) -> Option<(i64, &[u8])> {
+    chunk(filter.sub_filters.iter().map(|table| table.slots()), iterator)
+}
+
+fn chunk<'a>(arrays: impl Iterator<Item = &'a [u8]>, iterator: i64) -> Option<(i64, &'a [u8])> {
+    let mut offset = u64::try_from(iterator.checked_sub(1)?).ok()?;
+    for array in arrays {
+        let len = array.len() as u64;
+        if offset < len {
+            let rest = &array[offset as usize..];
+            let piece = &rest[..rest.len().min(MAX_CHUNK)];
+            return Some((iterator.checked_add(piece.len() as i64)?, piece));
+        }
+        offset -= len;
+    }
+    None
+}
+
+/// Puts a piece of a Bloom filter where it belongs.
+pub fn load_chain_chunk(chain: &mut Chain, iterator: i64, piece: &[u8]) -> Result<(), ChunkError> {
+    load(chain.links_mut().iter_mut().map(Link::array_mut), iterator, piece)
+}
+
+/// Puts a piece of a cuckoo filter where it belongs.
+pub fn load_cuckoo_chunk(
+    filter: &mut CuckooFilter,
+    iterator: i64,
+    piece: &[u8],
+) -> Result<(), ChunkError> {
+    load(filter.sub_filters.iter_mut().map(|table| table.slots_mut()), iterator, piece)
+}
+
+fn load<'a>(
+    arrays: impl Iterator<Item = &'a mut [u8]>,
+    iterator: i64,
+    piece: &[u8],
+) -> Result<(), ChunkError> {
+    let end = iterator.checked_sub(1).and_then(|end| u64::try_from(end).ok());
+    let start = end.and_then(|end| end.checked_sub(piece.len() as u64));
+    let mut offset = start.ok_or(ChunkError::NoSuchPlace)?;
+    for array in arrays {
+        let len = array.len() as u64;
+        if offset < len {
+            let rest = &mut array[offset as usize..];
+            let place = rest.get_mut(..piece.len()).ok_or(ChunkError::TooLong)?;
+            place.copy_from_slice(piece);
+            return Ok(());
+        }
+        offset -= len;
+    }
+    Err(ChunkError::NoSuchPlace)
+}
+
+/// What is left of a header.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (field, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Length)?;
+        self.0 = rest;
+        Ok(*field)
+    }
+
+    fn u16(&mut self) -> Result<u16, DecodeError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, DecodeError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, DecodeError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn f64(&mut self) -> Result<f64, DecodeError> {
+        self.take().map(f64::from_le_bytes)
+    }
+
+    /// The shape of a link and the number of its keys.
+    fn link(&mut self) -> Result<(LinkShape, u64), DecodeError> {
+        let (bytes, bits, len) = (self.u64()?, self.u64()?, self.u64()?);
+        let (rate, bits_per_key) = (self.f64()?, self.f64()?);
+        let (probes, capacity) = (self.u32()?, self.u64()?);
+        let [power] = self.take()?;
+        DecodeError::unless(power == 0, "power of two")?;
+        DecodeError::unless(bits / 8 == bytes, "number of bytes")?;
+        let shape = LinkShape { capacity, rate, bits_per_key, probes, bits };
+        Ok((shape.checked()?, len))
+    }
+
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Length) }
+    }
+}

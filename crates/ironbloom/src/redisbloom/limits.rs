@@ -1,0 +1,81 @@
+//! Memory limits, checked before memory is allocated.
+//!
+//! A filter's size is a number that somebody sent. Two checks protect the server from it: the memory limit per key, and a trial
+//! allocation, which can fail without ending the process.
+
+use crate::memory::prefer_huge_pages;
+
+use super::error::CreateError;
+
+/// Maximum total size of a filter's arrays, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit(u64);
+
+impl MemoryLimit {
+    /// No limit: for data that exists already (a file, a replica's primary), which must not be lost to a setting.
+    pub const NONE: Self = Self(u64::MAX);
+
+    /// A limit in bytes.
+    pub const fn bytes(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// An error unless a filter of `present` bytes may grow by `more` bytes.
+    pub fn check(self, present: u64, more: u64) -> Result<(), CreateError> {
+        match present.checked_add(more) {
+            Some(bytes) if bytes <= self.0 => Ok(()),
+            _ => Err(CreateError::OverLimit { limit: self.0 }),
+        }
+    }
+}
+
+/// `len` zeros, which take no memory until they are touched; on huge pages where the system grants them on request:
+/// BF.MEXISTS of 100 keys in a filter of 20 MB took 13.3 µs with them and 17.7 without (AMD EPYC, 2026-11-16, busy machine).
+///
+/// The first allocation only tests whether there is enough memory, and is freed; the second is zeroed. A vector that is
+/// reserved and then filled would touch every page, and a zeroed one that fails to be allocated would end the process.
+pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
+    let len = ask(len)?;
+    let zeros = vec![0; len];
+    prefer_huge_pages(&zeros);
+    Ok(zeros)
+}
+
+/// A copy, on huge pages as well: it takes half as long as on pages of 4 KiB, each of which the system clears first.
+pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = vec![0; bytes.len()];
+    prefer_huge_pages(&copy);
+    copy.copy_from_slice(bytes);
+    copy
+}
+
+/// `len` as a `usize`, if that many bytes can be allocated.
+pub fn ask(len: u64) -> Result<usize, CreateError> {
+    let refused = CreateError::Memory { bytes: len };
+    let len = usize::try_from(len).map_err(|_| refused)?;
+    let mut asked: Vec<u8> = Vec::new();
+    asked.try_reserve_exact(len).map_err(|_| refused)?;
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_counts_what_is_there_and_does_not_wrap() {
+        let limit = MemoryLimit::bytes(100);
+        assert_eq!(limit.check(40, 60), Ok(()));
+        assert_eq!(limit.check(40, 61), Err(CreateError::OverLimit { limit: 100 }));
+        assert_eq!(limit.check(u64::MAX, 1), Err(CreateError::OverLimit { limit: 100 }));
+        assert_eq!(MemoryLimit::NONE.check(1, u64::MAX - 1), Ok(()));
+        assert!(MemoryLimit::NONE.check(1, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn absurd_amounts_are_an_error_and_not_an_abort() {
+        assert_eq!(zeros(1 << 62), Err(CreateError::Memory { bytes: 1 << 62 }));
+        assert_eq!(zeros(u64::MAX), Err(CreateError::Memory { bytes: u64::MAX }));
+        assert_eq!(zeros(5).unwrap(), [0; 5]);
+    }
+}

@@ -1,0 +1,316 @@
+//! One sub-filter of RedisBloom's chain: a plain Bloom filter of a fixed size.
+//!
+//! ```text
+//! bits per key  = -ln(rate) / ln(2)^2
+//! bits          = floor(capacity · bits per key), at least 1, rounded up to a multiple of 64
+//! probes        = ceil(ln(2) · bits per key)
+//!
+//! probe i of a key is bit x = (first + i·step) mod bits, which is bit x mod 8 of byte x / 8
+//! ```
+//!
+//! For 100 keys at 0.5 %: 11.0277 bits a key, 1152 bits, 8 probes. Every number is stored in dumps and files, and the
+//! constants have fifteen digits there and here: ln(2)^2 with all its digits would give another last bit.
+
+use std::ops::Range;
+
+use crate::hash::Modulus;
+use crate::memory::{prefetch, union_counting};
+use crate::{Fill, FillProgress, UnionProgress};
+
+use super::error::{CreateError, DecodeError};
+use super::limits::{self, MemoryLimit};
+use super::murmur::BloomHash;
+use super::stats;
+
+/// ln(2) and its square, with as many digits as RedisBloom has.
+#[expect(
+    clippy::approx_constant,
+    reason = "the digits that RedisBloom has: sizes follow from them"
+)]
+const LN_2: f64 = 0.693147180559945;
+const LN_2_SQUARED: f64 = 0.480453013918201;
+
+/// Largest array: positions are 64-bit numbers, and so is the size of all arrays of a chain together.
+const MAX_BITS: f64 = (1u64 << 62) as f64;
+
+/// The numbers of a link, as dumps and files carry them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkShape {
+    /// Keys it takes before the chain grows.
+    pub capacity: u64,
+    /// Rate planned for.
+    pub rate: f64,
+    /// Bits per key that the rate asks for.
+    pub bits_per_key: f64,
+    /// Probes a key.
+    pub probes: u32,
+    /// Bits, a multiple of 64.
+    pub bits: u64,
+}
+
+impl LinkShape {
+    /// The shape of a link for `capacity` keys at `rate`.
+    pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, CreateError> {
+        if capacity == 0 || !(rate > 0.0 && rate < 1.0) {
+            return Err(CreateError::Shape);
+        }
+        let bits_per_key = -(rate.ln() / LN_2_SQUARED);
+        let bits = capacity as f64 * bits_per_key;
+        if bits >= MAX_BITS {
+            return Err(CreateError::Shape);
+        }
+        let bits = (bits as u64).max(1).next_multiple_of(64);
+        Ok(Self { capacity, rate, bits_per_key, probes: probes(bits_per_key), bits })
+    }
+
+    /// The same if a chain may have a link of these numbers; they come from somebody else.
+    ///
+    /// Not checked is whether the bits are as many as the rate asks for: older versions rounded otherwise, and too few
+    /// only make wrong answers likelier. What would do harm is checked: positions outside the array (by construction,
+    /// since the array is made from `bits`), and probes without end.
+    pub(crate) fn checked(self) -> Result<Self, DecodeError> {
+        DecodeError::unless(self.capacity >= 1, "capacity")?;
+        DecodeError::unless(self.rate > 0.0 && self.rate < 1.0, "rate")?;
+        DecodeError::unless(
+            self.bits_per_key.is_finite() && self.bits_per_key > 0.0,
+            "number of bits per key",
+        )?;
+        DecodeError::unless(self.probes == probes(self.bits_per_key), "number of probes")?;
+        let is_array = self.bits >= 64 && self.bits.is_multiple_of(64);
+        DecodeError::unless(is_array && self.bits as f64 <= MAX_BITS, "number of bits")?;
+        // The least rate a number of 64 bits can say asks for 1551 bits a key.
+        DecodeError::unless(self.probes <= probes(1600.0), "number of probes")?;
+        Ok(self)
+    }
+
+    /// Bytes of the array.
+    pub fn bytes(&self) -> u64 {
+        self.bits / 8
+    }
+}
+
+fn probes(bits_per_key: f64) -> u32 {
+    (LN_2 * bits_per_key).ceil() as u32
+}
+
+/// A Bloom filter that knows how many keys it was given.
+#[derive(Debug, PartialEq)]
+pub struct Link {
+    shape: LinkShape,
+    modulus: Modulus,
+    array: Vec<u8>,
+    len: u64,
+}
+
+impl Clone for Link {
+    fn clone(&self) -> Self {
+        Self { array: limits::copy(&self.array), ..*self }
+    }
+}
+
+impl Link {
+    /// An empty link, if a chain of `present` bytes may have this link as well.
+    pub(crate) fn new(
+        shape: LinkShape,
+        present: u64,
+        limit: MemoryLimit,
+    ) -> Result<Self, CreateError> {
+        limit.check(present, shape.bytes())?;
+        let array = limits::zeros(shape.bytes())?;
+        Ok(Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 })
+    }
+
+    /// A link of checked shape from its array and the number of keys in it.
+    pub(crate) fn from_parts(
+        shape: LinkShape,
+        array: Vec<u8>,
+        len: u64,
+    ) -> Result<Self, DecodeError> {
+        DecodeError::unless(array.len() as u64 == shape.bytes(), "array")?;
+        let mut link = Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 };
+        link.set_len(len)?;
+        Ok(link)
+    }
+
+    /// Says how many keys are in it, which a header does before the array comes.
+    pub(crate) fn set_len(&mut self, len: u64) -> Result<(), DecodeError> {
+        DecodeError::unless(len <= self.shape.capacity, "number of keys")?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// Its parameters.
+    pub fn shape(&self) -> LinkShape {
+        self.shape
+    }
+
+    /// Keys in it.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether no key is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it has as many keys as it was planned for.
+    pub fn is_full(&self) -> bool {
+        self.len >= self.shape.capacity
+    }
+
+    /// The bits, eight a byte, the lowest first.
+    pub fn array(&self) -> &[u8] {
+        &self.array
+    }
+
+    pub(crate) fn array_mut(&mut self) -> &mut [u8] {
+        &mut self.array
+    }
+
+    pub(crate) fn array_to_move(&mut self) -> &mut Vec<u8> {
+        &mut self.array
+    }
+
+    /// Whether all bits of a key are set.
+    #[inline]
+    pub fn contains(&self, hash: BloomHash) -> bool {
+        self.are_set(hash, 0..self.shape.probes)
+    }
+
+    /// Whether the bits of these probes are set.
+    #[inline]
+    pub(super) fn are_set(&self, hash: BloomHash, mut probes: Range<u32>) -> bool {
+        probes.all(|i| {
+            let at = self.modulus.of(hash.probe(i));
+            self.array[(at / 8) as usize] & mask(at) != 0
+        })
+    }
+
+    /// The bits of the probes from `first` on, one for each of `places`; also prefetches them.
+    #[inline]
+    pub(super) fn locate(&self, hash: BloomHash, first: u32, places: &mut [u64]) {
+        for (place, i) in places.iter_mut().zip(first..) {
+            *place = self.modulus.of(hash.probe(i));
+            prefetch(&self.array, (*place / 8) as usize);
+        }
+    }
+
+    /// Whether these bits are all set. Most likely they are, so it does not stop at the first that is not.
+    #[inline]
+    pub(super) fn are_ones(&self, places: &[u64]) -> bool {
+        places.iter().fold(1, |all, &at| all & (self.array[(at / 8) as usize] >> (at % 8))) & 1 == 1
+    }
+
+    /// Prefetches the bytes of these probes.
+    #[inline]
+    pub(super) fn touch(&self, hash: BloomHash, probes: Range<u32>) {
+        for i in probes {
+            prefetch(&self.array, (self.modulus.of(hash.probe(i)) / 8) as usize);
+        }
+    }
+
+    /// Sets all bits of a key and counts it.
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: BloomHash) {
+        for i in 0..self.shape.probes {
+            let at = self.modulus.of(hash.probe(i));
+            self.array[(at / 8) as usize] |= mask(at);
+        }
+        self.len += 1;
+    }
+
+    /// Adds the next words of a link of the same shape. At the end, the progress moves on to the next link. If one of the two
+    /// had no keys, the count is that of the other; otherwise it is estimated from the bits, since keys may be in both.
+    pub(crate) fn union_step(
+        &mut self,
+        other: &Self,
+        progress: &mut UnionProgress,
+        most_words: usize,
+    ) {
+        debug_assert_eq!(self.shape, other.shape);
+        let words = self.array.len() / 8;
+        let start = progress.word.min(words);
+        let end = start.saturating_add(most_words).min(words);
+        let bytes = 8 * start..8 * end;
+        let ones = union_counting(&mut self.array[bytes.clone()], &other.array[bytes]);
+        progress.ones = progress.ones.saturating_add(ones);
+        progress.word = end;
+        if end < words {
+            return;
+        }
+        let ones = progress.ones.min(self.shape.bits);
+        *progress = UnionProgress { stage: progress.stage + 1, ..UnionProgress::default() };
+        stats::merged(self.estimate_from(ones), self.shape.capacity);
+        self.len = match (self.len, other.len) {
+            (len, 0) | (0, len) => len,
+            (one, two) => {
+                let most = one.saturating_add(two).min(self.shape.capacity);
+                (self.estimate_from(ones).round() as u64).clamp(one.max(two), most)
+            }
+        };
+    }
+
+    /// The number of keys that set `ones` bits on average.
+    ///
+    /// ```text
+    /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]
+    /// ```
+    fn estimate_from(&self, ones: u64) -> f64 {
+        let fill = ones as f64 / self.shape.bits as f64;
+        -(self.shape.bits as f64) / f64::from(self.shape.probes) * (1.0 - fill).ln()
+    }
+
+    /// Counts the next words. At the end, the progress moves on to the next link.
+    pub(crate) fn fill_step(&self, progress: &mut FillProgress, most_words: usize) {
+        if let Some(ones) = progress.count_array(&self.array, most_words) {
+            let LinkShape { bits, probes, .. } = self.shape;
+            let rate = (ones as f64 / bits as f64).powf(f64::from(probes));
+            progress.end_stage(Fill { bits, ones, rate });
+        }
+    }
+}
+
+#[inline]
+fn mask(at: u64) -> u8 {
+    1 << (at % 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (capacity, rate, bits, probes) as RedisBloom's BF.DEBUG shows them.
+    #[test]
+    fn shapes_are_those_of_redisbloom() {
+        for (capacity, rate, bits, probes) in [
+            (100, 0.005, 1152, 8),
+            (200, 0.0025, 2496, 9),
+            (3000, 0.0005, 47488, 11),
+            (1000, 0.02, 8192, 6),
+            (200, 0.025, 1536, 6),
+            (800, 0.0125, 7296, 7),
+        ] {
+            let shape = LinkShape::for_rate(capacity, rate).unwrap();
+            assert_eq!((shape.bits, shape.probes), (bits, probes), "{capacity} keys at {rate}");
+            assert_eq!(shape.checked(), Ok(shape));
+        }
+    }
+
+    #[test]
+    fn what_is_no_shape_is_refused() {
+        for (capacity, rate) in
+            [(0, 0.1), (1, 0.0), (1, 1.0), (1, -0.5), (1, f64::NAN), (u64::MAX, 0.01)]
+        {
+            assert_eq!(LinkShape::for_rate(capacity, rate), Err(CreateError::Shape));
+        }
+    }
+
+    #[test]
+    fn the_strictest_rate_of_all_has_a_shape_that_loads() {
+        let shape = LinkShape::for_rate(10, f64::from_bits(1)).unwrap();
+        assert_eq!(shape.checked(), Ok(shape));
+        let next = LinkShape { probes: 5000, bits_per_key: 7213.0, ..shape };
+        assert!(next.checked().is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! RedisBloom's two filters, bit for bit, without a server.
+//!
+//! ```text
+//! murmur    key ──► hash
+//! link      one Bloom filter                   chain     links that grow: what BF.* works on
+//! batch     many keys at once
+//! cuckoo    sub-filters of fingerprints        compact   moving them into older sub-filters
+//! dump      SCANDUMP and LOADCHUNK: headers and pieces of arrays
+//! rdb       the fields of a saved filter, in order     debug   a filter in words
+//! fields    how fields are read and written            limits  memory, asked for before it is allocated
+//! error     why there is no filter, or no key in it    stats   what servers report
+//! ```
+//!
+//! The module for Redis and Valkey keeps these filters in a server, `ironbloom convert` in files
+//! ([`RedisBloom`](crate::RedisBloom)).
+//!
+//! The layouts are RedisBloom's, so its dumps and files are ours and ours are its; the code is not. Nothing here
+//! knows the server. Numbers out of dumps and files are checked before anything is allocated or indexed by them: this
+//! is where RedisBloom was attacked.
+
+pub mod batch;
+pub mod chain;
+mod compact;
+pub mod cuckoo;
+pub mod debug;
+pub mod dump;
+pub mod error;
+pub mod fields;
+pub mod limits;
+pub mod link;
+pub mod murmur;
+pub mod rdb;
+pub mod stats;
