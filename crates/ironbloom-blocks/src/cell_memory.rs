@@ -1,7 +1,7 @@
 //! Memory for the cells of a column, which grows by whole groups.
 //!
 //! A growing vector would be moved, or take pages of 4 KiB one by one: clearing those took a third of the build time.
-//! These pieces never move, and large ones come on large pages.
+//! These pieces never move, large ones come on large pages, and the next column takes over the pieces of the one before.
 
 use ironbloom::memory::WordArray;
 
@@ -12,10 +12,37 @@ const MAX_CELLS: usize = 1 << 21;
 /// Cells in a word.
 const IN_WORD: usize = size_of::<u64>() / size_of::<u32>();
 
+/// Memory that held the cells of a column, for the cells of another.
+#[derive(Default)]
+pub struct CellPieces(Vec<WordArray>);
+
+impl CellPieces {
+    /// Bytes that are kept.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|piece| size_of_val(&piece[..]) as u64).sum()
+    }
+
+    /// Adds the memory of another column.
+    pub fn add(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Takes about this many bytes away.
+    pub fn take(&mut self, bytes: u64) -> Self {
+        let mut taken = Self::default();
+        while taken.bytes() < bytes {
+            taken.0.extend(self.0.pop());
+        }
+        taken
+    }
+}
+
 /// Groups of cells, several to a piece of memory.
 #[derive(Default)]
 pub(crate) struct CellMemory {
     pieces: Vec<WordArray>,
+    /// To be used before new ones are made.
+    spare: CellPieces,
     /// Of each group: its piece, its first cell there, and its length.
     groups: Vec<(usize, usize, usize)>,
     /// Cells of the last piece that are in use.
@@ -24,13 +51,30 @@ pub(crate) struct CellMemory {
 }
 
 impl CellMemory {
-    /// Room for a group of this many cells, all zero.
+    /// With memory of an earlier column.
+    pub(crate) fn with_spare(spare: CellPieces) -> Self {
+        Self { spare, ..Self::default() }
+    }
+
+    /// All memory, for another column.
+    pub(crate) fn into_pieces(self) -> CellPieces {
+        let mut pieces = self.spare;
+        pieces.0.extend(self.pieces);
+        pieces
+    }
+
+    /// Bytes of all pieces, in use or not.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |piece: &WordArray| size_of_val(&piece[..]) as u64;
+        self.pieces.iter().map(bytes).sum::<u64>() + self.spare.bytes()
+    }
+
+    /// Room for a group of this many cells, of any content.
     pub(crate) fn add(&mut self, cells: usize) -> &mut [u32] {
         let room = self.pieces.last().map_or(0, |piece| IN_WORD * piece.len());
         if self.pieces.is_empty() || room - self.taken < cells {
-            // As much again as there is, so that a small column takes little memory.
-            let wanted = (self.len as usize).min(MAX_CELLS).max(cells);
-            self.pieces.push(zeros(wanted.div_ceil(IN_WORD)));
+            let piece = self.piece(cells);
+            self.pieces.push(piece);
             self.taken = 0;
         }
         let (piece, start) = (self.pieces.len() - 1, self.taken);
@@ -38,6 +82,20 @@ impl CellMemory {
         self.taken += cells;
         self.len += cells as u64;
         &mut bytemuck::cast_slice_mut(&mut self.pieces[piece][..])[start..start + cells]
+    }
+
+    /// A piece with room for this many cells.
+    fn piece(&mut self, cells: usize) -> WordArray {
+        let spare = &mut self.spare.0;
+        let large_enough = (0..spare.len()).filter(|&place| IN_WORD * spare[place].len() >= cells);
+        match large_enough.min_by_key(|&place| spare[place].len()) {
+            Some(place) => spare.swap_remove(place),
+            // As much again as there is, so that a small column takes little memory.
+            None => {
+                let wanted = (self.len as usize).min(MAX_CELLS).max(cells);
+                zeros(wanted.div_ceil(IN_WORD))
+            }
+        }
     }
 
     /// Cells of all groups.
@@ -59,20 +117,31 @@ mod tests {
 
     #[test]
     fn groups_come_back_as_they_were_written() {
-        let mut memory = CellMemory::default();
-        // Odd lengths end in the middle of a word, and some are larger than any piece that was planned.
-        let lengths = [0, 3, 1, 70_000, 65_536, 7, 3 << 20, 65_535, 1 << 20, 1 << 20, 0, 5];
-        for (number, &length) in (1u32..).zip(&lengths) {
-            let group = memory.add(length);
-            assert!(group.len() == length && group.iter().all(|&cell| cell == 0));
-            group.fill(number);
+        let mut spare = CellPieces::default();
+        for round in 0..2 {
+            let mut memory = CellMemory::with_spare(std::mem::take(&mut spare));
+            let before = memory.bytes();
+            // Odd lengths end in the middle of a word, and some are larger than any piece that was planned.
+            let lengths = [0, 3, 1, 70_000, 65_536, 7, 3 << 20, 65_535, 1 << 20, 1 << 20, 0, 5];
+            for (number, &length) in (1u32..).zip(&lengths) {
+                let group = memory.add(length);
+                assert_eq!(group.len(), length);
+                group.fill(number);
+            }
+            assert_eq!(memory.len(), lengths.iter().sum::<usize>() as u64);
+            assert_eq!(memory.groups().count(), lengths.len());
+            for ((number, &length), group) in (1u32..).zip(&lengths).zip(memory.groups()) {
+                let is_as_written = group.iter().all(|&cell| cell == number);
+                assert!(group.len() == length && is_as_written, "{number}");
+            }
+            let room = memory.bytes() / size_of::<u32>() as u64;
+            assert!(room <= 2 * memory.len() + 2, "{room} cells of room");
+            // The second time, everything fits into the memory of the first.
+            assert!(round == 0 || memory.bytes() == before, "{before} bytes became {room} cells");
+            spare = memory.into_pieces();
         }
-        assert_eq!(memory.len(), lengths.iter().sum::<usize>() as u64);
-        assert_eq!(memory.groups().count(), lengths.len());
-        for ((number, &length), group) in (1u32..).zip(&lengths).zip(memory.groups()) {
-            assert!(group.len() == length && group.iter().all(|&cell| cell == number), "{number}");
-        }
-        let room: usize = memory.pieces.iter().map(|piece| IN_WORD * piece.len()).sum();
-        assert!(room as u64 <= 2 * memory.len() + 2, "{room} cells of room");
+        let all = spare.bytes();
+        let taken = spare.take(all / 2).bytes();
+        assert!(taken >= all / 2 && spare.bytes() == all - taken);
     }
 }

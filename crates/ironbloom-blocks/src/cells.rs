@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use crate::cell_memory::CellMemory;
+use crate::cell_memory::{CellMemory, CellPieces};
 use crate::encode::NULL;
 use crate::params::Params;
 
@@ -48,13 +48,18 @@ pub struct Cells {
 impl Cells {
     /// For blocks of this many rows.
     pub fn new(params: Params) -> Self {
+        Self::with_memory(params, CellPieces::default())
+    }
+
+    /// As [`new`](Self::new), with the [memory](SealedCells::into_memory) of an earlier column.
+    pub fn with_memory(params: Params, memory: CellPieces) -> Self {
         let block_bits = params.block_rows().trailing_zeros();
         let group_blocks = (GROUP_ROWS >> block_bits).clamp(1, 1 << BLOCK_BITS);
         Self {
             block_bits,
             group_blocks,
             pending: Vec::new(),
-            cells: CellMemory::default(),
+            cells: CellMemory::with_spare(memory),
             starts: Vec::new(),
             null_blocks: Vec::new(),
             nulls: 0,
@@ -73,6 +78,28 @@ impl Cells {
             self.pending.drain(..whole);
         }
         written
+    }
+
+    /// Adds the next rows, by their fingerprints.
+    pub fn push(&mut self, mut prints: &[u32]) {
+        let group_rows = self.group_blocks << self.block_bits;
+        if !self.pending.is_empty() {
+            let some = prints.len().min(group_rows - self.pending.len());
+            self.push_with(|pending| pending.extend_from_slice(&prints[..some]));
+            prints = &prints[some..];
+        }
+        // Whole groups need not be copied. Before the last of them, nothing is pending.
+        let groups = prints.chunks_exact(group_rows);
+        let rest = groups.remainder();
+        groups.for_each(|group| self.add_group(group));
+        self.pending.extend_from_slice(rest);
+    }
+
+    /// Bytes of memory that are held.
+    pub fn held_bytes(&self) -> u64 {
+        let vectors = [&self.pending, &self.starts, &self.null_blocks];
+        let vectors = vectors.map(|vector| size_of::<u32>() * vector.capacity());
+        self.cells.bytes() + vectors.iter().sum::<usize>() as u64
     }
 
     fn add_group(&mut self, rows: &[u32]) {
@@ -193,7 +220,20 @@ pub(crate) enum Buckets<'a> {
     Crowded(&'a [Entry]),
 }
 
+/// Parts that can be encoded by different threads: each is some partitions.
+pub const CELL_PARTS: usize = 16;
+
 impl SealedCells {
+    /// The memory, for the cells of another column.
+    pub fn into_memory(self) -> CellPieces {
+        self.0.cells.into_pieces()
+    }
+
+    /// Bytes of memory that are held.
+    pub fn held_bytes(&self) -> u64 {
+        self.0.held_bytes()
+    }
+
     /// Cells that are not null.
     pub(crate) fn len(&self) -> u64 {
         self.0.cells.len()
@@ -209,16 +249,17 @@ impl SealedCells {
         &self.0.null_blocks
     }
 
-    /// Yields every cell in order; buckets with more than `heavy` cells one by one.
+    /// Yields every cell of a part in order; buckets with more than `heavy` cells one by one.
     pub(crate) fn each_bucket(
         &self,
+        part: usize,
         bucket_bits: u32,
         heavy: u64,
         mut out: impl FnMut(Partition, Buckets<'_>),
     ) {
         let fine_bits = bucket_bits - PARTITION_BITS;
         let mut sorter = Sorter { fine_bits, ..Sorter::default() };
-        for number in 0..PARTITIONS {
+        for number in partitions(part) {
             let partition = Partition { number: number as u32, fine_bits };
             sorter.sort(self.partition(number));
             let mut done = 0;
@@ -231,6 +272,13 @@ impl SealedCells {
         }
     }
 
+    /// Cells of a part that are not null.
+    pub(crate) fn part_len(&self, part: usize) -> u64 {
+        let range = partitions(part);
+        let starts = self.0.starts.chunks_exact(PARTITIONS + 1);
+        starts.map(|starts| u64::from(starts[range.end] - starts[range.start])).sum()
+    }
+
     /// The slices of a partition, each with the first block of its group.
     fn partition(&self, partition: usize) -> impl Iterator<Item = (u32, &[u32])> + Clone {
         let Cells { cells, starts, group_blocks, .. } = &self.0;
@@ -241,6 +289,17 @@ impl SealedCells {
             },
         )
     }
+}
+
+/// The partitions of a part.
+fn partitions(part: usize) -> Range<usize> {
+    let in_part = PARTITIONS / CELL_PARTS;
+    part * in_part..(part + 1) * in_part
+}
+
+/// The first bucket of a part.
+pub(crate) fn first_bucket(part: usize, bucket_bits: u32) -> u64 {
+    (partitions(part).start as u64) << (bucket_bits - PARTITION_BITS)
 }
 
 /// The bits of the bucket below those of the partition.

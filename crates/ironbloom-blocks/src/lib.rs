@@ -4,7 +4,9 @@
 //! value ──► hash ──► fingerprint of 32 bits                                    encode.rs
 //! rows, in blocks ──► Cells ──► Postings: fingerprint ──► list of blocks       cells.rs, postings/
 //!                 ──► Slices, for rows that still come one by one              slices.rs
-//! Lookup (and, or, in, null) over the columns of a segment ──► BlockSet        lookup.rs, block_set.rs
+//!                 ──► Bounds: the smallest and the largest value of a block    bounds/
+//! numbers, a page at a time ──► run: pages that can be read one by one        postings/run.rs
+//! Lookup (and, or, in, between, null) over the columns of a segment ──► BlockSet   lookup.rs, block_set.rs
 //! ```
 //!
 //! Whoever has rows in a fixed order can use it. `ironbloom-index` does so for Parquet and CSV, and stores the words of
@@ -12,13 +14,13 @@
 //!
 //! ```
 //! use ironbloom_blocks::encode::{fingerprint, hash_value};
-//! use ironbloom_blocks::{BlockSet, Cells, Params, Postings, SequenceWriter, Value};
+//! use ironbloom_blocks::{BlockSet, Cells, Params, Postings, Value};
 //!
 //! let print = |number: i128| fingerprint(hash_value(&Value::Int(number)).expect("not null"));
 //! let params = Params::new(512, 10)?;                          // rows per block, selectivity
 //! let mut cells = Cells::new(params);
 //! cells.push_with(|prints| prints.extend((0..10_000).map(print)));
-//! let postings = Postings::build(&cells.seal(), 20, params, &mut SequenceWriter::default());
+//! let postings = Postings::build(&cells.seal(), 20, params.bucket_bits(10_000));
 //!
 //! let BlockSet::Some(blocks) = BlockSet::from_list(postings.list(print(7_000))) else { panic!() };
 //! assert!(blocks.contains(&(7_000 / 512)));
@@ -28,22 +30,27 @@
 #![forbid(unsafe_code)]
 
 mod block_set;
+pub mod bounds;
 mod cell_memory;
 mod cells;
 pub mod encode;
 mod lookup;
 mod params;
 mod postings;
-mod row_ranges;
+mod row_range;
 mod slices;
 mod value;
 
 pub use block_set::BlockSet;
-pub use cells::{Cells, SealedCells};
-pub use lookup::{Lookup, ReadLists};
+pub use cell_memory::CellPieces;
+pub use cells::{CELL_PARTS, Cells, SealedCells};
+pub use lookup::{Key, Lookup, ReadLists};
 pub use params::{ParamError, Params};
-pub use postings::{List, Outline, Placed, Postings, ReadWords, SequenceList, SequenceWriter};
-pub use row_ranges::{MAX_ROWS, RowRange, RowRanges};
+pub use postings::{
+    EncodedPart, List, Move, Outline, PartMemory, Placed, Postings, ReadWords, Remainder,
+    SequenceList, run,
+};
+pub use row_range::{MAX_ROWS, RowRange};
 pub use slices::Slices;
 pub use value::{Value, ValueKind};
 

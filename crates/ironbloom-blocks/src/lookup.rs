@@ -1,24 +1,39 @@
-//! From fingerprints to blocks.
+//! From fingerprints and spans to blocks.
 //!
-//! A condition is turned into a lookup once, and the lookup is run on each segment. What lists cannot answer (a
-//! negation, a range) is "any block": under an AND the other columns still narrow it down, and no row is lost.
+//! A condition is turned into a lookup once, and the lookup is run on each segment. What neither lists nor bounds can
+//! answer (`!=`) is "any block": under an AND the other columns still narrow it down, and no row is lost.
+//!
+//! A value that is outside the bounds of a segment is not looked up there. Where bounds are narrow, because rows are in
+//! the order of the column, they also remove most of the blocks that a list names for other values of its bucket.
 
 use std::convert::Infallible;
 
 use crate::block_set::{BlockSet, estimate};
+use crate::bounds::{Image, Span};
 use crate::postings::{List, Postings};
 
-/// What to look up in a segment. Columns are numbers, values are fingerprints.
+/// A value as lists and bounds know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Where it lies among the values of the column.
+    pub image: Image,
+    /// Its fingerprint.
+    pub print: u32,
+}
+
+/// What to look up in a segment. Columns are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Lists cannot answer this.
+    /// Neither lists nor bounds can answer this.
     Any,
     /// No row can match.
     Nothing,
     /// The column has this value.
-    Is(usize, u32),
-    /// The column has one of these values.
-    In(usize, Vec<u32>),
+    Is(usize, Key),
+    /// The column has one of these values, which ascend.
+    In(usize, Vec<Key>),
+    /// The column has a value with an image in this span.
+    Between(usize, Span),
     /// The column has no value.
     Null(usize),
     /// All of these hold.
@@ -27,7 +42,7 @@ pub enum Lookup {
     Or(Vec<Lookup>),
 }
 
-/// The lists of a column in a segment, wherever they are.
+/// The lists and the bounds of a column in a segment, wherever they are.
 pub trait ReadLists<'a> {
     /// Why a list could not be read.
     type Error;
@@ -41,6 +56,28 @@ pub trait ReadLists<'a> {
     /// Reads from memory what a lookup will wait for first, then (`stage` 1) what it will wait for next. The result means
     /// nothing.
     fn touch(&self, print: u32, stage: u32) -> u64;
+
+    /// The span of all values; [`Span::ALL`] if it is not known.
+    #[inline]
+    fn frame(&self) -> Span {
+        Span::ALL
+    }
+
+    /// Whether bounds narrow down what lists have found.
+    #[inline]
+    fn is_clustered(&self) -> bool {
+        false
+    }
+
+    /// Of these blocks, those that may have a value with an image in this span; no other of them has.
+    fn narrow(&self, _wanted: Span, blocks: BlockSet) -> Result<BlockSet, Self::Error> {
+        Ok(blocks)
+    }
+
+    /// The same for blocks that lists have found: these are enough if bounds cannot be read.
+    fn narrow_found(&self, wanted: Span, blocks: BlockSet) -> Result<BlockSet, Self::Error> {
+        self.narrow(wanted, blocks)
+    }
 }
 
 impl<'a> ReadLists<'a> for &'a Postings {
@@ -69,7 +106,7 @@ impl Lookup {
         lists_of: &impl Fn(usize) -> L,
     ) -> Result<BlockSet, L::Error> {
         if let Some(list) = self.list(lists_of)? {
-            return Ok(BlockSet::from_list(list));
+            return self.narrowed(BlockSet::from_list(list), lists_of);
         }
         match self {
             Self::And(parts) => and(parts, blocks, lists_of),
@@ -78,12 +115,19 @@ impl Lookup {
                     parts.iter().map(|part| part.blocks(blocks, lists_of)).collect();
                 Ok(BlockSet::any_of(sets?))
             }
-            Self::In(column, prints) => {
-                let column = lists_of(*column);
-                let set = |&print: &u32| Ok(BlockSet::from_list(column.list(print)?));
-                BlockSet::any_of_many(prints.iter().map(set), blocks)
-            }
+            Self::In(column, keys) => one_of(&lists_of(*column), keys, blocks),
+            Self::Between(..) => self.narrowed(BlockSet::All, lists_of),
             _ => Ok(BlockSet::All),
+        }
+    }
+
+    /// Calls this with every part that is not a combination of others.
+    pub fn each_part(&self, call: &mut impl FnMut(&Self)) {
+        match self {
+            Self::And(parts) | Self::Or(parts) => {
+                parts.iter().for_each(|part| part.each_part(call));
+            }
+            single => call(single),
         }
     }
 
@@ -94,14 +138,63 @@ impl Lookup {
     ) -> Result<Option<List<'a>>, L::Error> {
         Ok(Some(match self {
             Self::Nothing => List::Empty,
-            Self::Is(column, print) => lists_of(*column).list(*print)?,
+            Self::Is(column, key) => {
+                let lists = lists_of(*column);
+                if lists.frame().contains(key.image) { lists.list(key.print)? } else { List::Empty }
+            }
+            Self::Between(column, span) if !lists_of(*column).frame().overlaps(*span) => {
+                List::Empty
+            }
             Self::Null(column) => lists_of(*column).nulls()?,
             _ => return Ok(None),
         }))
     }
+
+    /// Of these blocks, those that bounds do not exclude.
+    fn narrowed<'a, L: ReadLists<'a>>(
+        &self,
+        left: BlockSet,
+        lists_of: &impl Fn(usize) -> L,
+    ) -> Result<BlockSet, L::Error> {
+        if left.is_empty() {
+            return Ok(left);
+        }
+        match self {
+            Self::Is(column, key) => narrowed_to(&lists_of(*column), *key, left),
+            Self::Between(column, span) => lists_of(*column).narrow(*span, left),
+            _ => Ok(left),
+        }
+    }
+
+    fn is_answered_by_lists(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Is(..) | Self::Null(_))
+    }
 }
 
-/// Starts from the shortest list, reads the others only as far as what is left needs, and stops when nothing is.
+/// Of the blocks that the list of a value names, those whose bounds do not exclude it, if bounds can tell.
+fn narrowed_to<'a, L: ReadLists<'a>>(
+    lists: &L,
+    key: Key,
+    left: BlockSet,
+) -> Result<BlockSet, L::Error> {
+    if lists.is_clustered() { lists.narrow_found(Span::of(key.image), left) } else { Ok(left) }
+}
+
+/// The blocks of these values, of which those outside the segment's bounds cost nothing.
+fn one_of<'a, L: ReadLists<'a>>(
+    lists: &L,
+    keys: &[Key],
+    blocks: u32,
+) -> Result<BlockSet, L::Error> {
+    let Span { low, high } = lists.frame();
+    let first = keys.partition_point(|key| key.image < low);
+    let end = keys.partition_point(|key| key.image <= high).max(first);
+    let set = |key: &Key| narrowed_to(lists, *key, BlockSet::from_list(lists.list(key.print)?));
+    BlockSet::any_of_many(keys[first..end].iter().map(set), blocks)
+}
+
+/// Starts from the shortest list, reads the others only as far as what is left needs, and stops when nothing is. Bounds
+/// are asked about what lists have left.
 fn and<'a, L: ReadLists<'a>>(
     parts: &[Lookup],
     blocks: u32,
@@ -121,7 +214,11 @@ fn and<'a, L: ReadLists<'a>>(
         }
     }
     for part in parts {
-        if !matches!(part, Lookup::Nothing | Lookup::Is(..) | Lookup::Null(_)) && !left.is_empty() {
+        left = part.narrowed(left, lists_of)?;
+    }
+    for part in parts {
+        let is_done = part.is_answered_by_lists() || matches!(part, Lookup::Between(..));
+        if !is_done && !left.is_empty() {
             left = left.and(part.blocks(blocks, lists_of)?);
         }
     }
@@ -134,8 +231,8 @@ fn fetch<'a, L: ReadLists<'a>>(parts: &[Lookup], lists_of: &impl Fn(usize) -> L)
     for stage in 0..2 {
         let mut read = 0;
         for part in parts {
-            if let Lookup::Is(column, print) = part {
-                read ^= lists_of(*column).touch(*print, stage);
+            if let Lookup::Is(column, key) = part {
+                read ^= lists_of(*column).touch(key.print, stage);
             }
         }
         std::hint::black_box(read);

@@ -68,15 +68,23 @@ impl Params {
         self.selectivity
     }
 
-    /// Bits of the number of a bucket.
-    pub(crate) fn bucket_bits(self) -> u32 {
-        (self.block_rows.trailing_zeros() + self.selectivity).max(MIN_BUCKET_BITS)
+    /// Bits of the number of a bucket, in a segment of this many rows.
+    ///
+    /// A lookup reads the lists of its buckets, so these must not grow as fast as the table: from 2^24 rows on, there are twice
+    /// as many buckets for every four times as many rows. Each doubling costs one bit per cell.
+    pub fn bucket_bits(self, rows: u64) -> u32 {
+        let least = (self.block_rows.trailing_zeros() + self.selectivity).max(MIN_BUCKET_BITS);
+        let doublings = rows.max(1).ilog2().saturating_sub(FEW_ROWS_BITS).div_ceil(2);
+        (least + doublings).min(MAX_BUCKET_BITS)
     }
+}
 
-    /// A value in more than this many of n cells would crowd its bucket, and gets its own list.
-    pub(crate) fn heavy(self, cells: u64) -> u64 {
-        ((4 * cells) >> self.bucket_bits()).max(64)
-    }
+/// Segments of fewer rows, as a power of two, have the number of buckets that follows from the parameters alone.
+const FEW_ROWS_BITS: u32 = 24;
+
+/// A value in more than this many of n cells would crowd its bucket, and gets its own list.
+pub(crate) fn heavy(cells: u64, bucket_bits: u32) -> u64 {
+    ((4 * cells) >> bucket_bits).max(64)
 }
 
 impl Default for Params {

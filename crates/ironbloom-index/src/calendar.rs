@@ -31,6 +31,12 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
+/// `2024-01-31`, of a number of days since 1970-01-01.
+pub(crate) fn show_date(days: i32) -> String {
+    let (year, month, day) = civil_from_days(days.into());
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 pub(crate) fn days_in(year: i32, month: u32) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

@@ -107,6 +107,7 @@ impl TreeReader {
             return Ok(bytes);
         }
         let nodes = range.start / NODE_BYTES..range.end.div_ceil(NODE_BYTES);
+        self.prefetch([range.clone()])?;
         for number in nodes {
             let node = self.node(0, number)?;
             let first = number * NODE_BYTES;
@@ -115,6 +116,31 @@ impl TreeReader {
             bytes.extend_from_slice(&node[from as usize..to as usize]);
         }
         Ok(bytes)
+    }
+
+    /// Requests these bytes of the section, and the checksums that they are verified by, together, if the file is an object.
+    pub(crate) fn prefetch(
+        &self,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<(), Fault> {
+        if !self.file.is_object() {
+            return Ok(());
+        }
+        let mut wanted = Vec::new();
+        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            let mut nodes = range.start / NODE_BYTES..range.end.div_ceil(NODE_BYTES);
+            for (level, place) in self.levels.iter().enumerate() {
+                let held = self.held();
+                let missing = nodes.clone().filter(|&number| !held.contains_key(&(level, number)));
+                wanted.extend(missing.map(|number| {
+                    let start = place.start + number * NODE_BYTES;
+                    start..(start + NODE_BYTES).min(place.end)
+                }));
+                let per_node = NODE_BYTES / CHECKSUM_BYTES;
+                nodes = nodes.start / per_node..nodes.end.div_ceil(per_node);
+            }
+        }
+        self.file.prefetch(&wanted).map_err(Fault::Io)
     }
 
     /// Whether at least half of the section has been read.

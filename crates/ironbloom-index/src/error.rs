@@ -1,9 +1,9 @@
 //! One variant for each way to fail. Errors carry fields, not sentences: `Display` makes the sentence, naming the file
 //! and the column.
 
+use crate::location::Location;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 
 use ironbloom_blocks::{ParamError, ValueKind};
 
@@ -14,26 +14,26 @@ pub enum Error {
     /// The operating system reported an error.
     Io {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The error it reported.
         error: io::Error,
     },
     /// The first bytes are not those of an index file.
     NotAnIndex {
         /// The file.
-        path: PathBuf,
+        path: Location,
     },
     /// Written by a later release.
     Version {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The version of the file.
         found: u32,
     },
     /// The length does not match the header.
     Length {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// Bytes according to the header.
         expected: u64,
         /// Bytes actually present.
@@ -42,7 +42,7 @@ pub enum Error {
     /// A checksum does not match, or the content is impossible: the bytes were damaged after they were written.
     Damaged {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// What is damaged.
         part: FilePart,
         /// Its first byte in the file.
@@ -53,12 +53,12 @@ pub enum Error {
     /// The index was changed by another process after it was opened. Saving it would undo that change.
     Overtaken {
         /// The file.
-        path: PathBuf,
+        path: Location,
     },
     /// There is a file that is not an index where an index should be saved.
     Occupied {
         /// The file.
-        path: PathBuf,
+        path: Location,
     },
     /// There is no such column in the index, or in a batch that must have it.
     NoColumn {
@@ -128,6 +128,13 @@ impl From<ParamError> for Error {
     }
 }
 
+impl Error {
+    /// Whether an index in a bucket was replaced while it was open. Opening it again gets the new one.
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::Io { error, .. } if error.kind() == io::ErrorKind::StaleNetworkFileHandle)
+    }
+}
+
 /// A part of an index file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -145,8 +152,20 @@ pub enum FilePart {
         /// The number of the segment.
         segment: usize,
     },
+    /// The smallest and the largest values of the blocks of a source, in all columns.
+    Bounds {
+        /// The source.
+        source: String,
+        /// The number of the segment.
+        segment: usize,
+    },
     /// What the table's reader stores about a source.
     Blob {
+        /// The source.
+        source: String,
+    },
+    /// Which rows of a source have been deleted.
+    Deleted {
         /// The source.
         source: String,
     },
@@ -160,7 +179,11 @@ impl fmt::Display for FilePart {
             Self::Column { column, source, segment } => {
                 write!(f, "column {column} of {source} (segment {segment})")
             }
+            Self::Bounds { source, segment } => {
+                write!(f, "smallest and largest values of {source} (segment {segment})")
+            }
             Self::Blob { source } => write!(f, "page table of {source}"),
+            Self::Deleted { source } => write!(f, "list of deleted rows of {source}"),
         }
     }
 }

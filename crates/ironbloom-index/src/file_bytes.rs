@@ -1,16 +1,23 @@
-//! A file read in pieces, by offset, into our own memory.
+//! A file or an object read in pieces, by offset, into our own memory.
 //!
 //! Others can change a file while it is open. A memory map would expose the change through references that Rust assumes
 //! to be constant, and touching a truncated part kills the process. So nothing here maps a file: bytes are copied once,
 //! checked, and then used, and what cannot be read is an error. Replacing a file by renaming another one over it
 //! changes nothing for a process that has the old one open.
+//!
+//! An object in a bucket is read by requests for ranges, each for the version that was opened (`object/`). Whoever knows
+//! several ranges says so before reading them ([`prefetch`](FileBytes::prefetch)): they are requested together.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use crate::location::Location;
+#[cfg(feature = "object_store")]
+use crate::object::ObjectBytes;
 
 /// Bytes of a buffer through which long ranges go: many times what a system call costs, and still in the cache when they
 /// are hashed.
@@ -18,44 +25,124 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// How the message starts when bytes are missing that were there when the file was opened.
 pub(crate) const CUT_OFF: &str = "it was cut off while it was open";
+/// The message when an object is not the one that was opened.
+pub(crate) const REPLACED: &str = "it was replaced while it was open";
 
-/// An open file. Copies share it.
+/// What an object is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Some parts of it are read, now and by later processes: they are kept in a folder.
+    Ask,
+    /// All of it is read, perhaps several times by this process.
+    Scan,
+}
+
+/// An open file or object. Copies share it.
 #[derive(Clone, Debug)]
 pub(crate) struct FileBytes(Arc<OpenFile>);
 
 #[derive(Debug)]
 struct OpenFile {
-    file: File,
-    path: PathBuf,
+    place: Place,
+    location: Location,
     /// When it was opened.
     len: u64,
     /// Bytes read from it since.
     read: AtomicU64,
 }
 
+#[derive(Debug)]
+enum Place {
+    File {
+        file: File,
+        /// To see whether it changes while it is open.
+        opened: Stamp,
+        is_regular: bool,
+    },
+    #[cfg(feature = "object_store")]
+    Object(Box<ObjectBytes>),
+}
+
+/// File metadata that changes with its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self { length: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
 impl FileBytes {
-    /// Directories are rejected: where they can be opened they cannot be read.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    /// To read some parts of it. Directories are rejected: where they can be opened they cannot be read.
+    pub(crate) fn open(location: impl Into<Location>) -> io::Result<Self> {
+        Self::open_for(location.into(), Purpose::Ask)
+    }
+
+    /// See [`open`](Self::open).
+    pub(crate) fn open_for(location: Location, purpose: Purpose) -> io::Result<Self> {
+        let Some(path) = location.as_file() else {
+            return Self::open_object(location, purpose, None);
+        };
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        Ok(Self::new(file, path, metadata.len()))
+        Ok(Self::new(file, location, &metadata))
     }
 
-    fn new(file: File, path: &Path, len: u64) -> Self {
-        Self(Arc::new(OpenFile { file, path: path.to_owned(), len, read: AtomicU64::new(0) }))
+    /// As [`open`](Self::open); but if this is an object, it is taken to be of this version, and to have this length. If it
+    /// is not, reading it is an error of the kind [`ErrorKind::StaleNetworkFileHandle`].
+    pub(crate) fn open_version(location: Location, version: &str, len: u64) -> io::Result<Self> {
+        if location.is_object() && !version.is_empty() {
+            return Self::open_object(location, Purpose::Ask, Some((version, len)));
+        }
+        Self::open(location)
+    }
+
+    #[cfg(feature = "object_store")]
+    fn open_object(
+        location: Location,
+        purpose: Purpose,
+        known: Option<(&str, u64)>,
+    ) -> io::Result<Self> {
+        let object = ObjectBytes::open(&location, purpose, known)?;
+        let len = object.len();
+        let place = Place::Object(Box::new(object));
+        Ok(Self(Arc::new(OpenFile { place, location, len, read: AtomicU64::new(0) })))
+    }
+
+    #[cfg(not(feature = "object_store"))]
+    fn open_object(_: Location, _: Purpose, _: Option<(&str, u64)>) -> io::Result<Self> {
+        Err(io::Error::new(ErrorKind::Unsupported, crate::location::NO_STORES))
+    }
+
+    fn new(file: File, location: Location, metadata: &Metadata) -> Self {
+        let (opened, is_regular) = (Stamp::of(metadata), metadata.is_file());
+        let place = Place::File { file, opened, is_regular };
+        Self(Arc::new(OpenFile { place, location, len: opened.length, read: AtomicU64::new(0) }))
     }
 
     /// A file that is open already, under the name that messages should have.
-    pub(crate) fn of_file(file: File, path: &Path) -> io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self::new(file, path, len))
+    pub(crate) fn of_file(file: File, location: &Location) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self::new(file, location.clone(), &metadata))
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.0.path
+    /// A file of our own that is written to while it is read. What is not there yet is an error when it is read.
+    pub(crate) fn of_growing_file(file: File, location: &Location) -> Self {
+        let opened = Stamp { length: u64::MAX, modified: None };
+        let place = Place::File { file, opened, is_regular: true };
+        let (location, read) = (location.clone(), AtomicU64::new(0));
+        Self(Arc::new(OpenFile { place, location, len: u64::MAX, read }))
+    }
+
+    pub(crate) fn location(&self) -> &Location {
+        &self.0.location
     }
 
     /// Bytes of the file when it was opened.
@@ -68,15 +155,73 @@ impl FileBytes {
         self.0.read.load(Ordering::Relaxed)
     }
 
-    /// The current metadata of the file.
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
-        self.0.file.metadata()
+    /// Whether it is a file or an object, not a pipe or a device.
+    pub(crate) fn is_regular(&self) -> bool {
+        match &self.0.place {
+            Place::File { is_regular, .. } => *is_regular,
+            #[cfg(feature = "object_store")]
+            Place::Object(_) => true,
+        }
+    }
+
+    /// Whether each read may be a request to a server.
+    pub(crate) fn is_object(&self) -> bool {
+        self.location().is_object()
+    }
+
+    /// What names the version of an object: its ETag. Empty for files, and for stores without ETags.
+    pub(crate) fn version(&self) -> &str {
+        match &self.0.place {
+            Place::File { .. } => "",
+            #[cfg(feature = "object_store")]
+            Place::Object(object) => object.version(),
+        }
+    }
+
+    /// Whether it is still what it was when it was opened: a file by its length and time of change, an object by its
+    /// version (asked for at most once a second).
+    pub(crate) fn is_unchanged(&self) -> io::Result<bool> {
+        match &self.0.place {
+            Place::File { file, opened, .. } => Ok(Stamp::of(&file.metadata()?) == *opened),
+            #[cfg(feature = "object_store")]
+            Place::Object(object) => object.is_unchanged(),
+        }
+    }
+
+    /// Says that these ranges will be read. Those of an object are requested now, together.
+    ///
+    /// # Errors
+    ///
+    /// As reading them; and [`ErrorKind::WouldBlock`] while reads are [planned](planned).
+    pub(crate) fn prefetch(&self, ranges: &[Range<u64>]) -> io::Result<()> {
+        match &self.0.place {
+            Place::File { .. } => {
+                let _ = ranges;
+                Ok(())
+            }
+            #[cfg(feature = "object_store")]
+            Place::Object(object) => object.prefetch(ranges),
+        }
     }
 
     /// Fills `buffer` with the bytes from `offset` on. [`ErrorKind::UnexpectedEof`] if there are too few.
-    pub(crate) fn read_into(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    pub(crate) fn read_into(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.0.place {
+            Place::File { file, .. } => self.read_file(file, buffer, offset),
+            #[cfg(feature = "object_store")]
+            Place::Object(object) => {
+                if offset.saturating_add(buffer.len() as u64) > self.len() {
+                    return Err(self.cut_off(self.len()));
+                }
+                self.0.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+                object.read_into(buffer, offset)
+            }
+        }
+    }
+
+    fn read_file(&self, file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !buffer.is_empty() {
-            match read_at(&self.0.file, buffer, offset) {
+            match read_at(file, buffer, offset) {
                 Ok(0) => return Err(self.cut_off(offset)),
                 Ok(read) => {
                     self.0.read.fetch_add(read as u64, Ordering::Relaxed);
@@ -89,7 +234,6 @@ impl FileBytes {
         }
         Ok(())
     }
-
     /// These bytes. Nothing is allocated for those that the file never had.
     pub(crate) fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         if range.end > self.len() {
@@ -172,7 +316,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    fn file(name: &str, bytes: &[u8]) -> (PathBuf, FileBytes) {
+    fn file(name: &str, bytes: &[u8]) -> (std::path::PathBuf, FileBytes) {
         let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
         let open = FileBytes::open(&path).unwrap();

@@ -23,7 +23,7 @@ use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::evaluate::{LongLists, evaluate, evaluate_with};
-use crate::table::{Reads, Table, TableError};
+use crate::table::{OwnFilters, Reads, Table, TableError};
 use crate::{EvaluateError, Predicate};
 
 /// Maximum number of rows read before returning what was found.
@@ -49,6 +49,8 @@ pub struct Match {
 pub struct Report {
     /// Blocks of this table that the index did not rule out.
     pub candidates: u64,
+    /// What the filters in the Parquet file itself excluded of them.
+    pub own_filters: OwnFilters,
     /// Rows in these blocks whose values were compared at least once.
     pub rows_verified: u64,
     /// Rows that match.
@@ -69,6 +71,7 @@ impl Report {
     /// Adds what another search did.
     pub fn add(&mut self, other: &Self) {
         self.candidates += other.candidates;
+        self.own_filters.add(other.own_filters);
         self.rows_verified += other.rows_verified;
         self.rows_matched += other.rows_matched;
         self.verify_reads.add(other.verify_reads);
@@ -116,13 +119,31 @@ impl<T: Deref<Target = Table>> Find<T> {
         candidates: impl IntoIterator<Item = Range<u64>>,
         select: &[&str],
     ) -> Result<Self, TableError> {
-        table.check_unchanged()?;
+        Self::beside_filters(table, predicate, candidates, select, &|_| false)
+    }
+
+    /// As [`new`](Self::new), after the filters that the file itself has of some columns were asked: those that the index
+    /// does not know.
+    pub(crate) fn beside_filters(
+        table: T,
+        predicate: &Predicate,
+        candidates: impl IntoIterator<Item = Range<u64>>,
+        select: &[&str],
+        is_asked: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, TableError> {
         let stages = stages(&table, predicate)?;
         let select = select.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
         let fields: Vec<_> =
             select.iter().map(|&column| table.schema().fields()[column].clone()).collect();
         let (left, candidates) = join(candidates, table.rows());
-        let report = Report { candidates, ..Report::default() };
+        let mut own_filters = OwnFilters::default();
+        let mut left = table.without_excluded(predicate, is_asked, left, &mut own_filters);
+        if table.is_object() {
+            prefetch(&table, &left, &stages, &select)?;
+        }
+        left.reverse();
+        table.check_unchanged()?;
+        let report = Report { candidates, own_filters, ..Report::default() };
         let select_schema = std::sync::Arc::new(Schema::new(fields));
         Ok(Self { table, stages, select, select_schema, left, report })
     }
@@ -197,13 +218,17 @@ impl<T: Deref<Target = Table>> Find<T> {
             }
         }
         let rows = ranges.into_iter().flatten();
-        Ok(match passed {
+        let mut rows: Vec<u64> = match passed {
             Some(passed) => {
                 rows.zip(passed).filter_map(|(row, passed)| passed.then_some(row)).collect()
             }
             // No stages: an AND of nothing, which is true.
             None => rows.collect(),
-        })
+        };
+        if self.table.has_deleted_rows() {
+            rows.retain(|&row| !self.table.is_deleted(row));
+        }
+        Ok(rows)
     }
 
     /// Which rows of these ranges pass one stage.
@@ -285,6 +310,24 @@ impl<T: Deref<Target = Table>> Iterator for Find<T> {
     }
 }
 
+/// Of an object, what is needed of a few rows is requested at once, rather than column by column: what one column rules out
+/// costs less than another request.
+fn prefetch(
+    table: &Table,
+    ranges: &[Range<u64>],
+    stages: &[Stage],
+    select: &[usize],
+) -> Result<(), TableError> {
+    const FEW: u64 = 1 << 13;
+    let rows: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    if rows == 0 || rows > FEW {
+        return Ok(());
+    }
+    let compared = stages.iter().flat_map(|stage| &stage.columns);
+    let columns: Vec<usize> = compared.chain(select).copied().collect();
+    table.prefetch(ranges, &columns)
+}
+
 struct Batches {
     batches: Vec<RecordBatch>,
     reads: Reads,
@@ -296,8 +339,7 @@ fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError
     flatten(predicate, &mut parts);
     let mut stages: Vec<Stage> = Vec::new();
     for part in parts {
-        let mut names = Vec::new();
-        column_names(part, &mut names);
+        let names = part.columns();
         let mut columns =
             names.into_iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
         columns.sort_unstable();
@@ -334,20 +376,7 @@ fn flatten<'a>(predicate: &'a Predicate, parts: &mut Vec<&'a Predicate>) {
     }
 }
 
-fn column_names<'a>(predicate: &'a Predicate, names: &mut Vec<&'a str>) {
-    match predicate {
-        Predicate::Eq(name, _) | Predicate::In(name, _) | Predicate::IsNull(name) => {
-            names.push(name);
-        }
-        Predicate::Range { column, .. } => names.push(column),
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            parts.iter().for_each(|part| column_names(part, names));
-        }
-        Predicate::Not(part) => column_names(part, names),
-    }
-}
-
-/// The rows of the candidates, neighbours joined, the last ones first; and how many candidates there were.
+/// The rows of the candidates, neighbours joined; and how many candidates there were.
 fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Range<u64>>, u64) {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let (mut count, mut free) = (0, 0);
@@ -361,7 +390,6 @@ fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Ran
             _ => {}
         }
     }
-    ranges.reverse();
     (ranges, count)
 }
 
@@ -408,9 +436,9 @@ fn empty_batch(schema: &SchemaRef, rows: usize) -> RecordBatch {
 }
 
 fn misfit(table: &Table, error: EvaluateError) -> TableError {
-    TableError::Condition { path: table.path().into(), error }
+    TableError::Condition { path: table.location().into(), error }
 }
 
 fn damaged(table: &Table, error: &arrow::error::ArrowError) -> TableError {
-    TableError::damaged(table.path(), error)
+    TableError::damaged(table.location(), error)
 }

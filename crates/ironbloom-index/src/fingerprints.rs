@@ -10,7 +10,7 @@ use ironbloom_blocks::encode::{
 
 use crate::schema::kind_of;
 
-const DAY_IN_MILLISECONDS: i64 = 86_400_000;
+pub(crate) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
 /// A number of 256 bits that fits 128 without its trailing zeros is hashed as such. No [`Value`] can express the
 /// others, so any hash will do for them.

@@ -1,26 +1,28 @@
 //! [`Index`]: sources split into segments, and the answer to "which blocks?".
 
+use std::convert::Infallible;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 
+use ironbloom_blocks::bounds::{BlockSpans, Span};
 use ironbloom_blocks::encode::NULL;
-use ironbloom_blocks::{
-    BlockSet, List, MAX_ROWS, Params, Placed, Postings, ReadLists, RowRange, RowRanges, Slices,
-    ValueKind,
-};
+use ironbloom_blocks::{BlockSet, List, Params, Postings, ReadLists, RowRange, Slices, ValueKind};
 
 use crate::builder::{Buffer, arrays_of};
 use crate::error::{Error, FilePart};
 use crate::file_bytes::FileBytes;
 use crate::fingerprints::append_fingerprints;
+use crate::images::push_images;
+use crate::location::Location;
 use crate::lock::IndexLock;
 use crate::predicate::Predicate;
-use crate::query::lookup;
+use crate::query::{Unknown, lookup};
 use crate::schema::{Column, adopt_kinds, kind_of};
 use crate::section::Fault;
 use crate::segment::{Segment, SegmentColumn};
+use crate::segment_bounds::SegmentBounds;
+use crate::segment_rows::SegmentRows;
 use crate::source::{Blob, Source, SourceMeta};
 
 /// An index on columns of one or several tables, in memory or in a file whose columns are read on demand.
@@ -30,9 +32,11 @@ use crate::source::{Blob, Source, SourceMeta};
 #[derive(Debug)]
 pub struct Index {
     params: Params,
-    columns: Vec<Column>,
+    pub(crate) columns: Vec<Column>,
+    /// What the sources have in common, for whoever reads them.
+    pub(crate) layout: Vec<u8>,
     pub(crate) sources: Vec<Source>,
-    /// Ordered by source, then by row.
+    /// Ordered by their first source, then by row.
     pub(crate) segments: Vec<Segment>,
     growing: Option<Growing>,
     /// The file that it was read from or saved to last.
@@ -45,7 +49,7 @@ pub struct Index {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The file, with all symbolic links resolved.
-    pub(crate) target: PathBuf,
+    pub(crate) target: Location,
     /// Its first bytes, which differ if anything in the file does: they hold a checksum of all checksums.
     pub(crate) header: Vec<u8>,
 }
@@ -94,42 +98,10 @@ pub struct Candidates {
     pub considered: u64,
 }
 
-/// The contents and size of an index.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Info {
-    /// Rows of all sources.
-    pub rows: u64,
-    /// Blocks of all segments.
-    pub blocks: u64,
-    /// Segments.
-    pub segments: usize,
-    /// Bytes of all columns, not counting the data of the sources.
-    pub bytes: u64,
-    /// Bytes stored for the readers of the tables.
-    pub blob_bytes: u64,
-    /// The columns.
-    pub columns: Vec<ColumnInfo>,
-}
-
-/// What an index holds for a column.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ColumnInfo {
-    /// Its name.
-    pub name: String,
-    /// The kind of its values.
-    pub kind: ValueKind,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// Bits per row, null or not.
-    pub bits_per_cell: f64,
-}
-
 impl Index {
     pub(crate) fn empty(columns: Vec<Column>, params: Params) -> Self {
-        let (sources, segments) = (Vec::new(), Vec::new());
-        Self { params, columns, sources, segments, growing: None, origin: None, file: None }
+        let (layout, sources, segments) = (Vec::new(), Vec::new(), Vec::new());
+        Self { params, columns, layout, sources, segments, growing: None, origin: None, file: None }
     }
 
     /// Rows per block and selectivity.
@@ -163,14 +135,27 @@ impl Index {
     ///
     /// If there is no such source.
     pub fn blob(&self, source: usize) -> Result<&[u8], Error> {
-        self.sources[source].blob.bytes().map_err(|fault| self.blob_error(source, fault))
+        let source = &self.sources[source];
+        source.blob.bytes().map_err(|fault| source.blob.error(fault, source.blob_part()))
     }
 
-    fn blob_error(&self, source: usize, fault: Fault) -> Error {
-        let Blob::Stored { section, .. } = &self.sources[source].blob else {
-            unreachable!("what is in memory has no faults")
-        };
-        section.error(fault, self.sources[source].blob_part())
+    /// Which rows of this table have been deleted ([`SourceMeta::deleted`]).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such source.
+    pub fn deleted(&self, source: usize) -> Result<&[u8], Error> {
+        let source = &self.sources[source];
+        source.deleted.bytes().map_err(|fault| source.deleted.error(fault, source.deleted_part()))
+    }
+
+    /// Says that the blobs of these sources will be read: they are requested together, if the index is in a bucket.
+    pub(crate) fn prefetch_blobs(&self, sources: &[usize]) -> Result<(), Error> {
+        let Some(file) = self.file.as_ref().filter(|file| file.is_object()) else { return Ok(()) };
+        let range = |&source: &usize| self.sources[source].blob.stored_range();
+        let ranges: Vec<Range<u64>> = sources.iter().filter_map(range).collect();
+        let location = || file.location().clone();
+        file.prefetch(&ranges).map_err(|error| Error::Io { path: location(), error })
     }
 
     /// The blocks that may contain a matching row; no other block does.
@@ -178,48 +163,125 @@ impl Index {
     /// Fails if a column is not in the index, if a value does not match its column's kind, or if a part of the file
     /// read for this is damaged.
     pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, Error> {
-        let lookup = lookup(predicate, &self.columns)?;
-        let block_rows = self.params.block_rows();
+        self.candidates_in(predicate, Unknown::IsAnError, &|_| true)
+    }
+
+    /// All blocks.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.all_segments().map(|(_, part)| part.rows.present_blocks()).sum()
+    }
+
+    /// As [`candidates`](Self::candidates), in some of the sources, for predicates on columns that may not be in the index. All
+    /// blocks count as considered.
+    pub(crate) fn candidates_in(
+        &self,
+        predicate: &Predicate,
+        unknown: Unknown,
+        is_meant: &dyn Fn(usize) -> bool,
+    ) -> Result<Candidates, Error> {
+        let lookup = lookup(predicate, &self.columns, unknown)?;
+        #[cfg(feature = "object_store")]
+        self.prefetch(&lookup, is_meant)?;
         let mut found = Candidates { blocks: Vec::new(), considered: 0 };
         for (number, segment) in self.all_segments() {
-            let blocks = segment.rows.blocks(block_rows);
-            found.considered += u64::from(blocks);
-            let lists_of = |column| Lists { index: self, number, segment, column };
-            let mut add = |block| {
-                let RowRange { first_row, rows } = segment.rows.block(block, block_rows);
-                let (source, rows) = (segment.source, rows as u32);
-                found.blocks.push(Block { source, first_row, rows });
-            };
-            match lookup.blocks(blocks, &lists_of)? {
-                BlockSet::All => (0..blocks.into()).for_each(&mut add),
-                BlockSet::Some(some) => some.into_iter().map(u64::from).for_each(&mut add),
+            found.considered += segment.rows.present_blocks();
+            if !segment.has_any_of(is_meant) {
+                continue;
             }
+            let lists_of = |column| Lists { index: self, number, segment, column };
+            let blocks = lookup.blocks(segment.rows.blocks(), &lists_of)?;
+            segment.rows.each_block(&blocks, is_meant, |block| found.blocks.push(block));
         }
-        if self.growing.is_some() {
+        // Not if a source has rows in several segments of which others are between.
+        if !found.blocks.is_sorted() {
             found.blocks.sort_unstable();
         }
         Ok(found)
     }
 
-    fn all_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
+    /// Requests what a lookup will read of all segments, together: in a few rounds, because what is read tells what is to be
+    /// read next. Only if the index is in a bucket.
+    #[cfg(feature = "object_store")]
+    fn prefetch(
+        &self,
+        lookup: &ironbloom_blocks::Lookup,
+        is_meant: &dyn Fn(usize) -> bool,
+    ) -> Result<(), Error> {
+        /// More than a lookup takes; if not, the rest is requested as it is read.
+        const ROUNDS: usize = 8;
+        let Some(file) = self.file.as_ref().filter(|file| file.is_object()) else { return Ok(()) };
+        for _ in 0..ROUNDS {
+            let missing = crate::object::planned(|| {
+                for segment in self.segments.iter().filter(|segment| segment.has_any_of(is_meant)) {
+                    // Errors come again when it is read.
+                    lookup.each_part(&mut |part| drop(segment.read_for(part)));
+                }
+            });
+            if missing.is_empty() {
+                break;
+            }
+            file.prefetch(&missing).map_err(|error| self.replaced(error))?;
+        }
+        Ok(())
+    }
+
+    /// An error on reading the file that it was opened from.
+    #[cfg(feature = "object_store")]
+    fn replaced(&self, error: std::io::Error) -> Error {
+        let path = self.file.as_ref().map(|file| file.location().clone());
+        Error::Io { path: path.unwrap_or_else(|| "".into()), error }
+    }
+
+    pub(crate) fn all_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
         let growing = self.growing.as_ref().map(|growing| &growing.segment);
         self.segments.iter().chain(growing).enumerate()
     }
 
     #[cold]
-    fn column_error(&self, number: usize, segment: &Segment, column: usize, fault: Fault) -> Error {
+    pub(crate) fn column_error(
+        &self,
+        number: usize,
+        segment: &Segment,
+        column: usize,
+        fault: Fault,
+    ) -> Error {
         let SegmentColumn::Stored(found) = &segment.columns[column] else {
             unreachable!("what is in memory has no faults")
         };
         found.section.error(fault, self.column_part(number, segment, column))
     }
 
+    #[cold]
+    pub(crate) fn bounds_error(&self, number: usize, segment: &Segment, fault: Fault) -> Error {
+        let SegmentBounds::Stored(found) = &segment.bounds else {
+            unreachable!("what is in memory has no faults")
+        };
+        found.section.error(fault, self.bounds_part(number, segment))
+    }
+
     /// The name of a column in a segment, for errors.
     pub(crate) fn column_part(&self, number: usize, segment: &Segment, column: usize) -> FilePart {
         FilePart::Column {
             column: self.columns[column].name.clone(),
-            source: self.sources[segment.source].name.clone(),
+            source: self.names_of(segment),
             segment: number,
+        }
+    }
+
+    /// The name of the bounds of a segment, for errors.
+    pub(crate) fn bounds_part(&self, number: usize, segment: &Segment) -> FilePart {
+        FilePart::Bounds { source: self.names_of(segment), segment: number }
+    }
+
+    /// The sources of a segment, for errors.
+    fn names_of(&self, segment: &Segment) -> String {
+        let mut sources: Vec<usize> = segment.rows.present().map(|(source, _)| source).collect();
+        sources.dedup();
+        let first = sources.first().map_or("no source", |&first| &self.sources[first].name);
+        match sources.len() {
+            0 | 1 => first.to_owned(),
+            2 => format!("{first} and one other"),
+            all => format!("{first} and {} others", all - 1),
         }
     }
 
@@ -238,17 +300,55 @@ impl Index {
         for source in other.sources {
             if let Some(place) = self.source(&source.name) {
                 self.sources[place] = source;
-                places.push(place);
+                places.push(Some(place));
             } else {
-                places.push(self.sources.len());
+                places.push(Some(self.sources.len()));
                 self.sources.push(source);
             }
         }
-        self.segments.extend(
-            other.segments.into_iter().map(|part| Segment { source: places[part.source], ..part }),
-        );
+        if !other.layout.is_empty() {
+            self.layout = other.layout;
+        }
+        for mut segment in other.segments {
+            segment.rows.place(&places);
+            self.segments.push(segment);
+        }
         self.order_segments();
         Ok(())
+    }
+
+    /// The sources and the first row of each: what [`into_appended`](Self::into_appended) needs.
+    pub(crate) fn starts(&self) -> Vec<(String, u64)> {
+        let sources = self.sources.iter().enumerate();
+        sources.map(|(place, source)| (source.name.clone(), self.first_row(place))).collect()
+    }
+
+    /// What was [appended](Self::append) last, again: sources from these rows on.
+    pub(crate) fn into_appended(mut self, starts: &[(String, u64)]) -> Self {
+        let mut appended = Self::empty(self.columns.clone(), self.params);
+        let mut places = vec![None; self.sources.len()];
+        let mut first_rows = vec![u64::MAX; self.sources.len()];
+        for (source, (name, first_row)) in starts.iter().enumerate() {
+            if let Some(place) = self.source(name) {
+                (places[place], first_rows[place]) = (Some(source), *first_row);
+            }
+        }
+        // Segments are appended as they are: none has both old rows and new ones.
+        let is_new = |segment: &mut Segment| {
+            segment.rows.present().all(|(source, rows)| rows.first_row >= first_rows[source])
+        };
+        appended.segments.extend(self.segments.extract_if(.., is_new));
+        for segment in &mut appended.segments {
+            segment.rows.place(&places);
+        }
+        let mut sources: Vec<Option<Source>> = self.sources.into_iter().map(Some).collect();
+        for (name, _) in starts {
+            let is_meant = |source: &&mut Option<Source>| {
+                source.as_ref().is_some_and(|source| source.name == *name)
+            };
+            appended.sources.extend(sources.iter_mut().find(is_meant).and_then(Option::take));
+        }
+        appended
     }
 
     fn check_joinable(&self, other: &Self) -> Result<(), Error> {
@@ -289,14 +389,13 @@ impl Index {
 
     /// The first row of a source in this index; the one after its last if there are none.
     fn first_row(&self, source: usize) -> u64 {
-        let own = self.all_segments().filter(|(_, segment)| segment.source == source);
-        own.map(|(_, segment)| segment.rows.0[0].first_row)
-            .min()
-            .unwrap_or(self.sources[source].rows)
+        let ranges = self.all_segments().flat_map(|(_, segment)| segment.rows.present());
+        let own = ranges.filter(|(owner, _)| *owner == source);
+        own.map(|(_, rows)| rows.first_row).min().unwrap_or(self.sources[source].rows)
     }
 
-    fn order_segments(&mut self) {
-        self.segments.sort_by_key(|segment| (segment.source, segment.rows.0[0].first_row));
+    pub(crate) fn order_segments(&mut self) {
+        self.segments.sort_by_key(|segment| segment.rows.first());
     }
 
     /// Adds the next rows of a source, which can be looked up immediately. Many rows are added faster with
@@ -309,7 +408,11 @@ impl Index {
         let arrays = arrays_of(batch, &self.columns)?;
         self.adopt_kinds(arrays.iter().map(|array| kind_of(array.data_type())));
         let first_row = self.sources[source].rows;
-        if self.growing.as_ref().is_some_and(|growing| growing.segment.source != source) {
+        if self
+            .growing
+            .as_ref()
+            .is_some_and(|growing| growing.segment.rows.only_source() != Some(source))
+        {
             self.seal();
         }
         let (columns, params) = (self.columns.len(), self.params);
@@ -329,8 +432,11 @@ impl Index {
                 }
             }
         }
+        if let SegmentBounds::Growing(spans) = &mut growing.segment.bounds {
+            spans.iter_mut().zip(&arrays).for_each(|(spans, array)| push_images(array, spans));
+        }
         growing.buffer.push(&arrays, batch.num_rows());
-        growing.segment.rows.0[0].rows = growing.buffer.rows;
+        growing.segment.rows.grow(growing.buffer.rows);
         self.sources[source].rows += batch.num_rows() as u64;
         if growing.buffer.rows >= GROWING_ROWS {
             self.seal();
@@ -346,7 +452,9 @@ impl Index {
     pub fn set_meta(&mut self, source: usize, meta: SourceMeta) {
         let source = &mut self.sources[source];
         (source.bytes, source.fingerprint) = (meta.bytes, meta.fingerprint);
-        source.blob = Blob::Owned(meta.blob);
+        source.version = meta.version;
+        (source.blob, source.view) = (Blob::Owned(meta.blob), meta.view);
+        source.deleted = Blob::Owned(meta.deleted);
     }
 
     /// Seals the rows that were [pushed](Self::push): smaller, and faster to look up.
@@ -354,71 +462,12 @@ impl Index {
         if let Some(growing) = self.growing.take()
             && growing.buffer.rows > 0
         {
-            let columns = growing.buffer.seal(self.params);
-            self.segments.push(Segment { columns, ..growing.segment });
+            let bucket_bits = self.params.bucket_bits(growing.buffer.rows);
+            let keep = |postings, _| Ok::<_, Infallible>(SegmentColumn::Sealed(postings));
+            let Ok((columns, bounds)) = growing.buffer.seal(self.params, bucket_bits, 1, keep);
+            self.segments.push(Segment { columns, bounds, ..growing.segment });
             self.order_segments();
         }
-    }
-
-    /// Merges the segments of each source into one (of at most 2^30 rows), without reading the tables. Every segment
-    /// adds to the lookup time.
-    ///
-    /// If it fails, because the file is damaged, nothing has changed.
-    pub fn compact(&mut self) -> Result<(), Error> {
-        self.seal();
-        let groups = self.mergeable();
-        let mut merged = Vec::new();
-        for group in groups.iter().filter(|group| group.len() > 1) {
-            merged.push(self.merge(group.clone())?);
-        }
-        let mut old: Vec<Option<Segment>> =
-            std::mem::take(&mut self.segments).into_iter().map(Some).collect();
-        let mut merged = merged.into_iter();
-        for group in groups {
-            let segment = if group.len() > 1 { merged.next() } else { old[group.start].take() };
-            self.segments.extend(segment);
-        }
-        Ok(())
-    }
-
-    /// Ranges of segments that can become one: of one source, and not too many rows.
-    fn mergeable(&self) -> Vec<Range<usize>> {
-        let mut groups: Vec<Range<usize>> = Vec::new();
-        let mut rows = 0;
-        for (i, segment) in self.segments.iter().enumerate() {
-            rows += segment.rows.rows();
-            match groups.last_mut() {
-                Some(group)
-                    if self.segments[group.start].source == segment.source && rows <= MAX_ROWS =>
-                {
-                    group.end = i + 1;
-                }
-                _ => {
-                    groups.push(i..i + 1);
-                    rows = segment.rows.rows();
-                }
-            }
-        }
-        groups
-    }
-
-    fn merge(&self, group: Range<usize>) -> Result<Segment, Error> {
-        let block_rows = self.params.block_rows();
-        let parts = &self.segments[group.clone()];
-        let blocks = parts.iter().map(|part| part.rows.blocks(block_rows)).sum();
-        let mut columns = Vec::new();
-        for column in 0..self.columns.len() {
-            let mut first_block = 0;
-            let mut sealed = Vec::new();
-            for (number, segment) in group.clone().zip(parts) {
-                let postings = self.postings(number, segment, column)?;
-                sealed.push(Placed { postings, first_block });
-                first_block += segment.rows.blocks(block_rows);
-            }
-            columns.push(SegmentColumn::Sealed(Postings::merge(&sealed, blocks, self.params)));
-        }
-        let rows = RowRanges::join(parts.iter().map(|part| &part.rows), block_rows);
-        Ok(Segment { source: parts[0].source, rows, columns })
     }
 
     fn postings<'a>(
@@ -441,6 +490,8 @@ impl Index {
         for (number, segment) in self.segments.iter().enumerate() {
             for column in 0..self.columns.len() {
                 self.postings(number, segment, column)?;
+                let loaded = segment.bounds.load(column);
+                loaded.map_err(|fault| self.bounds_error(number, segment, fault))?;
             }
         }
         Ok(())
@@ -449,13 +500,23 @@ impl Index {
     /// Removes a source from the index.
     pub fn remove(&mut self, name: &str) -> Result<(), Error> {
         let place = self.source(name).ok_or_else(|| Error::NoSource { source: name.to_owned() })?;
-        self.seal();
-        self.sources.remove(place);
-        self.segments.retain(|segment| segment.source != place);
-        for segment in &mut self.segments {
-            segment.source -= usize::from(segment.source > place);
-        }
+        self.retain(|source| source != place);
         Ok(())
+    }
+
+    /// Removes all sources but these, which are given by their positions.
+    pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        self.seal();
+        let mut places = Vec::with_capacity(self.sources.len());
+        let mut kept = 0;
+        for place in 0..self.sources.len() {
+            places.push(keep(place).then_some(kept));
+            kept += usize::from(keep(place));
+        }
+        let mut place = 0..;
+        self.sources.retain(|_| place.next().is_some_and(|place| places[place].is_some()));
+        self.segments.retain_mut(|segment| segment.rows.place(&places));
+        self.order_segments();
     }
 
     /// Reads everything and verifies all checksums. Returns one error for each damaged part; none if all is well.
@@ -470,12 +531,17 @@ impl Index {
                     errors.push(self.column_error(number, segment, column, fault));
                 }
             }
-        }
-        for (number, source) in self.sources.iter().enumerate() {
-            if let Blob::Stored { section, .. } = &source.blob
-                && let Err(fault) = section.bytes()
+            if let SegmentBounds::Stored(found) = &segment.bounds
+                && let Err(fault) = found.verify()
             {
-                errors.push(self.blob_error(number, fault));
+                errors.push(self.bounds_error(number, segment, fault));
+            }
+        }
+        for source in &self.sources {
+            for (blob, part) in
+                [(&source.blob, source.blob_part()), (&source.deleted, source.deleted_part())]
+            {
+                errors.extend(blob.verify().err().map(|fault| blob.error(fault, part)));
             }
         }
         errors
@@ -486,34 +552,6 @@ impl Index {
         self.file.as_ref().map_or(0, FileBytes::bytes_read)
     }
 
-    /// The contents and size of the index. Reads only the directory.
-    pub fn info(&self) -> Info {
-        let rows = self.sources.iter().map(|source| source.rows).sum();
-        let block_rows = self.params.block_rows();
-        let columns: Vec<ColumnInfo> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(i, column)| {
-                let bytes =
-                    self.all_segments().map(|(_, part)| part.columns[i].size_in_bytes()).sum();
-                let bits_per_cell = if rows == 0 { 0.0 } else { 8.0 * bytes as f64 / rows as f64 };
-                ColumnInfo { name: column.name.clone(), kind: column.kind, bytes, bits_per_cell }
-            })
-            .collect();
-        Info {
-            rows,
-            blocks: self
-                .all_segments()
-                .map(|(_, part)| u64::from(part.rows.blocks(block_rows)))
-                .sum(),
-            segments: self.all_segments().count(),
-            bytes: columns.iter().map(|column| column.bytes).sum(),
-            blob_bytes: self.sources.iter().map(|source| source.blob.len()).sum(),
-            columns,
-        }
-    }
-
     /// Writes the index to a file: under a temporary name next to it, synced, then renamed, so that the file under the
     /// real name is always either the old one or the new one, never a mix.
     ///
@@ -521,7 +559,7 @@ impl Index {
     /// index was opened from this file and another process has changed the file since, that change would be lost: it is
     /// [`Error::Overtaken`], and nothing is written. A file that is not an index is not overwritten
     /// ([`Error::Occupied`]), unless it is empty.
-    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn save(&mut self, path: impl Into<Location>) -> Result<(), Error> {
         IndexLock::acquire(path)?.save(self)
     }
 
@@ -534,15 +572,21 @@ impl Index {
                 return Err(Error::Gap { source: source.name.clone(), rows: 0, first_row });
             }
         }
-        let target = lock.path();
+        let target = lock.location();
+        if target.is_object() {
+            // What is there is compared when it is replaced.
+            let header = crate::file::save(self, target)?;
+            self.origin = Some(Origin { target: target.clone(), header });
+            return Ok(());
+        }
         crate::file::check_replaceable(target)?;
-        if let Some(origin) = self.origin.as_ref().filter(|origin| origin.target == target)
+        if let Some(origin) = self.origin.as_ref().filter(|origin| origin.target == *target)
             && crate::file::header(target).ok().as_ref() != Some(&origin.header)
         {
-            return Err(Error::Overtaken { path: target.to_owned() });
+            return Err(Error::Overtaken { path: target.clone() });
         }
         let header = crate::file::save(self, target)?;
-        self.origin = Some(Origin { target: target.to_owned(), header });
+        self.origin = Some(Origin { target: target.clone(), header });
         Ok(())
     }
 
@@ -551,8 +595,8 @@ impl Index {
     /// # Errors
     ///
     /// [`Error::Occupied`] if there is another file, [`Error::Io`] if it cannot be read.
-    pub fn check_replaceable(path: impl AsRef<Path>) -> Result<(), Error> {
-        crate::file::check_replaceable(path.as_ref())
+    pub fn check_replaceable(path: impl Into<Location>) -> Result<(), Error> {
+        crate::file::check_replaceable(&path.into())
     }
 
     /// Whether both were read from the same state of the same file.
@@ -566,8 +610,8 @@ impl Index {
     ///
     /// If others change the file meanwhile, using a piece that was not read before gives an error, never a wrong
     /// answer. [`save`](Self::save) replaces the file, which changes nothing for an open index.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        crate::file::open(path.as_ref())
+    pub fn open(path: impl Into<Location>) -> Result<Self, Error> {
+        crate::file::open(&path.into())
     }
 }
 
@@ -601,15 +645,39 @@ impl<'a> ReadLists<'a> for Lists<'a> {
     fn touch(&self, print: u32, stage: u32) -> u64 {
         self.segment.columns[self.column].touch(print, stage)
     }
+
+    #[inline]
+    fn frame(&self) -> Span {
+        self.segment.bounds.frame(self.column)
+    }
+
+    #[inline]
+    fn is_clustered(&self) -> bool {
+        self.segment.bounds.is_clustered(self.column)
+    }
+
+    fn narrow(&self, wanted: Span, blocks: BlockSet) -> Result<BlockSet, Error> {
+        let narrowed = self.segment.bounds.narrow(self.column, wanted, blocks);
+        narrowed.map_err(|fault| self.index.bounds_error(self.number, self.segment, fault))
+    }
+
+    fn narrow_found(&self, wanted: Span, blocks: BlockSet) -> Result<BlockSet, Error> {
+        match self.segment.bounds.narrow(self.column, wanted, blocks.clone()) {
+            Err(Fault::Damaged(_)) => Ok(blocks),
+            narrowed => {
+                narrowed.map_err(|fault| self.index.bounds_error(self.number, self.segment, fault))
+            }
+        }
+    }
 }
 
 impl Growing {
     fn new(source: usize, first_row: u64, columns: usize, params: Params) -> Self {
         let slices = || SegmentColumn::Growing(Slices::new(params.block_rows()));
         let segment = Segment {
-            source,
-            rows: RowRanges(vec![RowRange { first_row, rows: 0 }]),
+            rows: SegmentRows::of(source, RowRange { first_row, rows: 0 }, params.block_rows()),
             columns: std::iter::repeat_with(slices).take(columns).collect(),
+            bounds: SegmentBounds::Growing(vec![BlockSpans::new(params.block_rows()); columns]),
         };
         Self { segment, buffer: Buffer::new(columns, params) }
     }

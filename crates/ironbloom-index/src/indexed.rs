@@ -9,126 +9,115 @@
 //! A table that is missing or has changed is an error for the questions whose answer may be in it, and for no others.
 //!
 //! Tables are remembered by their path relative to the folder of the index if they are in it, and by their full path if
-//! not: a folder with both can be moved.
+//! not: a folder with both can be moved. So are objects, by their key relative to that of the index, or by their URL.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
-use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 
+use crate::build::{BuildProgress, NewTables, about, about_rows};
+use crate::catalog::TableFormat;
+use crate::change::{is_worth_another, pause};
 use crate::error::Error;
 use crate::find::{Find, Match, Report};
+use crate::hive::{self, HiveOptions, Pair};
 use crate::index::Index;
+use crate::indexed_error::IndexedError;
+use crate::layout::Layout;
+use crate::location::Location;
 use crate::lock::IndexLock;
 use crate::open_tables::{OpenTables, with_types};
+use crate::part::Part;
 use crate::predicate::Predicate;
-use crate::schema::{Column, columns_named, columns_of};
+use crate::prune::{self, Group};
+use crate::query::Unknown;
+use crate::resources::Resources;
+use crate::schema::{columns_named, columns_of};
 use crate::source::{Source, SourceMeta};
-use crate::table::{Compared, CsvOptions, Identity, Table, TableError, csv_options_in};
+use crate::table::{Compared, CsvOptions, Table, TableError, csv_options_in};
 use crate::{Block, Candidates, IndexBuilder};
 use ironbloom_blocks::Params;
 
-/// Rows read at a time while an index is built.
-const BATCH_ROWS: usize = 1 << 16;
-
-/// An error from an index or its tables.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum IndexedError {
-    /// From the index.
-    Index(Error),
-    /// From a table; the error names it.
-    Table(TableError),
-    /// From the index, because of this table.
-    Indexing {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        error: Error,
-    },
-    /// A table path that an index cannot store: it is not UTF-8, or has no folder.
-    Path {
-        /// The file.
-        path: PathBuf,
-    },
-    /// No table was given.
-    NoTables,
-}
-
-impl fmt::Display for IndexedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Index(error) => error.fmt(f),
-            Self::Table(error) => error.fmt(f),
-            Self::Indexing { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Path { path } => {
-                write!(f, "{}: an index keeps only paths that are UTF-8", path.display())
-            }
-            Self::NoTables => f.write_str("an index needs a table"),
-        }
-    }
-}
-
-impl std::error::Error for IndexedError {}
-
-impl IndexedError {
-    /// Whether a single table is missing or has changed, and the others may be intact.
-    pub fn is_of_one_table(&self) -> bool {
-        matches!(self, Self::Table(error) if error.is_of_the_file())
-    }
-}
-
-impl From<Error> for IndexedError {
-    fn from(error: Error) -> Self {
-        Self::Index(error)
-    }
-}
-
-impl From<TableError> for IndexedError {
-    fn from(error: TableError) -> Self {
-        Self::Table(error)
-    }
-}
-
-/// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is called with the number of
-/// rows read so far. The index will be saved as `file`.
+/// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is called every now and then. The index
+/// will be saved as `file`.
 pub fn index_tables(
-    tables: &[PathBuf],
+    tables: &[impl Clone + Into<Location>],
     columns: Option<&[String]>,
     params: Params,
-    file: &Path,
-    progress: &mut dyn FnMut(u64),
+    file: impl Into<Location>,
+    progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Index, IndexedError> {
-    index_tables_with(tables, columns, params, file, &CsvOptions::default(), progress)
+    let (options, resources) = (ReadOptions::default(), Resources::default());
+    index_tables_with(tables, columns, params, file, &options, resources, progress)
 }
 
-/// As [`index_tables`], with CSV read by these options.
+/// How tables are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// How CSV files are read.
+    pub csv: CsvOptions,
+    /// Whether names of folders are columns.
+    pub hive: HiveOptions,
+}
+
+impl From<CsvOptions> for ReadOptions {
+    fn from(csv: CsvOptions) -> Self {
+        Self { csv, ..Self::default() }
+    }
+}
+
+/// As [`index_tables`], with tables read by these options, and with this memory and these threads. What does not fit into memory
+/// goes to a temporary file, without a name, in the folder of `file`.
 pub fn index_tables_with(
-    tables: &[PathBuf],
+    tables: &[impl Clone + Into<Location>],
     columns: Option<&[String]>,
     params: Params,
-    file: &Path,
-    csv: &CsvOptions,
-    progress: &mut dyn FnMut(u64),
+    file: impl Into<Location>,
+    options: &ReadOptions,
+    resources: Resources,
+    progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Index, IndexedError> {
-    let first = Table::open_with(tables.first().ok_or(IndexedError::NoTables)?, csv)?;
+    let (tables, file) = (locations(tables), file.into());
+    let folders = tables.iter().map(folders_of).collect::<Result<Vec<_>, _>>()?;
+    let layout = Layout::of_folders(&options.hive, &folders)?;
+    let reading = Reading { csv: &options.csv, layout: &layout };
+    let first = reading.open(tables.first().ok_or(IndexedError::NoTables)?)?.0;
     let columns = match columns {
         Some(names) => columns_named(first.schema(), names),
         None => columns_of(first.schema()),
     };
-    let columns = columns.map_err(|error| about(&first, error))?;
-    let mut builder = IndexBuilder::new(columns.clone(), params)?;
+    let mut columns = columns.map_err(|error| about(&first, error))?;
+    // A file is excluded as a whole by what its folders say.
+    columns.retain(|column| !layout.may_be_constant(&column.name));
+    let rows = about_rows(&tables, first.rows(), first.identity().length);
     drop(first);
-    let mut rows = 0;
-    for path in tables {
-        let progress = &mut |more| progress(rows + more);
-        rows += add_table(&mut builder, &columns, path, file, csv, progress)?;
-    }
-    Ok(builder.finish()?)
+    let folder = temporary_folder(&file);
+    let builder = IndexBuilder::new(columns, params)?.with_resources(resources, &folder);
+    let builder = builder.with_expected_rows(rows);
+    let open = |path: &Location| reading.open(path);
+    let tables = NewTables { tables: &tables, file: &file, open: &open, grown: None };
+    let mut index = tables.read(builder, progress)?;
+    index.layout = layout.write();
+    Ok(index)
+}
+
+/// A path, and what its folders say. The path is made absolute, but links are not resolved: their names may be meant.
+fn folders_of(table: &Location) -> Result<(String, Vec<Pair>), IndexedError> {
+    let full = match table.as_file() {
+        Some(path) => std::path::absolute(path)
+            .map_err(|error| TableError::Io { path: table.clone(), error })?
+            .to_string_lossy()
+            .into_owned(),
+        None => table.to_string(),
+    };
+    Ok((table.to_string(), hive::pairs(&full)))
 }
 
 /// Indexes more tables, or the new rows of tables that have grown, to be [appended](Index::append) to an index that is saved
@@ -137,58 +126,110 @@ pub fn index_tables_with(
 /// CSV is read like the CSV files of the index. (If those were read differently: like the first of them.)
 pub fn index_more_tables(
     index: &Index,
-    tables: &[PathBuf],
-    file: &Path,
-    progress: &mut dyn FnMut(u64),
+    tables: &[impl Clone + Into<Location>],
+    file: impl Into<Location>,
+    progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Index, IndexedError> {
     let csv = remembered_options(index)?.unwrap_or_default();
-    index_more_tables_with(index, tables, file, &csv, progress)
+    index_more_tables_with(index, tables, file, &csv, Resources::default(), progress)
 }
 
-/// As [`index_more_tables`], with new CSV files read by these options.
+/// The types of columns in folders, for the values of all tables, old and new.
+fn fitted(layout: &Layout, indexes: &[&Index]) -> Result<Layout, IndexedError> {
+    let mut parts = Vec::new();
+    for source in indexes.iter().flat_map(|index| index.sources()) {
+        parts.push((source.name(), part_of(source)?.values));
+    }
+    Ok(layout.fitted(parts.iter().map(|(name, values)| (*name, values.as_slice())))?)
+}
+
+/// What an index knows of a file without opening it.
+pub(crate) fn part_of(source: &Source) -> Result<Part, IndexedError> {
+    let wrong = || TableError::notes(&source.name().into(), "an invalid view");
+    Ok(Part::read(source.view()).ok_or_else(wrong)?)
+}
+
+/// What the files of an index have in common.
+pub(crate) fn layout_of(index: &Index, file: &Location) -> Result<Layout, IndexedError> {
+    let wrong = || TableError::notes(file, "an unknown layout");
+    Ok(Layout::read(&index.layout).ok_or_else(wrong)?)
+}
+
+/// As [`index_more_tables`], with new CSV files read by these options, and with this memory and these threads.
 pub fn index_more_tables_with(
     index: &Index,
-    tables: &[PathBuf],
-    file: &Path,
+    tables: &[impl Clone + Into<Location>],
+    file: impl Into<Location>,
     csv: &CsvOptions,
-    progress: &mut dyn FnMut(u64),
+    resources: Resources,
+    progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Index, IndexedError> {
-    let mut builder = IndexBuilder::like(index)?;
-    let columns = index.columns().to_vec();
-    let mut rows = 0;
-    for path in tables {
-        let progress = &mut |more| progress(rows + more);
-        rows += match index.source(&source_name(path, file)?) {
-            None => add_table(&mut builder, &columns, path, file, csv, progress)?,
-            Some(source) => add_rows(&mut builder, index, source, path, progress)?,
-        };
+    let (tables, file) = (locations(tables), file.into());
+    let layout = layout_of(index, &file)?;
+    if matches!(layout, Layout::Table(_)) {
+        return Err(IndexedError::Following { path: file });
     }
-    Ok(builder.finish()?)
+    let reading = Reading { csv, layout: &layout };
+    let folder = temporary_folder(&file);
+    let builder = IndexBuilder::like(index)?.with_resources(resources, &folder);
+    let builder = builder.with_expected_rows(rows_with(index, &tables));
+    let open = |path: &Location| reading.open(path);
+    let tables = NewTables { tables: &tables, file: &file, open: &open, grown: Some(index) };
+    let mut more = tables.read(builder, progress)?;
+    more.layout = fitted(&layout, &[index, &more])?.write();
+    Ok(more)
 }
 
-/// Adds tables, or the new rows of tables that have grown, to the index that is saved as `file`, and returns it with the
-/// lock under which it must be [saved](IndexLock::save). `csv` makes the options of new CSV files from those of the index.
+/// About how many rows an index will have with these tables.
+pub(crate) fn rows_with(index: &Index, more: &[Location]) -> u64 {
+    let rows: u64 = index.sources().iter().map(Source::rows).sum();
+    let bytes = index.sources().iter().map(Source::bytes).sum();
+    rows + about_rows(more, rows, bytes)
+}
+
+/// Adds tables, or the new rows of tables that have grown, to the index that is saved as `file`, and returns it as `save` has
+/// saved it (with [`IndexLock::save`]). `csv` makes the options of new CSV files from those of the index.
 ///
 /// The tables are read before `lock` is called, so that others can change the index meanwhile; the rows are then appended to
 /// the changed index. Tables are read again only if those changes concern them.
-pub fn append_tables(
-    file: &Path,
-    tables: &[PathBuf],
+pub fn append_tables<L: Borrow<IndexLock>>(
+    file: impl Into<Location>,
+    tables: &[impl Clone + Into<Location>],
     csv: impl Fn(CsvOptions) -> CsvOptions,
-    lock: impl FnOnce() -> Result<IndexLock, Error>,
-    progress: &mut dyn FnMut(u64),
-) -> Result<(IndexLock, Index), IndexedError> {
+    resources: Resources,
+    mut lock: impl FnMut() -> Result<L, Error>,
+    mut save: impl FnMut(&L, &mut Index) -> Result<(), Error>,
+    progress: &mut dyn FnMut(BuildProgress),
+) -> Result<Index, IndexedError> {
+    let file = file.into();
     let mut rows_of = |index: &Index| {
         let csv = csv(remembered_options(index)?.unwrap_or_default());
-        index_more_tables_with(index, tables, file, &csv, progress)
+        index_more_tables_with(index, tables, &file, &csv, resources, progress)
     };
-    let seen = Index::open(file)?;
-    let more = rows_of(&seen)?;
-    let lock = lock()?;
-    let mut index = lock.open()?;
-    let more = if still_fits(&more, &seen, &index) { more } else { rows_of(&index)? };
-    index.append(more)?;
-    Ok((lock, index))
+    let mut seen = Index::open(&file)?;
+    let mut more = rows_of(&seen)?;
+    for number in 1.. {
+        let lock = lock()?;
+        let mut index = lock.borrow().open()?;
+        if !still_fits(&more, &seen, &index) {
+            more = rows_of(&index)?;
+        }
+        let starts = more.starts();
+        index.append(more)?;
+        // Others may have added values of other types.
+        index.layout = fitted(&layout_of(&index, &file)?, &[&index])?.write();
+        match save(&lock, &mut index) {
+            Ok(()) => return Ok(index),
+            Err(error) if is_worth_another(&error, &file, number) => {
+                drop(lock);
+                more = index.into_appended(&starts);
+                seen = Index::open(&file)?;
+                pause(number);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("the last one returns")
 }
 
 /// Whether rows that were indexed to be appended to `seen` can be appended to its current state.
@@ -214,98 +255,69 @@ pub fn remembered_options(index: &Index) -> Result<Option<CsvOptions>, IndexedEr
     Ok(None)
 }
 
-/// Adds all rows of a table, and returns their number.
-fn add_table(
-    builder: &mut IndexBuilder,
-    columns: &[Column],
-    path: &Path,
-    file: &Path,
-    csv: &CsvOptions,
-    progress: &mut dyn FnMut(u64),
-) -> Result<u64, IndexedError> {
-    let table = Table::open_with(path, csv)?;
-    builder.start(source_name(path, file)?).map_err(|error| about(&table, error))?;
-    read(builder, columns, &table, 0, progress)
+/// How new tables are read.
+struct Reading<'a> {
+    csv: &'a CsvOptions,
+    layout: &'a Layout,
 }
 
-/// Adds the rows that were appended to a table since it was indexed, and returns their number.
-fn add_rows(
-    builder: &mut IndexBuilder,
-    index: &Index,
-    number: usize,
-    path: &Path,
-    progress: &mut dyn FnMut(u64),
-) -> Result<u64, IndexedError> {
-    let source = &index.sources()[number];
-    let known = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
-    let table = Table::open_grown(path, index.blob(number)?)?;
-    if table.identity() == known {
-        return Err(about(&table, Error::TwoSources { source: source.name().to_owned() }));
+impl Reading<'_> {
+    fn open(&self, path: &Location) -> Result<(Table, SourceMeta), IndexedError> {
+        let (name, pairs) = folders_of(path)?;
+        let part = self.layout.part(&name, &pairs)?;
+        // Types of new values may not be known yet, and need not be: these columns are not indexed.
+        let view = self.layout.fitted(std::iter::once((name.as_str(), pairs.as_slice())))?;
+        let view = view.view(&part, Default::default());
+        let view = view.ok_or_else(|| TableError::notes(path, "an invalid view"))?;
+        let meta = SourceMeta { view: part.write(), ..SourceMeta::default() };
+        Ok((Table::open_with(path, self.csv)?.with_view(&view)?, meta))
     }
-    let first_row = table.rows_before(index.blob(number)?)?;
-    builder.start_at(source.name(), first_row).map_err(|error| about(&table, error))?;
-    read(builder, index.columns(), &table, first_row, progress)
-}
-
-/// Reads a table from this row on, and ends its source.
-fn read(
-    builder: &mut IndexBuilder,
-    columns: &[Column],
-    table: &Table,
-    first_row: u64,
-    progress: &mut dyn FnMut(u64),
-) -> Result<u64, IndexedError> {
-    let numbers: Vec<usize> =
-        columns.iter().map(|column| table.column(&column.name)).collect::<Result<_, _>>()?;
-    let mut rows = 0;
-    for batch in table.scan_from(first_row, &numbers, BATCH_ROWS)? {
-        let batch = batch?;
-        builder.push(&batch).map_err(|error| about(table, error))?;
-        rows += batch.num_rows() as u64;
-        progress(rows);
-    }
-    let Identity { length, fingerprint } = table.identity();
-    let blob = table.notes(&numbers)?;
-    table.check_unchanged()?;
-    builder.end(SourceMeta { bytes: length, fingerprint, blob })?;
-    Ok(rows)
-}
-
-fn about(table: &Table, error: Error) -> IndexedError {
-    IndexedError::Indexing { path: table.path().into(), error }
 }
 
 /// The name under which an index saved as `file` keeps a table.
-pub fn source_name(table: &Path, file: &Path) -> Result<String, IndexedError> {
-    let unknown = || IndexedError::Path { path: table.into() };
-    let full = std::fs::canonicalize(table)
-        .map_err(|error| TableError::Io { path: table.into(), error })?;
-    let name = match folder_of(file).canonicalize() {
-        Ok(folder) => full.strip_prefix(folder).unwrap_or(&full),
-        Err(_) => &full,
+pub fn source_name(
+    table: impl Into<Location>,
+    file: impl Into<Location>,
+) -> Result<String, IndexedError> {
+    let (table, folder) = (table.into(), file.into().folder());
+    let Some(path) = table.as_file() else {
+        let name = table.within(&folder).map(str::to_owned);
+        return Ok(name.unwrap_or_else(|| table.to_string()));
     };
-    Ok(name.to_str().ok_or_else(unknown)?.to_owned())
+    let full = std::fs::canonicalize(path)
+        .map_err(|error| TableError::Io { path: table.clone(), error })?;
+    let name = match folder.as_file().map(std::fs::canonicalize) {
+        Some(Ok(folder)) => full.strip_prefix(folder).unwrap_or(&full),
+        _ => &full,
+    };
+    let name = name.to_str().map(str::to_owned);
+    name.ok_or(IndexedError::Path { path: table.clone() })
 }
 
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
+fn locations(given: &[impl Clone + Into<Location>]) -> Vec<Location> {
+    given.iter().cloned().map(Into::into).collect()
+}
+
+/// Where files that are gone with the process may be written for an index: in its folder, or among the temporary files of the
+/// system if it is in a bucket.
+pub fn temporary_folder(index: &Location) -> PathBuf {
+    index.folder().as_file().map_or_else(std::env::temp_dir, Into::into)
 }
 
 /// An index with its tables, ready for queries. See the module documentation.
 pub struct Indexed {
     index: Index,
+    layout: Layout,
     tables: OpenTables,
 }
 
 impl Indexed {
     /// Opens an index. Its tables are opened when a question needs them.
-    pub fn open(file: impl AsRef<Path>) -> Result<Self, IndexedError> {
-        let file = file.as_ref();
-        let index = Index::open(file)?;
-        Ok(Self { index, tables: OpenTables::new(folder_of(file).to_owned()) })
+    pub fn open(file: impl Into<Location>) -> Result<Self, IndexedError> {
+        let file = file.into();
+        let index = Index::open(&file)?;
+        let layout = layout_of(&index, &file)?;
+        Ok(Self { index, layout, tables: OpenTables::new(file.folder()) })
     }
 
     /// The index.
@@ -323,7 +335,7 @@ impl Indexed {
     ///
     /// If there is no such table.
     pub fn table(&self, number: usize) -> Result<Arc<Table>, IndexedError> {
-        self.tables.get(&self.index, number)
+        self.tables.get(&self.index, &self.layout, number)
     }
 
     /// Names and types of columns: those of the first table that exists and is unchanged. A column in which it has only nulls
@@ -333,6 +345,9 @@ impl Indexed {
     ///
     /// What is wrong with the first table if there is no such table, and [`IndexedError::NoTables`] if there are none.
     pub fn schema(&self) -> Result<SchemaRef, IndexedError> {
+        if let Some(schema) = self.layout.schema() {
+            return Ok(schema);
+        }
         let first = self.any_table()?;
         let others = (0..self.index.sources().len()).filter_map(|number| self.table(number).ok());
         Ok(with_types(first.schema(), self.index.columns(), others))
@@ -352,20 +367,25 @@ impl Indexed {
         Err(first_error.unwrap_or(IndexedError::NoTables))
     }
 
+    /// The blocks that may contain a matching row; no other block does. Columns that are not indexed may be in the predicate,
+    /// too: they exclude no blocks, unless they have one value in all rows of a table.
+    pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, IndexedError> {
+        Ok(self.pruned(predicate)?.0)
+    }
+
     /// The rows that match, table by table in the order of rows, with these columns. Columns that are not indexed may be in the
-    /// predicate, too: they are compared, but exclude no blocks.
+    /// predicate, too: they are compared, and exclude row groups of Parquet that have Bloom filters of them.
     pub fn find<'a>(
         &'a self,
         predicate: &Predicate,
         select: &[&str],
     ) -> Result<Search<'a>, IndexedError> {
         let start = Instant::now();
-        let known = |column: &str| self.index.columns().iter().any(|known| known.name == column);
-        let Candidates { blocks, considered } =
-            self.index.candidates(&relaxed(predicate, &known))?;
+        let (Candidates { blocks, considered }, excluded_tables) = self.pruned(predicate)?;
         let explanation = Explanation {
             considered,
             candidates: blocks.len() as u64,
+            excluded_tables,
             index_time: start.elapsed(),
             tables: Report::default(),
         };
@@ -378,14 +398,89 @@ impl Indexed {
             current: None,
             explanation,
             skipped: None,
+            opened: 0,
         };
-        // A value or column that does not match is an error even if there is nothing to search.
+        search.open_ahead()?;
+        // A value or column that does not match is an error even if there is nothing to search. The index has checked those
+        // that it knows.
         if search.left.is_empty()
+            && !self.knows(&search.predicate, &search.select)
             && let Ok(table) = self.any_table()
         {
             search.within(table, Vec::new())?;
         }
         Ok(search)
+    }
+
+    /// Where matching rows may be, and how many tables are excluded by the values that they have in all of their rows.
+    fn pruned(&self, predicate: &Predicate) -> Result<(Candidates, u64), IndexedError> {
+        let tables = self.index.sources().len();
+        let mut found = Candidates { blocks: Vec::new(), considered: self.index.blocks() };
+        let mut asked = 0;
+        for Group { predicate, files } in self.groups(predicate)? {
+            let mut is_meant = vec![false; tables];
+            files.iter().for_each(|&file| is_meant[file] = true);
+            let is_meant = |source: usize| is_meant[source];
+            let meant = self.index.candidates_in(&predicate, Unknown::IsAnything, &is_meant)?;
+            found.blocks.extend(meant.blocks);
+            asked += files.len();
+        }
+        found.blocks.sort_unstable();
+        Ok((found, (tables - asked) as u64))
+    }
+
+    /// The tables that may have matching rows, and what the index is asked for.
+    fn groups(&self, predicate: &Predicate) -> Result<Vec<Group>, IndexedError> {
+        let is_asked = predicate.columns().iter().any(|name| self.layout.may_be_constant(name));
+        prune::groups(predicate, self.index.sources().len(), |number| {
+            if is_asked { self.constants(number) } else { Ok(Vec::new()) }
+        })
+    }
+
+    /// The columns that have one value in all rows of a table, such as those in the names of its folders, each with an array of
+    /// this value.
+    pub fn constants(&self, number: usize) -> Result<Vec<(String, ArrayRef)>, IndexedError> {
+        let source = &self.index.sources()[number];
+        let wrong = || TableError::notes(&source.name().into(), "an invalid view");
+        Ok(self.layout.constants(&part_of(source)?).ok_or_else(wrong)?)
+    }
+
+    /// Columns that have one value in all rows of a table, such as those in the names of folders: tables are excluded by them, and
+    /// they are not in the index.
+    pub fn constant_schema(&self) -> SchemaRef {
+        self.layout.constant_schema()
+    }
+
+    /// The table that the index follows: its format, where it is, and the snapshot that is indexed (its id in Iceberg, its version
+    /// in Delta).
+    pub fn followed(&self) -> Option<(TableFormat, Location, i64)> {
+        let Layout::Table(table) = &self.layout else { return None };
+        Some((table.format(), self.tables.path(&table.path), table.snapshot))
+    }
+
+    /// The tables all of whose rows satisfy a predicate on columns that have one value in each table, such as those in the
+    /// names of folders. Other columns are an error.
+    pub fn tables_where(&self, predicate: &Predicate) -> Result<Vec<usize>, IndexedError> {
+        for column in predicate.columns() {
+            if !self.layout.may_be_constant(column) {
+                let known = self.layout.constant_schema();
+                let known = known.fields().iter().map(|field| field.name().clone()).collect();
+                return Err(Error::NoColumn { column: column.to_owned(), known }.into());
+            }
+        }
+        let mut tables: Vec<usize> =
+            self.groups(predicate)?.into_iter().flat_map(|group| group.files).collect();
+        tables.sort_unstable();
+        Ok(tables)
+    }
+
+    /// Whether all these columns are in the index.
+    fn knows(&self, predicate: &Predicate, select: &[String]) -> bool {
+        let mut names = predicate.columns();
+        names.extend(select.iter().map(String::as_str));
+        let is_known =
+            |name: &&str| self.index.columns().iter().any(|column| column.name == **name);
+        names.iter().all(is_known)
     }
 
     /// Reads all tables and compares them with what they were when they were indexed. `progress` is called with the number
@@ -394,7 +489,7 @@ impl Indexed {
         let mut check = TableCheck::default();
         let mut rows = 0;
         for (number, source) in self.index.sources().iter().enumerate() {
-            match self.tables.open(&self.index, number) {
+            match self.tables.open(&self.index, &self.layout, number) {
                 Ok(table) => {
                     let Compared { errors, unchecked } = table.verify();
                     check.errors.extend(errors.into_iter().map(IndexedError::Table));
@@ -422,26 +517,6 @@ pub struct TableCheck {
     pub unchecked: Vec<(String, Vec<String>)>,
 }
 
-/// The same predicate with "true" for what the index does not know: it may match more, but never less. (Under a `Not`
-/// the index is not used at all.)
-fn relaxed(predicate: &Predicate, known: &dyn Fn(&str) -> bool) -> Predicate {
-    let all = |parts: &[Predicate]| parts.iter().map(|part| relaxed(part, known)).collect();
-    match predicate {
-        Predicate::And(parts) => Predicate::And(all(parts)),
-        Predicate::Or(parts) => Predicate::Or(all(parts)),
-        Predicate::Eq(column, _)
-        | Predicate::In(column, _)
-        | Predicate::IsNull(column)
-        | Predicate::Range { column, .. }
-            if !known(column) =>
-        {
-            Predicate::And(Vec::new())
-        }
-        Predicate::Not(_) => Predicate::And(Vec::new()),
-        known => known.clone(),
-    }
-}
-
 fn by_source(blocks: &[Block]) -> VecDeque<(usize, Vec<Range<u64>>)> {
     let groups = blocks.chunk_by(|a, b| a.source == b.source);
     groups.map(|group| (group[0].source, group.iter().map(Block::range).collect())).collect()
@@ -455,6 +530,8 @@ pub struct Explanation {
     pub considered: u64,
     /// Blocks that the index did not rule out.
     pub candidates: u64,
+    /// Tables that were ruled out by values that they have in all rows.
+    pub excluded_tables: u64,
     /// Time the index took.
     pub index_time: Duration,
     /// What was done with the tables.
@@ -471,6 +548,8 @@ pub struct Search<'a> {
     explanation: Explanation,
     /// Why tables were skipped, if that is wanted.
     skipped: Option<Vec<TableError>>,
+    /// Tables whose turn has come.
+    opened: u32,
 }
 
 impl Search<'_> {
@@ -490,6 +569,29 @@ impl Search<'_> {
         self.skipped.as_deref().unwrap_or_default()
     }
 
+    fn is_object(&self, number: usize) -> bool {
+        self.indexed.tables.is_object(&self.indexed.index, number)
+    }
+
+    /// Opens the next tables at the same time, if they are objects: one after the other, each would wait for its requests.
+    /// What is wrong with one is an error when its turn comes.
+    fn open_ahead(&self) -> Result<(), IndexedError> {
+        const AT_ONCE: usize = 16;
+        let next: Vec<usize> = self.left.iter().map(|(number, _)| *number).take(AT_ONCE).collect();
+        let is_object = |&number: &usize| self.is_object(number);
+        let objects: Vec<usize> = next.into_iter().filter(is_object).collect();
+        self.indexed.index.prefetch_blobs(&objects)?;
+        if objects.len() < 2 {
+            return Ok(());
+        }
+        std::thread::scope(|scope| {
+            for &number in &objects {
+                scope.spawn(move || drop(self.indexed.table(number)));
+            }
+        });
+        Ok(())
+    }
+
     /// A search through these rows of a table.
     fn within(
         &self,
@@ -497,7 +599,9 @@ impl Search<'_> {
         ranges: Vec<Range<u64>>,
     ) -> Result<Find<Arc<Table>>, TableError> {
         let select: Vec<&str> = self.select.iter().map(String::as_str).collect();
-        Find::new(table, &self.predicate, ranges, &select)
+        let columns = self.indexed.index.columns();
+        let is_unknown = |name: &str| columns.iter().all(|column| column.name != name);
+        Find::beside_filters(table, &self.predicate, ranges, &select, &is_unknown)
     }
 
     fn step(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
@@ -509,8 +613,24 @@ impl Search<'_> {
                 self.end_table();
             }
             let Some((number, ranges)) = self.left.pop_front() else { return Ok(None) };
+            self.opened += 1;
+            if self.opened.is_multiple_of(8) {
+                self.open_ahead()?;
+            }
             let table = self.indexed.table(number)?;
-            self.current = Some((number, self.within(table, ranges)?));
+            let find = match self.within(table, ranges.clone()) {
+                // It was taken to be of the version that was indexed. Perhaps it is the same under another one.
+                Err(error) if error.is_of_the_file() && self.is_object(number) => {
+                    let table = self.indexed.tables.get_anew(
+                        &self.indexed.index,
+                        &self.indexed.layout,
+                        number,
+                    )?;
+                    self.within(table, ranges)?
+                }
+                find => find?,
+            };
+            self.current = Some((number, find));
         }
     }
 

@@ -6,12 +6,20 @@ use std::path::{Path, PathBuf};
 /// Parts that must know none of the modules named after them.
 const RULES: [(&[&str], &[&str]); 4] = [
     (&["table"], &["parse", "index", "builder", "segment", "file", "find", "indexed"]),
-    (&["parse", "evaluate", "zone"], &["table", "index", "builder", "segment", "find", "indexed"]),
+    (
+        &["parse", "evaluate", "pattern", "zone"],
+        &["table", "index", "builder", "segment", "find", "indexed"],
+    ),
     (
         &[
             "index",
+            "compact",
+            "info",
             "builder",
             "segment",
+            "segment_bounds",
+            "segment_rows",
+            "images",
             "section",
             "checksum_tree",
             "source",
@@ -19,8 +27,10 @@ const RULES: [(&[&str], &[&str]); 4] = [
             "schema",
             "query",
             "lock",
+            "resources",
+            "workspace",
         ],
-        &["table", "parse", "evaluate", "find", "indexed", "open_tables"],
+        &["table", "parse", "evaluate", "find", "indexed", "open_tables", "build"],
     ),
     (&["find"], &["index", "indexed", "open_tables", "segment"]),
 ];

@@ -15,9 +15,14 @@
 // Mapping a file needs it, and no file is mapped here: `file_bytes` says why.
 #![forbid(unsafe_code)]
 
+mod build;
 mod builder;
 mod calendar;
+mod catalog;
+mod change;
 mod checksum_tree;
+mod compact;
+mod constant;
 mod error;
 mod evaluate;
 mod file;
@@ -25,41 +30,75 @@ mod file_bytes;
 mod find;
 mod fingerprints;
 mod float;
+mod followed;
+mod hive;
+mod images;
 mod index;
 mod indexed;
+mod indexed_error;
+mod info;
 #[cfg(test)]
 mod layers;
+mod layout;
+mod location;
 mod lock;
+#[cfg(feature = "object_store")]
+mod object;
 mod open_tables;
 mod parse;
+mod part;
+mod paths;
+mod pattern;
 mod predicate;
+mod prune;
 mod query;
+mod refresh;
+mod reshape;
+mod resources;
 mod schema;
 mod section;
 mod segment;
+mod segment_bounds;
+mod segment_rows;
 mod similar;
 mod source;
 mod table;
+mod workspace;
 mod zone;
 
 pub use arrow;
+pub use build::BuildProgress;
 pub use builder::IndexBuilder;
+pub use catalog::{CatalogError, TableFormat, table_format};
+pub use change::change_index;
 pub use error::{Error, FilePart};
 pub use evaluate::{EvaluateError, evaluate};
 pub use find::{Find, Match, Report};
-pub use index::{Block, Candidates, ColumnInfo, Index, Info};
+pub use hive::{HiveFolders, HiveOptions};
+pub use index::{Block, Candidates, Index};
 pub use indexed::{
-    Explanation, Indexed, IndexedError, Search, TableCheck, append_tables, index_more_tables,
+    Explanation, Indexed, ReadOptions, Search, TableCheck, append_tables, index_more_tables,
     index_more_tables_with, index_tables, index_tables_with, remembered_options, source_name,
+    temporary_folder,
 };
+pub use indexed_error::IndexedError;
+pub use info::{ColumnInfo, Info};
 pub use ironbloom_blocks::encode::hash_value;
 pub use ironbloom_blocks::{ParamError, Params, Value, ValueKind};
+pub use location::Location;
 pub use lock::IndexLock;
+#[cfg(feature = "object_store")]
+pub use object::{list_objects, object_requests};
 pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
+pub use paths::{PathError, tables_at};
+pub use pattern::Pattern;
 pub use predicate::Predicate;
+pub use refresh::{Refresh, Refreshed, index_followed_table, refresh_index};
+pub use resources::Resources;
 pub use schema::{Column, columns_named, columns_of, kind_of};
 pub use source::{Source, SourceMeta};
 pub use table::{
-    Compared, CsvOptions, Identity, Reads, Scan, Table, TableError, csv_options_in, csv_type,
+    Compared, CsvOptions, Identity, OwnFilters, Reads, Scan, Table, TableError, converted,
+    csv_options_in, csv_type,
 };
 pub use zone::show_moment;

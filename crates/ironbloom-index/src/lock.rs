@@ -21,6 +21,7 @@ use ironbloom::format::native::temporary_path;
 
 use crate::error::Error;
 use crate::index::Index;
+use crate::location::Location;
 
 /// The right to change an index file, held by one writer at a time, of all threads and processes. It ends when this is
 /// dropped, or with the process.
@@ -30,9 +31,15 @@ use crate::index::Index;
 #[derive(Debug)]
 pub struct IndexLock {
     /// The index, with all symbolic links resolved.
+    location: Location,
+    /// Of an index in a file.
+    lock: Option<LockFile>,
+}
+
+/// The file that is locked.
+#[derive(Debug)]
+struct LockFile {
     path: PathBuf,
-    /// The file that is locked.
-    lock_file: PathBuf,
     /// Locked while it is open.
     _file: File,
 }
@@ -43,15 +50,14 @@ impl IndexLock {
     /// # Errors
     ///
     /// [`Error::Io`] if no file can be created beside the index, or if the file system does not support locks.
-    pub fn acquire(index: impl AsRef<Path>) -> Result<Self, Error> {
-        let index = index.as_ref();
+    pub fn acquire(index: impl Into<Location>) -> Result<Self, Error> {
         let lock = |file: &File| loop {
             match file.lock() {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 done => return done.map(|()| true),
             }
         };
-        Self::with(index, lock).map(|lock| lock.expect("waited for it"))
+        Self::with(index.into(), lock).map(|lock| lock.expect("waited for it"))
     }
 
     /// As [`acquire`](Self::acquire), but `None` if another writer is changing the index.
@@ -59,18 +65,24 @@ impl IndexLock {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
-    pub fn try_acquire(index: impl AsRef<Path>) -> Result<Option<Self>, Error> {
+    pub fn try_acquire(index: impl Into<Location>) -> Result<Option<Self>, Error> {
         let lock = |file: &File| match file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
         };
-        Self::with(index.as_ref(), lock)
+        Self::with(index.into(), lock)
     }
 
-    fn with(index: &Path, lock: impl Fn(&File) -> io::Result<bool>) -> Result<Option<Self>, Error> {
-        let failed = |error| Error::Io { path: index.to_owned(), error };
-        let path = behind_links(index).map_err(failed)?;
+    fn with(
+        index: Location,
+        lock: impl Fn(&File) -> io::Result<bool>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(path) = index.as_file() else {
+            return Ok(Some(Self { location: index, lock: None }));
+        };
+        let failed = |error| Error::Io { path: index.clone(), error };
+        let path = behind_links(path).map_err(failed)?;
         let lock_file = beside(&path, "lock");
         loop {
             let file = open_lock_file(&lock_file).map_err(failed)?;
@@ -83,20 +95,21 @@ impl IndexLock {
             }
             // The writer that held it before has removed the file, and another one may have created a new one.
             if is_still_there(&file, &lock_file) {
-                return Ok(Some(Self { path, lock_file, _file: file }));
+                let lock = Some(LockFile { path: lock_file, _file: file });
+                return Ok(Some(Self { location: path.into(), lock }));
             }
         }
     }
 
     /// The index, with all symbolic links resolved.
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
-    /// The empty file that is locked. A process that ends without dropping the lock may remove it while it still holds the
+    /// The empty file that is locked, if the index is a file. A process that ends without dropping the lock may remove it while it still holds the
     /// lock, but not later: then it belongs to another writer.
-    pub fn lock_file(&self) -> &Path {
-        &self.lock_file
+    pub fn lock_file(&self) -> Option<&Path> {
+        self.lock.as_ref().map(|lock| lock.path.as_path())
     }
 
     /// Opens the index as it is now. No other writer changes it while this lock is held.
@@ -105,7 +118,7 @@ impl IndexLock {
     ///
     /// As [`Index::open`].
     pub fn open(&self) -> Result<Index, Error> {
-        Index::open(&self.path)
+        Index::open(&self.location)
     }
 
     /// Writes an index to the file that is locked. See [`Index::save`].
@@ -121,7 +134,8 @@ impl IndexLock {
     /// Removes the temporary files of processes that were killed while they wrote this index. What cannot be removed does
     /// no harm.
     fn remove_leftovers(&self) {
-        let prefix = beside(&self.path, "");
+        let Some(path) = self.location.as_file() else { return };
+        let prefix = beside(path, "");
         let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
         let Ok(entries) = fs::read_dir(folder) else { return };
         let prefix = prefix.to_string_lossy();
@@ -145,8 +159,8 @@ impl Drop for IndexLock {
     fn drop(&mut self) {
         // While it is still locked: no other process can have created this file. Where files have no numbers to recognise
         // them by, it stays.
-        if cfg!(unix) {
-            let _ = fs::remove_file(&self.lock_file);
+        if let Some(lock) = self.lock.as_ref().filter(|_| cfg!(unix)) {
+            let _ = fs::remove_file(&lock.path);
         }
     }
 }

@@ -2,53 +2,105 @@
 //!
 //! An index may have more tables than a process may have open files, and a table that no query needs may be missing.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::index::Index;
-use crate::indexed::IndexedError;
+use crate::indexed_error::IndexedError;
+use crate::layout::{Layout, deleted_rows};
+use crate::location::Location;
+use crate::part::Part;
 use crate::schema::{Column, type_of};
-use crate::table::{Identity, Table};
+use crate::table::{Identity, Table, TableError, View};
 
 /// Tables that stay open. Systems allow a process 256 open files or more.
 const MAX_OPEN: usize = 128;
 
 pub(crate) struct OpenTables {
     /// Names of tables are relative to this.
-    folder: PathBuf,
+    folder: Location,
     /// By number, the one used last at the end.
     open: Mutex<Vec<(usize, Arc<Table>)>>,
 }
 
 impl OpenTables {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: Location) -> Self {
         Self { folder, open: Mutex::default() }
     }
 
     /// A table, which stays open for the next query. It is the one that was indexed, as far as opening it shows.
-    pub(crate) fn get(&self, index: &Index, number: usize) -> Result<Arc<Table>, IndexedError> {
+    pub(crate) fn get(
+        &self,
+        index: &Index,
+        layout: &Layout,
+        number: usize,
+    ) -> Result<Arc<Table>, IndexedError> {
         if let Some(table) = self.used_before(number) {
             return Ok(table);
         }
         // Not while the list is locked, because it takes long. If another thread does the same, one of the two is dropped.
-        let table = Arc::new(self.open(index, number)?);
+        let table = Arc::new(self.open(index, layout, number)?);
+        self.keep(number, &table);
+        Ok(table)
+    }
+
+    /// A table as it is now, compared with what was indexed by its content, not by its version.
+    pub(crate) fn get_anew(
+        &self,
+        index: &Index,
+        layout: &Layout,
+        number: usize,
+    ) -> Result<Arc<Table>, IndexedError> {
+        let source = &index.sources()[number];
+        let identity = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
+        let path = self.folder.join(source.name());
+        let table = Table::open_known(path, identity, index.blob(number)?)?;
+        let table = Arc::new(table.with_view(&self.view(index, layout, number)?)?);
+        self.keep(number, &table);
+        Ok(table)
+    }
+
+    fn keep(&self, number: usize, table: &Arc<Table>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(other, _)| *other != number);
         if open.len() == MAX_OPEN {
             open.remove(0);
         }
-        open.push((number, Arc::clone(&table)));
-        Ok(table)
+        open.push((number, Arc::clone(table)));
     }
 
     /// A table, which the caller closes.
-    pub(crate) fn open(&self, index: &Index, number: usize) -> Result<Table, IndexedError> {
+    pub(crate) fn open(
+        &self,
+        index: &Index,
+        layout: &Layout,
+        number: usize,
+    ) -> Result<Table, IndexedError> {
         let source = &index.sources()[number];
         let identity = Identity { length: source.bytes(), fingerprint: source.fingerprint() };
         let path = self.folder.join(source.name());
-        Ok(Table::open_known(path, identity, index.blob(number)?)?)
+        let table = Table::open_version(path, identity, source.version(), index.blob(number)?)?;
+        Ok(table.with_view(&self.view(index, layout, number)?)?)
+    }
+
+    /// How a table is seen.
+    fn view(&self, index: &Index, layout: &Layout, number: usize) -> Result<View, IndexedError> {
+        let source = &index.sources()[number];
+        let wrong = || TableError::notes(&self.path(source.name()), "an invalid view");
+        let deleted = deleted_rows(index.deleted(number)?).ok_or_else(wrong)?;
+        let part = Part::read(source.view()).ok_or_else(wrong)?;
+        Ok(layout.view(&part, deleted).ok_or_else(wrong)?)
+    }
+
+    /// Where a table of this name is.
+    pub(crate) fn path(&self, name: &str) -> Location {
+        self.folder.join(name)
+    }
+
+    /// Whether a table is an object in a bucket.
+    pub(crate) fn is_object(&self, index: &Index, number: usize) -> bool {
+        self.folder.join(index.sources()[number].name()).is_object()
     }
 
     fn used_before(&self, number: usize) -> Option<Arc<Table>> {

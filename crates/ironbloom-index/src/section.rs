@@ -1,5 +1,6 @@
 //! A section of an index file: bytes that are read on demand, and verified each time.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
@@ -31,6 +32,15 @@ impl Form {
 
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         [Self::Whole, Self::Tree].into_iter().find(|form| form.number() == number)
+    }
+}
+
+/// Words as they are stored.
+pub(crate) fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        bytemuck::cast_slice(words).into()
+    } else {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()
     }
 }
 
@@ -73,6 +83,11 @@ impl Section {
         let tree =
             (form == Form::Tree).then(|| TreeReader::new(file.clone(), range.start, len, checksum));
         Self { file, range, checksum, tree }
+    }
+
+    /// Where it is in its file, without the tree.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.range.clone()
     }
 
     /// Bytes without the tree.
@@ -130,6 +145,7 @@ impl Section {
     fn read_words(&self, mut hash: impl FnMut(&[u8])) -> Result<WordArray, Fault> {
         let out_of_memory = || Fault::Io(io::Error::from(ErrorKind::OutOfMemory));
         let len = usize::try_from(self.len() / WORD_BYTES).map_err(|_| out_of_memory())?;
+        self.prefetch()?;
         let mut words = WordArray::zeroed(len).map_err(|_| out_of_memory())?;
         let mut at = self.range.start;
         // Hashed while it is still in the cache.
@@ -142,6 +158,20 @@ impl Section {
             words.iter_mut().for_each(|word| *word = u64::from_le(*word));
         }
         Ok(words)
+    }
+
+    /// Requests all of it, if it is not too long to be kept.
+    fn prefetch(&self) -> Result<(), Fault> {
+        const MOST: u64 = 16 << 20;
+        if self.len() > MOST {
+            return Ok(());
+        }
+        self.file.prefetch(std::slice::from_ref(&self.range)).map_err(|error| self.failed(error))
+    }
+
+    /// Whether it is so far away that all of it, if it is not long, costs no more than a piece.
+    pub(crate) fn is_far(&self) -> bool {
+        self.file.is_object()
     }
 
     /// The section as bytes, if it is what was written. Of sections without a tree.
@@ -166,7 +196,7 @@ impl Section {
 
     /// The fault as an error that names the file and the part.
     pub(crate) fn error(&self, fault: Fault, part: FilePart) -> Error {
-        let path = self.file.path().to_owned();
+        let path = self.file.location().clone();
         match fault {
             Fault::Damaged(range) => {
                 Error::Damaged { path, part, offset: range.start, len: range.end - range.start }
@@ -187,6 +217,13 @@ impl ReadWords for Section {
         let bytes = tree.read(range.start as u64 * WORD_BYTES..range.end as u64 * WORD_BYTES)?;
         let words = bytes.chunks_exact(size_of::<u64>());
         Ok(words.map(|word| u64::from_le_bytes(std::array::from_fn(|i| word[i]))).collect())
+    }
+
+    fn prepare(&self, ranges: &[Range<usize>]) -> Result<(), Fault> {
+        let Some(tree) = self.tree().filter(|_| self.is_far()) else { return Ok(()) };
+        let bytes =
+            |range: &Range<usize>| range.start as u64 * WORD_BYTES..range.end as u64 * WORD_BYTES;
+        tree.prefetch(ranges.iter().map(bytes))
     }
 
     fn invalid(&self) -> Fault {

@@ -1,20 +1,58 @@
-//! A segment: rows of one source, and what the index holds for each column there. Never changed once sealed.
+//! A segment: rows of sources, and what the index holds for each column there. Never changed once sealed.
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ironbloom_blocks::{List, Outline, Postings, ReadWords, RowRanges, Slices};
+#[cfg(feature = "object_store")]
+use ironbloom_blocks::{BlockSet, Key, Lookup, bounds::Span};
+use ironbloom_blocks::{List, Outline, Postings, ReadWords, Slices};
 
 use crate::checksum_tree::{NODE_BYTES, stored_bytes};
 use crate::section::{Fault, Section};
+use crate::segment_bounds::SegmentBounds;
+use crate::segment_rows::SegmentRows;
 
-/// Rows of one source, with all columns of the index.
+/// Rows of sources, with all columns of the index.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// The position of its source among those of the index.
-    pub(crate) source: usize,
-    pub(crate) rows: RowRanges,
+    pub(crate) rows: SegmentRows,
     pub(crate) columns: Vec<SegmentColumn>,
+    pub(crate) bounds: SegmentBounds,
+}
+
+impl Segment {
+    /// Whether it has rows of one of these sources.
+    pub(crate) fn has_any_of(&self, is_meant: &dyn Fn(usize) -> bool) -> bool {
+        self.rows.present().any(|(source, _)| is_meant(source))
+    }
+
+    /// Reads what a part of a lookup needs: lists, and bounds.
+    #[cfg(feature = "object_store")]
+    pub(crate) fn read_for(&self, part: &Lookup) -> Result<(), Fault> {
+        let key = |column: usize, key: &Key| -> Result<(), Fault> {
+            if self.bounds.frame(column).contains(key.image) {
+                let list = self.columns[column].list(key.print)?;
+                if self.bounds.is_clustered(column) {
+                    let found = BlockSet::from_list(list);
+                    self.bounds.narrow(column, Span::of(key.image), found)?;
+                }
+            }
+            Ok(())
+        };
+        match part {
+            Lookup::Is(column, wanted) => key(*column, wanted),
+            // Errors of one must not keep the others from being requested.
+            Lookup::In(column, keys) => {
+                keys.iter().map(|wanted| key(*column, wanted)).fold(Ok(()), Result::and)
+            }
+            Lookup::Null(column) => self.columns[*column].nulls().map(drop),
+            Lookup::Between(column, span) => {
+                self.bounds.narrow(*column, *span, BlockSet::All).map(drop)
+            }
+            Lookup::Any | Lookup::Nothing | Lookup::And(_) | Lookup::Or(_) => Ok(()),
+        }
+    }
 }
 
 /// What a segment holds for a column.
@@ -28,12 +66,19 @@ pub(crate) enum SegmentColumn {
     Growing(Slices),
 }
 
+/// About as many bytes as come in the time of a request.
+const REQUEST_BYTES: u64 = 256 << 10;
+/// The same for the requests, one after the other, of a lookup in pieces.
+const FEW_REQUESTS_BYTES: u64 = 4 << 20;
+
 /// A column in a file.
 #[derive(Debug)]
 pub(crate) struct StoredPostings {
     pub(crate) section: Section,
     /// Blocks of the segment.
     blocks: u32,
+    /// In a bucket, a column of at most this many bytes is read as a whole.
+    whole_bytes: u64,
     /// Set when it is first read in pieces.
     outline: OnceLock<Outline>,
     /// Set when all of it has been read: from then on changes to the file do not matter.
@@ -45,7 +90,16 @@ pub(crate) struct StoredPostings {
 impl StoredPostings {
     pub(crate) fn new(section: Section, blocks: u32) -> Self {
         let (outline, loaded) = (OnceLock::new(), OnceLock::new());
-        Self { section, blocks, outline, loaded, is_partly_damaged: AtomicBool::new(false) }
+        let whole_bytes = REQUEST_BYTES;
+        let is_partly_damaged = AtomicBool::new(false);
+        Self { section, blocks, whole_bytes, outline, loaded, is_partly_damaged }
+    }
+
+    /// As one of this many segments. In pieces, a column takes several requests, one after the other: for a few
+    /// segments, some megabytes may come sooner.
+    pub(crate) fn among(self, segments: usize) -> Self {
+        let share = FEW_REQUESTS_BYTES / segments.max(1) as u64;
+        Self { whole_bytes: share.max(REQUEST_BYTES), ..self }
     }
 
     /// All that is in the file now.
@@ -97,9 +151,10 @@ impl StoredPostings {
         }
     }
 
-    /// Whether a part of it can be read. A single piece is all of it.
+    /// Whether a part of it is read alone. A single piece is all of it; and a request takes as long as some hundred KiB.
     fn is_in_pieces(&self) -> bool {
-        self.section.tree().is_some() && self.section.len() > NODE_BYTES
+        let least = if self.section.is_far() { self.whole_bytes } else { NODE_BYTES };
+        self.section.tree().is_some() && self.section.len() > least
     }
 
     fn outline(&self) -> Result<&Outline, Fault> {
@@ -114,9 +169,27 @@ impl StoredPostings {
     /// Once half of a column has been read for answers, the rest costs no more than that, and answers from memory are
     /// faster.
     fn load_if_used_much(&self) {
-        let is_used_much = self.section.tree().is_some_and(|tree| tree.is_half_read());
+        let is_used_much =
+            !self.section.is_far() && self.section.tree().is_some_and(|tree| tree.is_half_read());
         if is_used_much && !self.is_partly_damaged.load(Ordering::Relaxed) && self.load().is_err() {
             self.is_partly_damaged.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Postings that were in memory, or have been read.
+pub(crate) enum ReadPostings<'a> {
+    Held(&'a Postings),
+    Read(Box<Postings>),
+}
+
+impl Deref for ReadPostings<'_> {
+    type Target = Postings;
+
+    fn deref(&self) -> &Postings {
+        match self {
+            Self::Held(postings) => postings,
+            Self::Read(postings) => postings,
         }
     }
 }
@@ -164,6 +237,16 @@ impl SegmentColumn {
             Self::Sealed(postings) => Ok(postings),
             Self::Stored(column) => column.load(),
             Self::Growing(_) => unreachable!("segments in the list are sealed"),
+        }
+    }
+
+    /// All of a sealed column, for one use: what was not in memory before will not stay there.
+    pub(crate) fn read(&self) -> Result<ReadPostings<'_>, Fault> {
+        match self {
+            Self::Stored(column) if column.loaded().is_none() => {
+                column.read().map(|postings| ReadPostings::Read(Box::new(postings)))
+            }
+            _ => self.postings().map(ReadPostings::Held),
         }
     }
 

@@ -1,34 +1,82 @@
 //! Builds postings from sorted cells.
 
-use super::elias_fano::{SequenceWriter, Shape};
+use super::elias_fano::{PartMemory, SequenceWriter, Shape};
+use super::private_lists::{PrivateList, PrivateLists};
 use super::{Head, Nulls, Postings, put_key};
-use crate::cells::{Buckets, Entry, Partition, SealedCells};
-use crate::params::Params;
+use crate::cells::{Buckets, CELL_PARTS, Entry, Partition, SealedCells, first_bucket};
+use crate::params::heavy;
 use crate::zeros;
 
-/// Seals a column of `blocks` blocks. The writer's memory is used, and can be reused.
-pub(super) fn build(
-    cells: &SealedCells,
-    blocks: u32,
-    params: Params,
-    writer: &mut SequenceWriter,
-) -> Postings {
-    let heavy = params.heavy(cells.len());
-    let mut lists = Lists::new(blocks, params.bucket_bits(), cells.len(), writer);
-    cells.each_bucket(params.bucket_bits(), heavy, |partition, buckets| match buckets {
-        Buckets::Many(entries) => {
-            let blocks = u64::from(blocks);
-            let number =
-                move |&entry: &Entry| partition.bucket(entry) * blocks + u64::from(entry.block());
-            lists.writer.extend(distinct(entries.iter().map(number)));
-        }
-        Buckets::Crowded(entries) => split_bucket(partition, entries, heavy, &mut lists),
-    });
-    lists.write_all(cells.null_blocks(), cells.len(), cells.nulls())
+/// A part of a column that is being sealed: the lists of some buckets.
+pub struct EncodedPart(Lists);
+
+impl EncodedPart {
+    /// Encodes part number `part`, of [`CELL_PARTS`], of a column of `blocks` blocks. The parts are independent: threads may
+    /// share them. The memory may be that of a part of another column.
+    pub fn new(
+        cells: &SealedCells,
+        part: usize,
+        blocks: u32,
+        bucket_bits: u32,
+        memory: PartMemory,
+    ) -> Self {
+        let heavy = heavy(cells.len(), bucket_bits);
+        let guess = Shape::new(cells.len(), u64::from(blocks) << bucket_bits);
+        let first = first_bucket(part, bucket_bits) * u64::from(blocks);
+        let writer = SequenceWriter::new(guess, first, cells.part_len(part), memory);
+        let mut lists = Lists::new(blocks, writer);
+        cells.each_bucket(part, bucket_bits, heavy, |partition, buckets| match buckets {
+            Buckets::Many(entries) => {
+                let blocks = u64::from(blocks);
+                let number = move |&entry: &Entry| {
+                    partition.bucket(entry) * blocks + u64::from(entry.block())
+                };
+                lists.writer.extend(distinct(entries.iter().map(number)));
+            }
+            Buckets::Crowded(entries) => split_bucket(partition, entries, heavy, &mut lists),
+        });
+        Self(lists)
+    }
+
+    /// Bytes of memory that are in use.
+    pub fn held_bytes(&self) -> u64 {
+        self.0.writer.held_bytes() + self.0.private.held_bytes()
+    }
+}
+
+/// What a column has besides its parts.
+pub struct Remainder {
+    null_blocks: Vec<u32>,
+    cells: u64,
+    nulls: u64,
+}
+
+impl Remainder {
+    /// Of these cells, which are not needed any more when all parts are encoded.
+    pub fn new(cells: &SealedCells) -> Self {
+        let null_blocks = cells.null_blocks().to_vec();
+        Self { null_blocks, cells: cells.len(), nulls: cells.nulls() }
+    }
+}
+
+/// Joins all parts of a column, and returns their memory.
+pub(super) fn join(
+    parts: Vec<EncodedPart>,
+    rest: &Remainder,
+    bucket_bits: u32,
+) -> (Postings, Vec<PartMemory>) {
+    let parts: Vec<Lists> = parts.into_iter().map(|EncodedPart(lists)| lists).collect();
+    write_all(parts, bucket_bits, &rest.null_blocks, rest.cells, rest.nulls)
+}
+
+/// Seals a column of `blocks` blocks.
+pub(super) fn build(cells: &SealedCells, blocks: u32, bucket_bits: u32) -> Postings {
+    let part = |part| EncodedPart::new(cells, part, blocks, bucket_bits, PartMemory::default());
+    join((0..CELL_PARTS).map(part).collect(), &Remainder::new(cells), bucket_bits).0
 }
 
 /// A bucket with many cells: values that have more than `heavy` of them get private lists.
-fn split_bucket(partition: Partition, entries: &[Entry], heavy: u64, lists: &mut Lists<'_>) {
+fn split_bucket(partition: Partition, entries: &[Entry], heavy: u64, lists: &mut Lists) {
     let keys = heavy_keys(partition, entries, heavy);
     let others = entries.iter().filter(|&&entry| !keys.contains(&partition.print(entry)));
     lists.add(partition.bucket(entries[0]), others.map(|entry| entry.block()));
@@ -53,27 +101,17 @@ fn distinct<T: Copy + PartialEq>(numbers: impl Iterator<Item = T>) -> impl Itera
     numbers.filter(move |&number| last.replace(number) != Some(number))
 }
 
-/// Lists of blocks to be written.
-pub(super) struct Lists<'a> {
+/// Lists of blocks to be written, of all buckets or of some that follow each other.
+pub(super) struct Lists {
     blocks: u32,
-    bucket_bits: u32,
-    /// Entries of the buckets; at last, of all lists.
-    writer: &'a mut SequenceWriter,
-    /// Keys of private lists, ascending, and where each list ends.
-    keys: Vec<(u32, usize)>,
-    private: Vec<u32>,
+    /// Entries of the buckets.
+    writer: SequenceWriter,
+    private: PrivateLists,
 }
 
-impl<'a> Lists<'a> {
-    /// For at most `entries` blocks in all lists.
-    pub(super) fn new(
-        blocks: u32,
-        bucket_bits: u32,
-        entries: u64,
-        writer: &'a mut SequenceWriter,
-    ) -> Self {
-        writer.restart(Shape::new(entries, u64::from(blocks) << bucket_bits));
-        Self { blocks, bucket_bits, writer, keys: Vec::new(), private: Vec::new() }
+impl Lists {
+    pub(super) fn new(blocks: u32, writer: SequenceWriter) -> Self {
+        Self { blocks, writer, private: PrivateLists::default() }
     }
 
     /// Adds the blocks of a bucket, ascending, perhaps repeated. Buckets must come in order.
@@ -84,80 +122,92 @@ impl<'a> Lists<'a> {
 
     /// Adds the blocks of one fingerprint, ascending, perhaps repeated. Keys must ascend.
     pub(super) fn add_private(&mut self, key: u32, blocks: impl Iterator<Item = u32>) {
-        self.private.extend(distinct(blocks));
-        self.keys.push((key, self.private.len()));
+        self.private.add(key, distinct(blocks));
     }
 
-    fn private_lists(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
-        self.keys.iter().zip(starts).map(|(&(key, end), start)| (key, &self.private[start..end]))
-    }
-
-    /// `null_blocks` ascend, each once.
-    pub(super) fn write_all(
-        &mut self,
-        null_blocks: &[u32],
-        cells: u64,
-        null_cells: u64,
-    ) -> Postings {
-        let density = Density::new(self, null_blocks);
-        let mut head = Head {
-            blocks: self.blocks,
-            bucket_bits: (self.writer.len() > 0).then_some(self.bucket_bits),
-            entries: self.writer.len(),
-            private: 0,
-            dense: 0,
-            nulls: density.nulls(null_blocks),
-            cells,
-            null_cells,
-        };
-        for (_, list) in self.private_lists() {
-            if density.is_dense(list) {
-                head.dense += 1;
-            } else {
-                head.private += 1;
-                head.entries += list.len() as u64;
-            }
-        }
-        if head.nulls == Nulls::List {
-            head.entries += null_blocks.len() as u64;
-        }
-        let mut words = zeros(head.words());
-        self.write(head, &density, null_blocks, &mut words);
-        Postings::new(head, words)
-    }
-
-    fn write(&mut self, head: Head, density: &Density, null_blocks: &[u32], words: &mut [u64]) {
-        head.write(words);
-        let (mut sparse, mut dense) = (0, 0);
-        for (key, list) in self.private_lists() {
-            if density.is_dense(list) {
-                put_key(&mut words[head.dense_words()], dense, key);
-                set_bits(&mut words[head.bitmap(dense)], list);
-                dense += 1;
-            } else {
-                put_key(&mut words[head.private_words()], sparse, key);
-                sparse += 1;
-            }
-        }
-        if head.nulls == Nulls::Bitmap {
-            set_bits(&mut words[head.bitmap(dense)], null_blocks);
-        }
-        let starts = std::iter::once(0).chain(self.keys.iter().map(|&(_, end)| end));
-        let lists =
-            self.keys.iter().zip(starts).map(|(&(_, end), start)| &self.private[start..end]);
-        let lists = lists.filter(|list| !density.is_dense(list));
-        let nulls = (head.nulls == Nulls::List).then_some(null_blocks);
-        for (list, number) in lists.chain(nulls).zip(head.buckets()..) {
-            let first = number * u64::from(head.blocks);
-            self.writer.extend(list.iter().map(|&block| first + u64::from(block)));
-        }
-        self.writer.write(head.shape(), &mut words[head.sequence()]);
+    fn private_lists(&self) -> impl Iterator<Item = PrivateList<'_>> {
+        self.private.iter()
     }
 }
 
-fn set_bits(bitmap: &mut [u64], blocks: &[u32]) {
-    for &block in blocks {
+/// Writes the lists of all buckets, in order, and returns their memory. `null_blocks` ascend, each once.
+pub(super) fn write_all(
+    parts: Vec<Lists>,
+    bucket_bits: u32,
+    null_blocks: &[u32],
+    cells: u64,
+    null_cells: u64,
+) -> (Postings, Vec<PartMemory>) {
+    let density = Density::new(&parts, bucket_bits, null_blocks);
+    let entries: u64 = parts.iter().map(|part| part.writer.len()).sum();
+    let mut head = Head {
+        blocks: parts[0].blocks,
+        bucket_bits: (entries > 0).then_some(bucket_bits),
+        entries,
+        private: 0,
+        dense: 0,
+        nulls: density.nulls(null_blocks),
+        cells,
+        null_cells,
+    };
+    for list in parts.iter().flat_map(Lists::private_lists) {
+        if density.is_dense(list.len) {
+            head.dense += 1;
+        } else {
+            head.private += 1;
+            head.entries += u64::from(list.len);
+        }
+    }
+    if head.nulls == Nulls::List {
+        head.entries += null_blocks.len() as u64;
+    }
+    let mut words = zeros(head.words());
+    let memory = write(parts, head, &density, null_blocks, &mut words);
+    (Postings::new(head, words), memory)
+}
+
+fn write(
+    parts: Vec<Lists>,
+    head: Head,
+    density: &Density,
+    null_blocks: &[u32],
+    words: &mut [u64],
+) -> Vec<PartMemory> {
+    head.write(words);
+    // After the lists of the buckets come those of single values, then the nulls.
+    let shape = head.shape();
+    let first = head.buckets() * u64::from(head.blocks);
+    let mut last = SequenceWriter::new(shape, first, 0, PartMemory::default());
+    let mut number = head.buckets();
+    let mut add = |list: &mut dyn Iterator<Item = u32>| {
+        let first = number * u64::from(head.blocks);
+        last.extend(list.map(|block| first + u64::from(block)));
+        number += 1;
+    };
+    let (mut sparse, mut dense) = (0, 0);
+    for list in parts.iter().flat_map(Lists::private_lists) {
+        if density.is_dense(list.len) {
+            put_key(&mut words[head.dense_words()], dense, list.key);
+            set_bits(&mut words[head.bitmap(dense)], list.blocks());
+            dense += 1;
+        } else {
+            put_key(&mut words[head.private_words()], sparse, list.key);
+            add(&mut list.blocks());
+            sparse += 1;
+        }
+    }
+    let mut nulls = null_blocks.iter().copied();
+    match head.nulls {
+        Nulls::None => {}
+        Nulls::Bitmap => set_bits(&mut words[head.bitmap(dense)], nulls),
+        Nulls::List => add(&mut nulls),
+    }
+    let writers = parts.into_iter().map(|part| part.writer).chain([last]).collect();
+    SequenceWriter::write(writers, shape, &mut words[head.sequence()])
+}
+
+fn set_bits(bitmap: &mut [u64], blocks: impl Iterator<Item = u32>) {
+    for block in blocks {
         bitmap[(block / 64) as usize] |= 1 << (block % 64);
     }
 }
@@ -170,22 +220,28 @@ struct Density {
 }
 
 impl Density {
-    fn new(lists: &Lists<'_>, null_blocks: &[u32]) -> Self {
-        let buckets = if lists.writer.len() == 0 { 0 } else { 1u64 << lists.bucket_bits };
-        let entries = lists.writer.len() + (lists.private.len() + null_blocks.len()) as u64;
-        let all = buckets + lists.keys.len() as u64 + u64::from(!null_blocks.is_empty());
-        let shape = Shape::new(entries, all * u64::from(lists.blocks));
-        Self { blocks: lists.blocks.into(), entry_bits: u64::from(shape.low_bits()) + 2 }
+    fn new(parts: &[Lists], bucket_bits: u32, null_blocks: &[u32]) -> Self {
+        let sum = |count: fn(&Lists) -> u64| parts.iter().map(count).sum::<u64>();
+        let in_buckets: u64 = parts.iter().map(|part| part.writer.len()).sum();
+        let buckets = if in_buckets == 0 { 0 } else { 1u64 << bucket_bits };
+        let entries = in_buckets + sum(|part| part.private.entries) + null_blocks.len() as u64;
+        let all = buckets
+            + sum(|part| part.private.lists.len() as u64)
+            + u64::from(!null_blocks.is_empty());
+        let blocks = u64::from(parts[0].blocks);
+        let shape = Shape::new(entries, all * blocks);
+        Self { blocks, entry_bits: u64::from(shape.low_bits()) + 2 }
     }
 
-    fn is_dense(&self, list: &[u32]) -> bool {
-        list.len() as u64 * self.entry_bits > self.blocks
+    /// Of a list with this many blocks.
+    fn is_dense(&self, len: u32) -> bool {
+        u64::from(len) * self.entry_bits > self.blocks
     }
 
     fn nulls(&self, null_blocks: &[u32]) -> Nulls {
         match null_blocks {
             [] => Nulls::None,
-            list if self.is_dense(list) => Nulls::Bitmap,
+            list if self.is_dense(list.len() as u32) => Nulls::Bitmap,
             _ => Nulls::List,
         }
     }

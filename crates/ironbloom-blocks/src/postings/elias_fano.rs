@@ -81,10 +81,13 @@ impl Shape {
 /// Takes numbers in order, before their count is known, and then writes them as a sequence.
 ///
 /// How many low bits a number has depends on how many numbers there are. A guess is nearly always right; if it was not,
-/// everything is encoded again.
+/// everything is encoded again. The numbers of a sequence may come in parts, each with its own writer: then several threads
+/// can encode, and the bits of the parts are put side by side.
 #[derive(Debug, Default)]
-pub struct SequenceWriter {
+pub(crate) struct SequenceWriter {
     low_bits: u32,
+    /// The least high part: those of other parts are not in these bits.
+    base: u64,
     high: Vec<u64>,
     low: Vec<u64>,
     len: u64,
@@ -93,14 +96,31 @@ pub struct SequenceWriter {
     filled: u32,
 }
 
+/// Memory of a part that was encoded, for another.
+#[derive(Debug, Default)]
+pub struct PartMemory {
+    high: Vec<u64>,
+    low: Vec<u64>,
+}
+
+impl PartMemory {
+    /// Bytes that are kept.
+    pub fn bytes(&self) -> u64 {
+        (size_of::<u64>() * (self.high.capacity() + self.low.capacity())) as u64
+    }
+}
+
 impl SequenceWriter {
-    /// Clears all numbers but keeps the memory; the next shape will be about this one.
-    pub(crate) fn restart(&mut self, guess: Shape) {
-        self.high.clear();
-        self.high.reserve(guess.high_words());
-        self.low.clear();
-        self.low.reserve(guess.low_words());
-        (self.low_bits, self.len, self.pending, self.filled) = (guess.low_bits, 0, 0, 0);
+    /// For about `len` numbers from `first` on, as a part of a sequence that will have about this shape.
+    pub(crate) fn new(guess: Shape, first: u64, len: u64, memory: PartMemory) -> Self {
+        let low_bits = guess.low_bits;
+        let PartMemory { mut high, mut low } = memory;
+        high.clear();
+        low.clear();
+        // A unary part has a one for each number, and one or two zeros.
+        high.reserve((3 * len / 64 + 64) as usize);
+        low.reserve((len * u64::from(low_bits) / 64 + 2) as usize);
+        Self { low_bits, base: first >> low_bits, high, low, ..Self::default() }
     }
 
     /// Numbers so far.
@@ -108,16 +128,21 @@ impl SequenceWriter {
         self.len
     }
 
+    /// Bytes of memory that are in use.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        (size_of::<u64>() * (self.high.len() + self.low.len())) as u64
+    }
+
     /// Appends numbers, none less than the one before. What changes is kept in registers meanwhile: the compiler cannot know
     /// that the arrays are not `self`.
     #[inline]
     pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u64>) {
-        let bits = self.low_bits;
+        let (bits, base) = (self.low_bits, self.base);
         let mask = (1 << bits) - 1;
         let (mut high, mut low) = (std::mem::take(&mut self.high), std::mem::take(&mut self.low));
         let (mut len, mut pending, mut filled) = (self.len, self.pending, self.filled);
         for number in numbers {
-            let position = (number >> bits) + len;
+            let position = (number >> bits) - base + len;
             let word = (position / 64) as usize;
             if word >= high.len() {
                 high.resize(word + 64, 0);
@@ -138,40 +163,61 @@ impl SequenceWriter {
         (self.len, self.pending, self.filled) = (len, pending, filled);
     }
 
-    /// Writes the sequence into [`Shape::words`] zeros.
+    /// Writes the sequence of these parts, in order, into [`Shape::words`] zeros. Returns their memory.
     ///
     /// # Panics
     ///
     /// If the shape is for a different number of numbers.
-    pub(crate) fn write(&mut self, shape: Shape, words: &mut [u64]) {
-        assert_eq!(self.len, shape.len, "a shape for as many numbers");
-        self.low.extend([self.pending, 0]);
-        if self.low_bits != shape.low_bits {
-            let mut again = Self::default();
-            again.restart(shape);
-            again.extend(self.numbers(shape.universe));
-            return again.write(shape, words);
+    pub(crate) fn write(parts: Vec<Self>, shape: Shape, words: &mut [u64]) -> Vec<PartMemory> {
+        let len: u64 = parts.iter().map(Self::len).sum();
+        assert_eq!(len, shape.len, "a shape for as many numbers");
+        if parts.iter().any(|part| part.len > 0 && part.low_bits != shape.low_bits) {
+            let mut again = Self::new(shape, 0, shape.len, PartMemory::default());
+            for mut part in parts {
+                part.numbers(|numbers| again.extend(numbers));
+            }
+            return Self::write(vec![again], shape, words);
         }
         let (samples, rest) = words.split_at_mut(shape.sample_words());
         let (high, low) = rest.split_at_mut(shape.high_words());
-        copy_start(high, &self.high);
-        copy_start(low, &self.low);
+        let mut before = 0;
+        for part in parts.iter().filter(|part| part.len > 0) {
+            put_bits(high, part.base + before, &part.high);
+            let bit = before * u64::from(shape.low_bits);
+            put_bits(low, bit, &part.low);
+            put_bits(low, bit + 64 * part.low.len() as u64, &[part.pending]);
+            before += part.len;
+        }
         each_sample(shape, high, |i, position| {
             samples[i / 2] |= u64::from(position) << (32 * (i % 2));
         });
+        parts.into_iter().map(|Self { high, low, .. }| PartMemory { high, low }).collect()
     }
 
-    fn numbers(&self, universe: u64) -> Cursor<'_> {
-        let shape = Shape { len: self.len, universe, low_bits: self.low_bits };
+    /// The numbers again. None can be added afterwards.
+    fn numbers(&mut self, take: impl FnOnce(&mut dyn Iterator<Item = u64>)) {
+        self.low.extend([self.pending, 0]);
+        let (universe, low_bits) = (1 << 62, self.low_bits);
+        let shape = Shape { len: self.len, universe, low_bits };
         // Samples are only for starting elsewhere.
-        EliasFano { shape, samples: &[], high: &self.high, low: &self.low }.range(0..universe)
+        let part = EliasFano { shape, samples: &[], high: &self.high, low: &self.low };
+        take(&mut part.range(0..universe).map(|number| number + (self.base << low_bits)));
     }
 }
 
-/// Copies the words that both have. The rest of either is zero.
-fn copy_start(to: &mut [u64], from: &[u64]) {
-    let len = to.len().min(from.len());
-    to[..len].copy_from_slice(&from[..len]);
+/// Sets in `to`, from this bit on, the bits that are set in `from`.
+fn put_bits(to: &mut [u64], bit: u64, from: &[u64]) {
+    let (first, shift) = ((bit / 64) as usize, bit % 64);
+    let mut carry = 0;
+    // The last words of `from` may be zeros without a place.
+    for (place, &word) in (first..).zip(from.iter().chain(&[0])) {
+        let both = word << shift | carry;
+        carry = if shift == 0 { 0 } else { word >> (64 - shift) };
+        match to.get_mut(place) {
+            Some(to) => *to |= both,
+            None => assert_eq!(both, 0, "a place for every bit"),
+        }
+    }
 }
 
 /// Finds zero number 0, 256, 512, …
@@ -441,20 +487,21 @@ mod tests {
         encode_guessing(numbers, universe, numbers.len() as u64)
     }
 
+    /// What was there before must not show.
+    fn used() -> PartMemory {
+        PartMemory { high: vec![u64::MAX; 100], low: vec![u64::MAX; 100] }
+    }
+
     /// With a guess of how many numbers there will be.
     fn encode_guessing(numbers: &[u64], universe: u64, guess: u64) -> (Shape, Vec<u64>) {
         let shape = Shape::new(numbers.len() as u64, universe);
         let mut words = vec![0; shape.words()];
-        let mut writer = SequenceWriter::default();
-        // What was there before must not show.
-        writer.restart(Shape::new(3, 1 << 20));
-        writer.extend([5, 1 << 19, 1 << 19].into_iter());
-        writer.restart(Shape::new(guess, universe));
+        let mut writer = SequenceWriter::new(Shape::new(guess, universe), 0, guess, used());
         let (some, others) = numbers.split_at(numbers.len() / 3);
         writer.extend(some.iter().copied());
         writer.extend(others.iter().copied());
         assert_eq!(writer.len(), numbers.len() as u64);
-        writer.write(shape, &mut words);
+        SequenceWriter::write(vec![writer], shape, &mut words);
         (shape, words)
     }
 
@@ -491,6 +538,29 @@ mod tests {
         ) {
             numbers.sort_unstable();
             prop_assert_eq!(encode_guessing(&numbers, 100_000, guess), encode(&numbers, 100_000));
+        }
+
+        /// Wherever it is cut, and whatever the guess was.
+        #[test]
+        fn parts_make_the_same_sequence(
+            mut numbers in prop::collection::vec(0u64..100_000, 1..600),
+            mut cuts in prop::collection::vec(0u64..100_000, 0..6),
+            guess in prop_oneof![Just(0u64), 1u64..100_000],
+        ) {
+            numbers.sort_unstable();
+            cuts.extend([0, 100_000]);
+            cuts.sort_unstable();
+            let shape = Shape::new(numbers.len() as u64, 100_000);
+            let guess = if guess == 0 { shape } else { Shape::new(guess, 100_000) };
+            let part = |cut: &[u64]| {
+                let mut writer = SequenceWriter::new(guess, cut[0], 10, used());
+                let inside = |number: &u64| (cut[0]..cut[1]).contains(number);
+                writer.extend(numbers.iter().copied().filter(inside));
+                writer
+            };
+            let mut words = vec![0; shape.words()];
+            SequenceWriter::write(cuts.windows(2).map(part).collect(), shape, &mut words);
+            prop_assert_eq!((shape, words), encode(&numbers, 100_000));
         }
 
         #[test]

@@ -27,9 +27,12 @@ mod build;
 mod elias_fano;
 mod merge;
 mod outline;
+mod private_lists;
+pub mod run;
 
-pub use elias_fano::SequenceWriter;
-pub use merge::Placed;
+pub use build::{EncodedPart, Remainder};
+pub use elias_fano::PartMemory;
+pub use merge::{Move, Placed};
 pub use outline::{Outline, ReadWords};
 
 use std::ops::Range;
@@ -257,17 +260,23 @@ impl Iterator for SequenceList<'_> {
 }
 
 impl Postings {
-    /// Seals a column of `blocks` blocks. The writer's memory is used, and can be used again.
-    pub fn build(
-        cells: &SealedCells,
-        blocks: u32,
-        params: Params,
-        writer: &mut SequenceWriter,
-    ) -> Self {
-        build::build(cells, blocks, params, writer)
+    /// Seals a column of `blocks` blocks, with this many [bits](Params::bucket_bits) for the number of a bucket.
+    pub fn build(cells: &SealedCells, blocks: u32, bucket_bits: u32) -> Self {
+        build::build(cells, blocks, bucket_bits)
     }
 
-    /// The postings of consecutive segments as those of one with `blocks` blocks.
+    /// Joins all parts of a column, of which there are [`CELL_PARTS`](crate::CELL_PARTS), in order. The result is that of
+    /// [`build`](Self::build). Also returns the memory of the parts.
+    pub fn join(
+        parts: Vec<EncodedPart>,
+        rest: &Remainder,
+        bucket_bits: u32,
+    ) -> (Self, Vec<PartMemory>) {
+        build::join(parts, rest, bucket_bits)
+    }
+
+    /// The postings of consecutive segments as those of one with `blocks` blocks. If their numbers of buckets differ, the
+    /// result has the smallest of them: what has been in one bucket cannot be told apart any more.
     pub fn merge(segments: &[Placed<'_>], blocks: u32, params: Params) -> Self {
         merge::merge(segments, blocks, params)
     }
@@ -414,7 +423,7 @@ mod tests {
         let mut cells = Cells::new(params);
         cells.push_with(|out| out.extend_from_slice(prints));
         let blocks = prints.len().div_ceil(BLOCK_ROWS as usize) as u32;
-        Postings::build(&cells.seal(), blocks, params, &mut SequenceWriter::default())
+        Postings::build(&cells.seal(), blocks, params.bucket_bits(prints.len() as u64))
     }
 
     fn blocks(list: List<'_>) -> Vec<u32> {
@@ -492,6 +501,47 @@ mod tests {
                     prop_assert_eq!(some.and_list(run), crate::block_set::BlockSet::Some(both.clone()));
                 }
             }
+        }
+
+        /// Segments may have been built with different numbers of buckets, and some of their blocks may be left out.
+        #[test]
+        fn merged_segments_name_every_block_of_a_value(
+            segments in prop::collection::vec((prints(), 9u32..14, any::<u64>()), 1..4),
+        ) {
+            let params = Params::new(BLOCK_ROWS, 4).unwrap();
+            let mut next = 0;
+            let built: Vec<(Postings, Vec<Move>)> = segments.iter().map(|(prints, bits, kept)| {
+                let mut cells = Cells::new(params);
+                cells.push(prints);
+                let blocks = prints.len().div_ceil(16) as u32;
+                // Half of the segments are kept completely.
+                let is_kept = |block: &u32| kept & 1 == 0 || kept >> (1 + block % 63) & 1 == 1;
+                let moves = (0..blocks).filter(is_kept).zip(next..);
+                let moves: Vec<Move> = moves.map(|(block, to)| Move { blocks: block..block + 1, to }).collect();
+                next += moves.len() as u32;
+                let moves = if kept & 1 == 0 && blocks > 0 { vec![Move { blocks: 0..blocks, to: moves[0].to }] } else { moves };
+                (Postings::build(&cells.seal(), blocks, *bits), moves)
+            }).collect();
+            let placed: Vec<Placed<'_>> = built.iter().map(|(postings, moves)| Placed { postings, moves }).collect();
+            let merged = Postings::merge(&placed, next, params);
+            for ((prints, ..), part) in segments.iter().zip(&placed) {
+                for (row, &print) in prints.iter().enumerate() {
+                    let list = if print == 0 { merged.nulls() } else { merged.list(print) };
+                    let list = blocks(list);
+                    let block = row as u32 / BLOCK_ROWS;
+                    let own = part.moves.iter().find(|own| own.blocks.contains(&block));
+                    if let Some(own) = own {
+                        prop_assert!(list.contains(&(own.to + block - own.blocks.start)));
+                    }
+                    prop_assert!(list.is_sorted_by(|a, b| a < b));
+                }
+            }
+            if segments.iter().all(|(.., kept)| kept & 1 == 0) {
+                let cells = built.iter().map(|(part, _)| part.cells().0).sum::<u64>();
+                prop_assert_eq!(merged.cells().0, cells);
+            }
+            let words = merged.words.clone();
+            prop_assert!(Postings::from_words(words, next).is_some());
         }
 
         /// From a few words, or with all in memory: the lists are the same.

@@ -23,6 +23,12 @@ pub trait ReadWords {
     /// These words, as they were written.
     fn words(&self, range: Range<usize>) -> Result<Vec<u64>, Self::Error>;
 
+    /// Says that these will be read. Where each read takes long, they can be fetched together.
+    fn prepare(&self, ranges: &[Range<usize>]) -> Result<(), Self::Error> {
+        let _ = ranges;
+        Ok(())
+    }
+
     /// The error for words that cannot have been written.
     fn invalid(&self) -> Self::Error;
 }
@@ -50,6 +56,7 @@ impl Outline {
     /// The blocks that may hold a value of this fingerprint; no other block does.
     pub fn list<R: ReadWords>(&self, print: u32, words: &R) -> Result<List<'static>, R::Error> {
         let head = &self.head;
+        words.prepare(&self.first_words(print))?;
         if let Some(rank) = find_key(words, head.dense_words(), head.dense, print)? {
             return self.bitmap(rank, words);
         }
@@ -60,6 +67,25 @@ impl Outline {
             Some(bits) => self.sequence_list(u64::from(print) >> (32 - bits), words),
             None => Ok(List::Empty),
         }
+    }
+
+    /// What is read first for a fingerprint: keys about where it should be among them, and samples of its bucket.
+    fn first_words(&self, print: u32) -> [Range<usize>; 3] {
+        let head = &self.head;
+        let keys = |words: Range<usize>, len: usize| match len {
+            0 => 0..0,
+            _ => key_words(&words, &key_window(len, print, FIRST_REACH)),
+        };
+        let samples = match head.bucket_bits {
+            Some(bits) if self.shape.len > 0 && head.blocks > 0 => {
+                let list = u64::from(print) >> (32 - bits);
+                let blocks = u64::from(head.blocks);
+                let start = head.sequence().start;
+                Samples::of(self.shape, &(list * blocks..(list + 1) * blocks)).words(start)
+            }
+            _ => 0..0,
+        };
+        [keys(head.dense_words(), head.dense), keys(head.private_words(), head.private), samples]
     }
 
     /// The blocks that hold nulls.
@@ -95,6 +121,43 @@ impl Outline {
     }
 }
 
+/// Keys on either side of the place where a key should be that are read first.
+const FIRST_REACH: usize = 256;
+
+/// The keys to look at. Fingerprints are spread evenly: about here, unless there are few of them.
+fn key_window(len: usize, wanted: u32, reach: usize) -> Range<usize> {
+    let guess = ((u64::from(wanted) * len as u64) >> 32) as usize;
+    guess.saturating_sub(reach) / 2 * 2..guess.saturating_add(reach).min(len)
+}
+
+/// The words that hold these keys, of an array in these words.
+fn key_words(array: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
+    array.start + keys.start / 2..array.start + keys.end.div_ceil(2)
+}
+
+/// The samples before and after the numbers of a range.
+struct Samples {
+    shape: Shape,
+    /// The high part of the first number.
+    first: u64,
+    from: u64,
+    to: u64,
+}
+
+impl Samples {
+    fn of(shape: Shape, range: &Range<u64>) -> Self {
+        let (first, last) = (range.start >> shape.low_bits(), (range.end - 1) >> shape.low_bits());
+        // Numbers with high part h come after zero number h - 1, and before zero number h.
+        Self { shape, first, from: first.saturating_sub(1) / STEP, to: last / STEP + 1 }
+    }
+
+    /// Where they are, in a sequence that starts here.
+    fn words(&self, start: usize) -> Range<usize> {
+        let end = (self.to / 2 + 1).min(self.shape.sample_words() as u64);
+        start + (self.from / 2) as usize..start + end as usize
+    }
+}
+
 /// The place of a key among `len` ascending ones in these words.
 fn find_key<R: ReadWords>(
     words: &R,
@@ -105,13 +168,10 @@ fn find_key<R: ReadWords>(
     if len == 0 {
         return Ok(None);
     }
-    // Fingerprints are spread evenly: about here, unless there are few of them.
-    let guess = ((u64::from(wanted) * len as u64) >> 32) as usize;
-    let mut reach = 256;
+    let mut reach = FIRST_REACH;
     loop {
-        let first = guess.saturating_sub(reach) / 2 * 2;
-        let end = guess.saturating_add(reach).min(len);
-        let held = words.words(range.start + first / 2..range.start + end.div_ceil(2))?;
+        let Range { start: first, end } = key_window(len, wanted, reach);
+        let held = words.words(key_words(&range, &(first..end)))?;
         let at = |place: usize| key(&held, place - first);
         let is_below = first > 0 && at(first) > wanted;
         let is_above = end < len && at(end - 1) < wanted;
@@ -147,13 +207,9 @@ impl Window {
         range: &Range<u64>,
         words: &R,
     ) -> Result<Self, R::Error> {
-        let (first, last) = (range.start >> shape.low_bits(), (range.end - 1) >> shape.low_bits());
-        // Numbers with high part h come after zero number h - 1, and before zero number h.
-        let (from, to) = (first.saturating_sub(1) / STEP, last / STEP + 1);
-        let held = words.words(
-            start + (from / 2) as usize
-                ..start + (to / 2 + 1).min(shape.sample_words() as u64) as usize,
-        )?;
+        let samples = Samples::of(shape, range);
+        let held = words.words(samples.words(start))?;
+        let Samples { first, from, to, .. } = samples;
         let sample = |number: u64| {
             let word = held[(number / 2 - from / 2) as usize];
             word >> (32 * (number % 2)) & u64::from(u32::MAX)
@@ -183,12 +239,15 @@ impl Window {
         let low_bit = |index: u64| index * u64::from(shape.low_bits());
         let low_start = low_bit(index) / 64;
         let low_end = (low_bit(end_index) / 64 + 2).min(shape.low_words() as u64);
+        let high = high_at + high.start..high_at + high.end;
+        let low = low_at + low_start as usize..low_at + low_end as usize;
+        words.prepare(&[high.clone(), low.clone()])?;
         Ok(Self {
             shape,
             bits: bit..end_bit,
-            high: words.words(high_at + high.start..high_at + high.end)?,
+            high: words.words(high)?,
             indices: index..end_index,
-            low: words.words(low_at + low_start as usize..low_at + low_end as usize)?,
+            low: words.words(low)?,
             low_start,
         })
     }

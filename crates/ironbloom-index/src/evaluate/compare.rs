@@ -12,8 +12,8 @@ use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, TimeUnit, i256};
 
 use super::interval::{Interval, intervals};
-use crate::Value;
 use crate::float::rounded;
+use crate::{Pattern, Value};
 
 /// The test applied to a cell.
 pub(super) enum Test<'a> {
@@ -66,15 +66,68 @@ pub(super) fn compare(array: &dyn Array, test: &Test<'_>) -> Compared {
         D::LargeBinary => byte_strings(array.as_binary::<i64>(), test),
         D::BinaryView => byte_strings(array.as_binary_view(), test),
         D::FixedSizeBinary(_) => byte_strings(array.as_fixed_size_binary(), test),
-        D::Dictionary(..) => dictionary(array, test),
+        D::Dictionary(..) => dictionary(array, |entries| compare(entries, test)),
         _ => Err(Misfit::Column),
     }
 }
 
+/// Whether the cell of a row, which is not null, equals a value.
+pub(super) type Equality<'a> = Box<dyn Fn(usize, &Value) -> bool + 'a>;
+
+/// Whether a cell equals a value of the right kind: for the types that ids usually have. Testing a
+/// single cell by [`compare`] makes arrays for it.
+pub(super) fn equality(array: &dyn Array) -> Option<Equality<'_>> {
+    fn integers<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array) -> Equality<'_> {
+        let array: &PrimitiveArray<T> = array.as_primitive();
+        Box::new(
+            move |row, value| matches!(value, Value::Int(wanted) if *wanted == array.value(row).into()),
+        )
+    }
+    fn texts<'a>(array: impl ArrayAccessor<Item = &'a str> + 'a) -> Equality<'a> {
+        Box::new(
+            move |row, value| matches!(value, Value::Text(wanted) if wanted == array.value(row)),
+        )
+    }
+    use DataType as D;
+    Some(match array.data_type() {
+        D::Int8 => integers::<Int8Type>(array),
+        D::Int16 => integers::<Int16Type>(array),
+        D::Int32 => integers::<Int32Type>(array),
+        D::Int64 => integers::<Int64Type>(array),
+        D::UInt8 => integers::<UInt8Type>(array),
+        D::UInt16 => integers::<UInt16Type>(array),
+        D::UInt32 => integers::<UInt32Type>(array),
+        D::UInt64 => integers::<UInt64Type>(array),
+        D::Utf8 => texts(array.as_string::<i32>()),
+        D::LargeUtf8 => texts(array.as_string::<i64>()),
+        D::Utf8View => texts(array.as_string_view()),
+        _ => return None,
+    })
+}
+
+/// Which texts look like this; null where the cell is null.
+pub(super) fn like(array: &dyn Array, pattern: &Pattern) -> Compared {
+    use DataType as D;
+    Ok(match array.data_type() {
+        D::Null => BooleanArray::new_null(array.len()),
+        D::Utf8 => strings(array.as_string::<i32>(), |text| pattern.matches(text.as_bytes())),
+        D::LargeUtf8 => strings(array.as_string::<i64>(), |text| pattern.matches(text.as_bytes())),
+        D::Utf8View => strings(array.as_string_view(), |text| pattern.matches(text.as_bytes())),
+        D::Binary => strings(array.as_binary::<i32>(), |bytes| pattern.matches(bytes)),
+        D::LargeBinary => strings(array.as_binary::<i64>(), |bytes| pattern.matches(bytes)),
+        D::BinaryView => strings(array.as_binary_view(), |bytes| pattern.matches(bytes)),
+        D::FixedSizeBinary(_) => {
+            strings(array.as_fixed_size_binary(), |bytes| pattern.matches(bytes))
+        }
+        D::Dictionary(..) => return dictionary(array, |entries| like(entries, pattern)),
+        _ => return Err(Misfit::Value(Value::Text(pattern.to_string()))),
+    })
+}
+
 /// The entries are tested, and each row gets the result of its entry.
-fn dictionary(array: &dyn Array, test: &Test<'_>) -> Compared {
+fn dictionary(array: &dyn Array, test: impl FnOnce(&dyn Array) -> Compared) -> Compared {
     let dictionary = array.as_any_dictionary();
-    let answers = compare(dictionary.values(), test)?;
+    let answers = test(dictionary.values())?;
     if answers.is_empty() {
         return Ok(BooleanArray::new_null(array.len()));
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
-use super::compare::{Misfit, Test, compare};
+use super::compare::{Misfit, Test, compare, equality};
 use crate::fingerprints::append_fingerprints;
 use crate::predicate::Predicate;
 use crate::query::fingerprints;
@@ -17,6 +17,9 @@ use ironbloom_blocks::Value;
 
 /// A list of this many values is long.
 const LONG: usize = 64;
+
+/// More bits of the sieve: 2^this for each value, so that one cell in sixteen passes by chance.
+const SIEVE_BITS: u32 = 4;
 
 /// The long lists of a predicate, in the order in which it has them.
 #[derive(Default)]
@@ -55,8 +58,14 @@ pub(super) struct LongList {
     /// By fingerprint, ascending; a value is here once for each that it may have.
     prints: Vec<u32>,
     values: Vec<Value>,
-    /// Where the fingerprints with these first 16 bits begin.
+    /// Where the fingerprints of each bin begin: there are about as many bins as fingerprints.
     starts: Vec<u32>,
+    /// The bin of a fingerprint is its high bits.
+    bin_shift: u32,
+    /// A bit for all fingerprints with the same high bits. Most cells are in no list, and learn so from a few bits per value, which
+    /// stay in the cache.
+    sieve: Vec<u64>,
+    sieve_shift: u32,
     pub(super) has_null: bool,
 }
 
@@ -68,9 +77,25 @@ impl LongList {
             .collect();
         pairs.sort_by_key(|&(print, _)| print);
         let prints: Vec<u32> = pairs.iter().map(|&(print, _)| print).collect();
-        let start = |first: u32| prints.partition_point(|print| print >> 16 < first) as u32;
+        let bits = prints.len().next_power_of_two().ilog2().clamp(6, 24);
+        let (bin_shift, sieve_shift) = (32 - bits, 32 - (bits + SIEVE_BITS));
+        let mut starts = vec![0; (1 << bits) + 1];
+        let mut sieve = vec![0; (1 << (bits + SIEVE_BITS)) / 64];
+        for &print in &prints {
+            starts[(print >> bin_shift) as usize + 1] += 1;
+            let bit = print >> sieve_shift;
+            sieve[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
         Self {
-            starts: (0..=1 << 16).map(start).collect(),
+            starts,
+            bin_shift,
+            sieve,
+            sieve_shift,
             values: pairs.into_iter().map(|(_, value)| value.clone()).collect(),
             has_null: values.contains(&Value::Null),
             prints,
@@ -79,8 +104,12 @@ impl LongList {
 
     /// The values that a cell with this fingerprint may equal.
     fn places(&self, print: u32) -> Range<usize> {
-        let first = (print >> 16) as usize;
-        let (start, end) = (self.starts[first] as usize, self.starts[first + 1] as usize);
+        let bit = print >> self.sieve_shift;
+        if self.sieve[(bit / 64) as usize] >> (bit % 64) & 1 == 0 {
+            return 0..0;
+        }
+        let bin = (print >> self.bin_shift) as usize;
+        let (start, end) = (self.starts[bin] as usize, self.starts[bin + 1] as usize);
         let near = &self.prints[start..end];
         let from = near.partition_point(|&other| other < print);
         let equal = near[from..].iter().take_while(|&&other| other == print).count();
@@ -94,16 +123,87 @@ impl LongList {
             return None;
         }
         let mut passed = vec![false; column.len()];
+        let equals = equality(column);
         for (row, print) in prints.into_iter().enumerate() {
             let places = self.places(print);
-            if !places.is_empty() {
-                let test = Test::OneOf(&self.values[places]);
-                match compare(&column.slice(row, 1), &test) {
-                    Ok(answer) => passed[row] = answer.is_valid(0) && answer.value(0),
-                    Err(misfit) => return Some(Err(misfit)),
-                }
+            if places.is_empty() {
+                continue;
             }
+            let values = &self.values[places];
+            passed[row] = match &equals {
+                Some(equals) => values.iter().any(|value| equals(row, value)),
+                None => match compare(&column.slice(row, 1), &Test::OneOf(values)) {
+                    Ok(answer) => answer.is_valid(0) && answer.value(0),
+                    Err(misfit) => return Some(Err(misfit)),
+                },
+            };
         }
         Some(Ok(BooleanArray::new(BooleanBuffer::from(passed), column.logical_nulls())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int64Array, RecordBatch, StringArray};
+    use arrow::compute::cast;
+    use arrow::datatypes::{DataType, TimeUnit};
+
+    use super::*;
+    use crate::evaluate::{evaluate, evaluate_with};
+
+    /// Whether a long list gives what comparing with each of its values gives.
+    fn same_as_comparing(column: ArrayRef, values: Vec<Value>) -> usize {
+        let batch = RecordBatch::try_from_iter_with_nullable([("x", column, true)]).unwrap();
+        let list = Predicate::In("x".into(), values);
+        let mut found = 0;
+        for predicate in [list.clone(), Predicate::Not(Box::new(list))] {
+            let lists = LongLists::of(&predicate);
+            assert_eq!(lists.0.len(), 1);
+            let by_list = evaluate_with(&predicate, &lists, &batch).unwrap();
+            assert_eq!(by_list, evaluate(&predicate, &batch).unwrap(), "{:?}", batch.schema());
+            found += by_list.count_set_bits();
+        }
+        found
+    }
+
+    fn numbers(data_type: &DataType) -> ArrayRef {
+        let numbers = (0..2000i64).map(|i| (i % 7 != 3).then_some(i * 5 % 120));
+        cast(&Int64Array::from_iter(numbers), data_type).unwrap()
+    }
+
+    #[test]
+    fn lists_of_numbers_find_what_comparing_finds() {
+        use DataType as D;
+        let integers = [D::Int8, D::Int16, D::Int32, D::Int64, D::UInt8, D::UInt32, D::UInt64];
+        let ints: Vec<Value> = (0..100).map(|i| Value::Int(i * 3 - 50)).collect();
+        for data_type in integers {
+            assert!(same_as_comparing(numbers(&data_type), ints.clone()) > 0);
+            let with_null = ints.iter().cloned().chain([Value::Null]).collect();
+            same_as_comparing(numbers(&data_type), with_null);
+        }
+        let floats = (0..100).map(|i| Value::Float(f64::from(i) * 1.5)).collect::<Vec<_>>();
+        for data_type in [D::Float32, D::Float64] {
+            assert!(same_as_comparing(numbers(&data_type), floats.clone()) > 0);
+        }
+        let decimals = (0..100).map(|i| Value::Decimal { digits: i * 3 + 1, scale: 0 }).collect();
+        assert!(same_as_comparing(numbers(&D::Decimal128(12, 2)), decimals) > 0);
+        let moments = (0..100).map(|i| Value::Timestamp(i * 3_000_000)).collect();
+        let millis = D::Timestamp(TimeUnit::Millisecond, None);
+        assert!(same_as_comparing(numbers(&millis), moments) > 0);
+        assert_eq!(same_as_comparing(numbers(&D::Int32), vec![Value::Null; 100]), 0);
+    }
+
+    #[test]
+    fn lists_of_texts_find_what_comparing_finds() {
+        use DataType as D;
+        let texts = (0..2000).map(|i| (i % 11 != 5).then(|| format!("text {}", i % 150)));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter(texts));
+        let values: Vec<Value> = (0..80).map(|i| Value::Text(format!("text {}", i * 2))).collect();
+        let dictionary = D::Dictionary(Box::new(D::Int32), Box::new(D::Utf8));
+        for data_type in [D::Utf8, D::LargeUtf8, D::Utf8View, dictionary] {
+            assert!(same_as_comparing(cast(&texts, &data_type).unwrap(), values.clone()) > 0);
+        }
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!  Eq, In, Range ──► compare.rs: a loop over the values of the column; nulls are those of the column
+//!  Like          ──► compare.rs, likewise
 //!  In, long      ──► long_list.rs: by fingerprint, prepared once for all batches
 //!  IsNull        ──► the null bits themselves, never unknown
 //!  And, Or, Not  ──► Kleene's tables, 64 rows at a time
@@ -121,6 +122,10 @@ fn truth(
         }
         Predicate::Range { column, low, high } => {
             compare(batch, column, Test::Between(low.as_ref(), high.as_ref()))
+        }
+        Predicate::Like(column, pattern) => {
+            let truth = compare::like(find(batch, column)?, pattern);
+            truth.map_err(|misfit| told(misfit, column, batch))
         }
         Predicate::IsNull(column) => Ok(is_null(find(batch, column)?)),
         Predicate::And(parts) => combine(parts, batch, lists, true, and_kleene),

@@ -35,8 +35,19 @@ impl Fields {
     }
 
     pub(super) fn put_name(&mut self, name: &str) {
-        self.put_len(name.len());
-        self.0.extend_from_slice(name.as_bytes());
+        self.put_bytes(name.as_bytes());
+    }
+
+    pub(super) fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put_len(bytes.len());
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// A number of up to 16 bytes.
+    pub(super) fn put_wide(&mut self, number: u128) {
+        let len = 16 - number.leading_zeros() as usize / 8;
+        self.put_u8(len as u8);
+        self.0.extend_from_slice(&number.to_le_bytes()[..len]);
     }
 
     pub(super) fn put_extent(&mut self, extent: Extent) {
@@ -68,6 +79,13 @@ impl<'a> Rest<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
+    pub(super) fn wide(&mut self) -> Option<u128> {
+        let len = usize::from(self.u8()?);
+        let mut bytes = [0; 16];
+        bytes.get_mut(..len)?.copy_from_slice(self.take(len)?);
+        Some(u128::from_le_bytes(bytes))
+    }
+
     /// A count of things that take at least this many bytes each: if the bytes are missing, nothing is allocated.
     pub(super) fn count(&mut self, least_bytes: usize) -> Option<usize> {
         let count = usize::try_from(self.u32()?).ok()?;
@@ -75,8 +93,12 @@ impl<'a> Rest<'a> {
     }
 
     pub(super) fn name(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?).ok()
+    }
+
+    pub(super) fn bytes(&mut self) -> Option<Vec<u8>> {
         let len = self.count(1)?;
-        String::from_utf8(self.take(len)?.to_vec()).ok()
+        Some(self.take(len)?.to_vec())
     }
 
     pub(super) fn extent(&mut self) -> Option<Extent> {

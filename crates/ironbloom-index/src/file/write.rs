@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ironbloom::format::native::replace_file;
 use ironbloom_blocks::Postings;
+use ironbloom_blocks::bounds::BoundsHead;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::{Extent, Fields};
@@ -13,12 +14,15 @@ use super::*;
 use crate::checksum_tree::TreeBuilder;
 use crate::error::{Error, FilePart};
 use crate::index::Index;
-use crate::section::{Form, Section};
+use crate::location::Location;
+use crate::section::{Form, Section, little_endian};
 use crate::segment::SegmentColumn;
-use crate::source::{Blob, Source};
+use crate::segment_bounds::SegmentBounds;
+use crate::source::Blob;
 
 /// Writes an index whose segments are sealed, and returns the header that it got.
-pub(crate) fn save(index: &Index, path: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn save(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
+    let Some(path) = target.as_file() else { return save_object(index, target) };
     let mut header = Vec::new();
     let write = |file: &File| {
         header = write_index(index, file)?;
@@ -26,9 +30,77 @@ pub(crate) fn save(index: &Index, path: &Path) -> Result<Vec<u8>, Error> {
     };
     replace(path, write).map_err(|error| match error.downcast() {
         Ok(of_another_file) => of_another_file,
-        Err(error) => Error::Io { path: path.to_owned(), error },
+        Err(error) => Error::Io { path: path.into(), error },
     })?;
     Ok(header)
+}
+
+/// Without the feature.
+#[cfg(not(feature = "object_store"))]
+fn save_object(_: &Index, target: &Location) -> Result<Vec<u8>, Error> {
+    let error = io::Error::new(ErrorKind::Unsupported, crate::location::NO_STORES);
+    Err(Error::Io { path: target.clone(), error })
+}
+
+/// Puts an index into a bucket: as the next state of the one that it was read from, or in the place of any other.
+#[cfg(feature = "object_store")]
+fn save_object(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
+    use crate::object::{current, replace};
+    let failed = |error| Error::Io { path: target.clone(), error };
+    let origin = index.origin.as_ref().filter(|origin| origin.target == *target);
+    let file = tempfile::tempfile().map_err(failed)?;
+    let header = write_index(index, &file).map_err(|error| match error.downcast() {
+        Ok(of_another_file) => of_another_file,
+        Err(error) => failed(error),
+    })?;
+    let content = parts(&file).map_err(failed)?;
+    loop {
+        let before = current(target, HEADER_BYTES as u64).map_err(failed)?;
+        let head = before.as_ref().map(|before| &before.head);
+        match (origin, head) {
+            (Some(origin), head) if head != Some(&origin.header) => {
+                return Err(Error::Overtaken { path: target.clone() });
+            }
+            (None, Some(head)) if !head.is_empty() && !head.starts_with(&MAGIC) => {
+                return Err(Error::Occupied { path: target.clone() });
+            }
+            _ => {}
+        }
+        let Err(error) = replace(target, content.clone(), before.as_ref()) else {
+            return Ok(header);
+        };
+        // The answer may have been lost after the store had done it, and a repeated request was then refused.
+        let now = current(target, HEADER_BYTES as u64);
+        if matches!(&now, Ok(Some(now)) if now.head == header) {
+            return Ok(header);
+        }
+        match (error.kind(), origin) {
+            (ErrorKind::AlreadyExists | ErrorKind::StaleNetworkFileHandle, Some(_)) => {
+                return Err(Error::Overtaken { path: target.clone() });
+            }
+            // A new index replaces whatever others have put there meanwhile.
+            (ErrorKind::AlreadyExists | ErrorKind::StaleNetworkFileHandle, None) => {}
+            _ => return Err(failed(error)),
+        }
+    }
+}
+
+/// A file in memory, for a request that may be repeated.
+#[cfg(feature = "object_store")]
+fn parts(file: &File) -> io::Result<Vec<bytes::Bytes>> {
+    use std::io::Read as _;
+    const PART_BYTES: u64 = 8 << 20;
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    let mut parts = Vec::new();
+    loop {
+        let mut part = Vec::new();
+        file.take(PART_BYTES).read_to_end(&mut part)?;
+        if part.is_empty() {
+            return Ok(parts);
+        }
+        parts.push(part.into());
+    }
 }
 
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
@@ -92,87 +164,151 @@ impl<W: Write> Sections<W> {
     }
 
     fn postings(&mut self, postings: &Postings) -> io::Result<(Form, Extent)> {
-        let bytes = little_endian(postings.words());
-        let mut builder = TreeBuilder::default();
-        builder.update(&bytes);
-        let (tree, root) = builder.finish();
-        let extent = self.section(&bytes, root)?;
-        self.write(&tree)?;
-        Ok((Form::Tree, extent))
+        Ok((Form::Tree, self.tree_section(&little_endian(postings.words()))?))
     }
 
-    fn blob(&mut self, source: &Source) -> io::Result<Extent> {
-        match &source.blob {
+    /// A section that can be verified in pieces.
+    fn tree_section(&mut self, bytes: &[u8]) -> io::Result<Extent> {
+        let mut builder = TreeBuilder::default();
+        builder.update(bytes);
+        let (tree, root) = builder.finish();
+        let extent = self.section(bytes, root)?;
+        self.write(&tree)?;
+        Ok(extent)
+    }
+
+    /// The bounds of a segment; `None` if they are not known.
+    fn bounds(
+        &mut self,
+        bounds: &SegmentBounds,
+        part: impl FnOnce() -> FilePart,
+    ) -> io::Result<Option<Extent>> {
+        Ok(Some(match bounds {
+            SegmentBounds::Unknown => return Ok(None),
+            SegmentBounds::Sealed(columns) => {
+                let words: Vec<u64> =
+                    columns.iter().flat_map(|column| column.words()).copied().collect();
+                self.tree_section(&little_endian(&words))?
+            }
+            SegmentBounds::Stored(stored) => self.copy(&stored.section, part)?,
+            SegmentBounds::Growing(_) => unreachable!("sealed before"),
+        }))
+    }
+
+    fn blob(&mut self, blob: &Blob, part: impl FnOnce() -> FilePart) -> io::Result<Extent> {
+        match blob {
             Blob::Owned(bytes) => self.section(bytes, xxh3_64(bytes)),
             Blob::Stored { section, loaded } => match loaded.get() {
                 Some(bytes) => self.section(bytes, section.checksum()),
-                None => self.copy(section, || source.blob_part()),
+                None => self.copy(section, part),
             },
         }
     }
 }
 
-fn little_endian(words: &[u64]) -> std::borrow::Cow<'_, [u8]> {
-    if cfg!(target_endian = "little") {
-        bytemuck::cast_slice(words).into()
-    } else {
-        words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()
-    }
-}
-
+/// Writes all sections, and returns the header.
 fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
     let mut sections = Sections { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
     sections.write(&[0; HEADER_BYTES])?;
+    // Column by column, so that what a question needs of all segments lies together.
+    let mut columns = Vec::new();
+    for column in 0..index.columns().len() {
+        let mut extents = Vec::new();
+        for (number, segment) in index.segments.iter().enumerate() {
+            let part = || index.column_part(number, segment, column);
+            extents.push(sections.column(&segment.columns[column], part)?);
+        }
+        columns.push(extents);
+    }
+    let mut bounds = Vec::new();
+    for (number, segment) in index.segments.iter().enumerate() {
+        bounds.push(sections.bounds(&segment.bounds, || index.bounds_part(number, segment))?);
+    }
+    let mut blobs = Vec::new();
+    for source in &index.sources {
+        let blob = sections.blob(&source.blob, || source.blob_part())?;
+        let deleted = match source.has_deleted_rows() {
+            true => Some(sections.blob(&source.deleted, || source.deleted_part())?),
+            false => None,
+        };
+        blobs.push((blob, deleted));
+    }
+    let start = sections.align()?;
+    let fields = directory(index, &blobs, &columns, &bounds);
+    sections.write(&fields)?;
+    let header = header(sections.at + HEADER_BYTES as u64, start, xxh3_64(&fields));
+    sections.write(&header)?;
+    sections.out.flush()?;
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&header)?;
+    Ok(header.to_vec())
+}
+
+/// The directory: where the blobs and the deleted rows of sources are, and the columns and bounds of segments.
+fn directory(
+    index: &Index,
+    blobs: &[(Extent, Option<Extent>)],
+    columns: &[Vec<(Form, Extent)>],
+    bounds: &[Option<Extent>],
+) -> Vec<u8> {
     let mut fields = Fields::default();
     fields.put_u32(index.params().block_rows());
     fields.put_u32(index.params().selectivity());
+    fields.put_bytes(&index.layout);
     fields.put_len(index.columns().len());
     for column in index.columns() {
         fields.put_name(&column.name);
         fields.put_u8(column.kind as u8);
     }
     fields.put_len(index.sources.len());
-    for source in &index.sources {
+    for (source, &(blob, deleted)) in index.sources.iter().zip(blobs) {
         fields.put_name(&source.name);
         fields.put_u64(source.bytes);
         fields.put_u64(source.fingerprint);
         fields.put_u64(source.rows);
-        fields.put_extent(sections.blob(source)?);
+        fields.put_extent(blob);
+        fields.put_name(&source.version);
+        fields.put_bytes(&source.view);
+        fields.put_u8(deleted.is_some().into());
+        if let Some(deleted) = deleted {
+            fields.put_extent(deleted);
+        }
     }
     fields.put_len(index.segments.len());
-    for number in 0..index.segments.len() {
-        write_segment(index, number, &mut sections, &mut fields)?;
+    for (number, segment) in index.segments.iter().enumerate() {
+        fields.put_len(segment.rows.ranges().len());
+        for range in segment.rows.ranges() {
+            match range.source {
+                Some(source) => fields.put_len(source),
+                None => fields.put_u32(GONE),
+            }
+            fields.put_u64(range.rows.first_row);
+            fields.put_u64(range.rows.rows);
+        }
+        for column in columns {
+            let (form, extent) = column[number];
+            fields.put_u8(form.number());
+            fields.put_extent(extent);
+        }
+        fields.put_u8(bounds[number].is_some().into());
+        if let Some(extent) = bounds[number] {
+            fields.put_extent(extent);
+            let heads = (0..segment.columns.len()).filter_map(|column| segment.bounds.head(column));
+            heads.for_each(|head| put_bounds_head(head, &mut fields));
+        }
     }
-    let start = sections.align()?;
-    sections.write(&fields.0)?;
-    sections.out.flush()?;
-    let mut file = file;
-    file.seek(SeekFrom::Start(0))?;
-    let header = header(sections.at, start, xxh3_64(&fields.0));
-    file.write_all(&header)?;
-    Ok(header.to_vec())
+    fields.0
 }
 
-fn write_segment(
-    index: &Index,
-    number: usize,
-    sections: &mut Sections<impl Write>,
-    fields: &mut Fields,
-) -> io::Result<()> {
-    let segment = &index.segments[number];
-    fields.put_len(segment.source);
-    fields.put_len(segment.rows.0.len());
-    for range in &segment.rows.0 {
-        fields.put_u64(range.first_row);
-        fields.put_u64(range.rows);
+fn put_bounds_head(head: &BoundsHead, fields: &mut Fields) {
+    let frame = head.frame();
+    if frame.is_empty() {
+        return fields.put_u8(NO_VALUES);
     }
-    for (column, held) in segment.columns.iter().enumerate() {
-        let part = || index.column_part(number, segment, column);
-        let (form, extent) = sections.column(held, part)?;
-        fields.put_u8(form.number());
-        fields.put_extent(extent);
-    }
-    Ok(())
+    fields.put_u8(head.code());
+    fields.put_wide(frame.low.0 ^ IMAGE_SIGN);
+    fields.put_wide(frame.high.0 - frame.low.0);
 }
 
 fn header(length: u64, directory: u64, checksum: u64) -> [u8; HEADER_BYTES] {

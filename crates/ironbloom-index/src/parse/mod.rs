@@ -15,6 +15,8 @@
 //!             | column "is" [ "not" ] "null"
 //!             | column [ "not" ] "in" "(" literal { "," literal } ")"
 //!             | column [ "not" ] "between" literal "and" literal
+//!             | column [ "not" ] "like" 'pattern' [ "escape" 'character' ]
+//!             | "starts_with" "(" column "," 'text' ")"
 //!  literal    = 12 | -1.5e3 | 'text' | x'00ff' | true | false
 //!  column     = name | "quoted name"
 //! ```
@@ -29,8 +31,8 @@ use std::fmt;
 use arrow::datatypes::{DataType, Schema};
 
 use self::tokens::{Token, Tokens};
-use crate::Predicate;
 use crate::similar::write_similar;
+use crate::{Pattern, Predicate};
 
 /// A condition whose literals are not typed yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,8 @@ pub enum Condition {
     In(String, Vec<Literal>),
     /// The value of the column lies between these, inclusive.
     Between(String, Literal, Literal),
+    /// The text of the column looks like this.
+    Like(String, Pattern),
     /// The column has no value.
     IsNull(String),
     /// All of these hold.
@@ -268,6 +272,13 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Parsed<Condition> {
         let column = self.column()?;
+        if column.eq_ignore_ascii_case("starts_with") && self.tokens.take(&Token::LeftParen)? {
+            let column = self.column()?;
+            self.require(Token::Comma, "`,`")?;
+            let pattern = Pattern::starting_with(&self.text()?);
+            self.require(Token::RightParen, "`)`")?;
+            return Ok(Condition::Like(column, pattern));
+        }
         if let Some(Token::Comparison(comparison)) = self.tokens.peek()? {
             self.tokens.next()?;
             return Ok(Condition::Compare(column, comparison, self.literal()?));
@@ -288,23 +299,62 @@ impl Parser<'_> {
                 return Err(self.tokens.expected("`and`"));
             }
             Condition::Between(column, low, self.literal()?)
+        } else if self.tokens.take_keyword("like")? {
+            Condition::Like(column, self.pattern()?)
         } else {
             return Err(self.no_comparison()?);
         };
         Ok(negated_if(not, condition))
     }
 
+    /// What follows `like`.
+    fn pattern(&mut self) -> Parsed<Pattern> {
+        let text = self.text()?;
+        let mut escape = None;
+        if self.tokens.take_keyword("escape")? {
+            let not_one = self.tokens.expected("one character in single quotes");
+            let given = self.text()?;
+            let mut characters = given.chars();
+            escape = characters.next();
+            if escape.is_none() || characters.next().is_some() {
+                return Err(not_one);
+            }
+        }
+        let error =
+            self.tokens.expected("a pattern that does not end with its escape character before");
+        Pattern::new(&text, escape).ok_or(error)
+    }
+
+    /// A text in single quotes.
+    fn text(&mut self) -> Parsed<String> {
+        match self.tokens.peek()? {
+            Some(Token::Literal(Literal::Text(text))) => {
+                self.tokens.next()?;
+                Ok(text)
+            }
+            _ => Err(self.tokens.expected("text in single quotes")),
+        }
+    }
+
     /// The error for what follows a column and is not a comparison.
     fn no_comparison(&mut self) -> Parsed<ConditionError> {
-        const PATTERNS: [&str; 6] = ["like", "ilike", "glob", "similar", "regexp", "rlike"];
-        Ok(match self.tokens.peek()? {
-            Some(Token::LeftParen) => self.tokens.unsupported(FUNCTIONS),
-            Some(Token::Name(name))
-                if PATTERNS.iter().any(|word| name.eq_ignore_ascii_case(word)) =>
-            {
-                self.tokens.unsupported("`like` and other patterns are")
-            }
-            _ => self.tokens.expected("a comparison such as `=`, `in` or `is null`"),
+        const PATTERNS: [(&str, &str); 5] = [
+            ("ilike", "`ilike` is"),
+            ("glob", "`glob` is"),
+            ("similar", "`similar to` is"),
+            ("regexp", "`regexp` is"),
+            ("rlike", "`rlike` is"),
+        ];
+        let found = self.tokens.peek()?;
+        if found == Some(Token::LeftParen) {
+            return Ok(self.tokens.unsupported(FUNCTIONS));
+        }
+        let named = PATTERNS.iter().find(|(word, _)| {
+            matches!(&found, Some(Token::Name(name)) if name.eq_ignore_ascii_case(word))
+        });
+        Ok(match named {
+            Some((_, what)) => self.tokens.unsupported(what),
+            None => self.tokens.expected("a comparison such as `=`, `in` or `is null`"),
         })
     }
 
@@ -423,6 +473,13 @@ mod tests {
             ("x<-.5e-3", Condition::Compare("x".into(), Comparison::Less, number("-.5e-3"))),
             ("x >= 5", Condition::Compare("x".into(), Comparison::GreaterOrEqual, number("5"))),
             ("x == x'00fF'", equal("x", Literal::Bytes(vec![0, 255]))),
+            ("a like 'x%'", Condition::Like("a".into(), Pattern::new("x%", None).unwrap())),
+            (
+                "a NOT LIKE 'x!%%' ESCAPE '!'",
+                not(Condition::Like("a".into(), Pattern::new("x!%%", Some('!')).unwrap())),
+            ),
+            ("starts_with(a, 'x_')", Condition::Like("a".into(), Pattern::starting_with("x_"))),
+            ("starts_with = 'x'", equal("starts_with", Literal::Text("x".into()))),
             ("größe.cm = True", equal("größe.cm", Literal::Bool(true))),
         ];
         for (text, wanted) in cases {
@@ -446,11 +503,18 @@ mod tests {
                  at `bob`",
             ),
             ("a = \"b\"", "in `a = \"b\"`: comparing two columns is not supported"),
-            ("a like 'x%'", "in `a like 'x%'`: `like` and other patterns are not supported"),
+            ("a not ILIKE 'x'", "in `a not ILIKE 'x'`: `ilike` is not supported"),
+            ("a like 5", "in `a like 5`: expected text in single quotes at `5`"),
             (
-                "a not ILIKE 'x'",
-                "in `a not ILIKE 'x'`: `like` and other patterns are not supported",
+                "a like 'x' escape '!!'",
+                "in `a like 'x' escape '!!'`: expected one character in single quotes at `'!!'`",
             ),
+            (
+                "a like 'x!' escape '!'",
+                "in `a like 'x!' escape '!'`: expected a pattern that does not end with its escape character before at the \
+                 end",
+            ),
+            ("starts_with(a)", "in `starts_with(a)`: expected `,` at `)`"),
             ("lower(a) = 'x'", "in `lower(a) = 'x'`: functions are not supported"),
             ("a = date('x')", "in `a = date('x')`: functions are not supported"),
             (

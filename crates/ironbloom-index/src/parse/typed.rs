@@ -9,7 +9,7 @@ use super::number::{self, Parsed};
 use super::{Comparison, Condition, ConditionError, Literal, moment};
 use crate::similar::similar;
 use crate::zone::LocalTime;
-use crate::{Predicate, Value};
+use crate::{Pattern, Predicate, Value};
 
 type Typed<T> = Result<T, ConditionError>;
 
@@ -22,6 +22,7 @@ pub(super) fn typed(condition: &Condition, schema: &Schema) -> Typed<Predicate> 
         Condition::Or(parts) => Predicate::Or(all(parts)?),
         Condition::Not(part) => Predicate::Not(Box::new(typed(part, schema)?)),
         Condition::IsNull(name) => Predicate::IsNull(Column::find(name, schema)?.name.into()),
+        Condition::Like(name, pattern) => like(Column::find(name, schema)?, pattern)?,
         Condition::In(name, literals) => {
             let column = Column::find(name, schema)?;
             let values = literals.iter().map(|literal| column.value(literal));
@@ -55,6 +56,22 @@ fn compare(column: Column<'_>, comparison: Comparison, literal: &Literal) -> Typ
         Comparison::GreaterOrEqual => (column.low(literal, Bound::Included)?, Bound::Unbounded),
     };
     Ok(Predicate::Range { column: name, low, high })
+}
+
+fn like(column: Column<'_>, pattern: &Pattern) -> Typed<Predicate> {
+    // What has no wildcards is one value, which the index finds as such.
+    let text = Literal::Text(pattern.only().unwrap_or(pattern.prefix()).to_owned());
+    let value = column.value(&text);
+    match value {
+        Ok(value @ (Value::Text(_) | Value::Bytes(_))) if pattern.only().is_some() => {
+            Ok(Predicate::Eq(column.name.to_owned(), value))
+        }
+        Ok(Value::Text(_) | Value::Bytes(_) | Value::Null) => {
+            Ok(Predicate::Like(column.name.to_owned(), pattern.clone()))
+        }
+        Err(error @ ConditionError::Incomparable { .. }) => Err(error),
+        _ => Err(column.misfit(&Literal::Text(pattern.to_string()))),
+    }
 }
 
 /// A column and what its values mean: of a dictionary, the values in it.

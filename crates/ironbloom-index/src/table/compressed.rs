@@ -75,7 +75,7 @@ impl Content {
     }
 
     fn unpack(&self, packing: Packing) -> Result<FileBytes, TableError> {
-        let path = self.file.path();
+        let path = self.file.location();
         let failed = |error| TableError::io(path, error);
         let input = io::BufReader::with_capacity(PIECE_BYTES, self.file.reader(0));
         let mut decoder: Box<dyn Read> = match packing {

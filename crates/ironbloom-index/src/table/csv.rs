@@ -11,10 +11,10 @@
 //!
 //! Quoting, line ends and inference are those of the `arrow-csv` crate, which reads the values.
 
+use crate::location::Location;
 use std::collections::BTreeSet;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{AsArray as _, RecordBatch};
@@ -31,7 +31,7 @@ use super::csv_options::{CsvOptions, Dialect};
 use super::csv_rows::{BadRows, Records, STRIDE, Stride, bad_line, find_rows, first_byte, line_at};
 use super::notes;
 use super::{Reads, Scan, TableError};
-use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES};
+use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES, REPLACED};
 
 /// An open CSV file.
 pub(super) struct CsvTable {
@@ -85,7 +85,8 @@ impl CsvTable {
         let bad_rows =
             if self.options.skip_bad_rows { BadRows::Skip(misfits) } else { BadRows::Refuse };
         let bytes = self.content.bytes()?;
-        let found = find_rows(self.path(), bytes, self.dialect, self.options.header, &bad_rows)?;
+        let found =
+            find_rows(self.location(), bytes, self.dialect, self.options.header, &bad_rows)?;
         (self.rows, self.strides, self.bad) = (found.count, found.strides, found.bad);
         Ok(())
     }
@@ -104,7 +105,7 @@ impl CsvTable {
             if names.field_with_name(column).is_err() {
                 let similar =
                     crate::similar::similar(column, names.fields().iter().map(|f| f.name()));
-                let (path, column) = (self.path().to_owned(), column.clone());
+                let (path, column) = (self.location().clone(), column.clone());
                 return Err(TableError::UnknownColumn { path, column, similar });
             }
         }
@@ -128,14 +129,14 @@ impl CsvTable {
     }
 
     fn infer(&self, rows: Option<usize>) -> Result<Schema, TableError> {
-        let path = self.path();
+        let path = self.location();
         let bytes = self.content.bytes()?;
         let start = first_byte(bytes).map_err(|error| TableError::io(path, error))?;
         let input = WithoutRows { file: bytes, at: start, bad: &self.bad };
         let input = BufReader::with_capacity(PIECE_BYTES, input);
         let (schema, _) = self.format().infer_schema(input, rows).map_err(|error| {
             let text = error.to_string();
-            match text.find(CUT_OFF) {
+            match [CUT_OFF, REPLACED].iter().find_map(|what| text.find(what)) {
                 Some(at) => TableError::changed(path, &text[at..]),
                 None => bad_line(path, bytes, 0, text),
             }
@@ -235,7 +236,7 @@ impl CsvTable {
         columns: &[usize],
         misfits: &mut BTreeSet<u64>,
     ) -> Result<(), TableError> {
-        let (path, bytes) = (self.path(), self.content.bytes()?);
+        let (path, bytes) = (self.location(), self.content.bytes()?);
         let failed = |error| TableError::io(path, error);
         let end = self.strides[stride].bytes.end;
         let mut records = Records::new(bytes, self.strides[stride].bytes.start, self.dialect);
@@ -298,8 +299,8 @@ impl CsvTable {
         notes.write()
     }
 
-    fn path(&self) -> &Path {
-        self.content.file().path()
+    fn location(&self) -> &Location {
+        self.content.file().location()
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
@@ -312,16 +313,16 @@ impl CsvTable {
 
     pub(super) fn scan<'a>(
         &'a self,
-        first_row: u64,
+        rows: Range<u64>,
         columns: &[usize],
         batch_rows: usize,
     ) -> Result<Scan<'a>, TableError> {
         let columns = columns.to_vec();
         let batch_rows = batch_rows as u64;
-        let batches = self.rows.saturating_sub(first_row).div_ceil(batch_rows);
-        let starts = (0..batches).map(move |batch| first_row + batch * batch_rows);
+        let batches = rows.end.saturating_sub(rows.start).div_ceil(batch_rows);
+        let starts = (0..batches).map(move |batch| rows.start + batch * batch_rows);
         Ok(Scan::new(starts.map(move |start| {
-            let rows = start..self.rows.min(start.saturating_add(batch_rows));
+            let rows = start..rows.end.min(start.saturating_add(batch_rows));
             let mut batches = self.read_run(&[rows], &columns)?;
             Ok(batches.swap_remove(0))
         })))
@@ -346,6 +347,16 @@ impl CsvTable {
         Ok(batches)
     }
 
+    /// Requests the strides that hold these rows, together, if the file is an object.
+    pub(super) fn prefetch(&self, ranges: &[Range<u64>]) -> Result<(), TableError> {
+        let file = self.content.file();
+        if !file.is_object() || self.content.packing().is_some() {
+            return Ok(());
+        }
+        let bytes: Vec<_> = ranges.iter().map(|range| self.bytes_of(&strides_of(range))).collect();
+        file.prefetch(&bytes).map_err(|error| TableError::io(self.location(), error))
+    }
+
     /// Rows from adjacent strides: parsed once, then cut.
     fn read_run(
         &self,
@@ -359,7 +370,7 @@ impl CsvTable {
             let first_byte = self.bytes_of(&strides).start;
             let what = format!("or soon after: {error}");
             match self.content.bytes() {
-                Ok(content) => bad_line(self.path(), content, first_byte, what),
+                Ok(content) => bad_line(self.location(), content, first_byte, what),
                 Err(error) => error,
             }
         })?;
@@ -383,7 +394,7 @@ impl CsvTable {
 
     /// The bytes of some strides, which are what they were when the rows were counted, without skipped rows.
     fn read_strides(&self, strides: Range<usize>) -> Result<Vec<u8>, TableError> {
-        let (path, content) = (self.path(), self.content.bytes()?);
+        let (path, content) = (self.location(), self.content.bytes()?);
         let range = self.bytes_of(&strides);
         let bytes = content.read(range.clone()).map_err(|error| TableError::io(path, error))?;
         for stride in &self.strides[strides] {
@@ -458,7 +469,7 @@ impl CsvTable {
     /// The rows of the file these notes describe, if this file is the same with rows appended; otherwise how it
     /// differs.
     pub(super) fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
-        let path = self.path();
+        let path = self.location();
         let old = Self::from_notes(notes, self.content.file().clone(), self.dialect.delimiter)
             .map_err(|what| TableError::notes(path, what))?;
         let same_column = |(old, new): (&FieldRef, &FieldRef)| {
@@ -487,7 +498,7 @@ impl CsvTable {
     /// would continue there.
     fn ends_with_a_row(&self) -> Result<bool, TableError> {
         let Some(last) = self.strides.last() else { return Ok(true) };
-        let failed = |error| TableError::io(self.path(), error);
+        let failed = |error| TableError::io(self.location(), error);
         let content = self.content.bytes()?;
         let mut records = Records::new(content, last.bytes.start, self.dialect);
         let mut left = self.rows_of(&(self.strides.len() - 1..self.strides.len()));

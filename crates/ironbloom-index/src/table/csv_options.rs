@@ -130,6 +130,21 @@ pub fn csv_type(name: &str) -> Option<DataType> {
     }
 }
 
+/// The name by which [`csv_type`] knows a type.
+pub(crate) fn type_name(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => "bool",
+        DataType::Int64 => "int",
+        DataType::Float64 => "float",
+        DataType::Date32 => "date",
+        DataType::Timestamp(TimeUnit::Second, None) => "timestamp(s)",
+        DataType::Timestamp(TimeUnit::Millisecond, None) => "timestamp(ms)",
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp(us)",
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => "timestamp(ns)",
+        _ => "text",
+    }
+}
+
 /// The types of columns of CSV, by their numbers in the notes.
 const TYPES: [DataType; 10] = [
     DataType::Null,

@@ -2,10 +2,10 @@
 //!
 //! The file goes through a buffer of a fixed size, so that neither long files nor long rows have to fit into memory.
 
+use crate::location::Location;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader};
 use std::ops::Range;
-use std::path::Path;
 
 use csv_core::ReadRecordResult;
 use xxhash_rust::xxh3::Xxh3;
@@ -43,7 +43,7 @@ pub(super) enum BadRows<'a> {
 
 /// Goes through all rows. A quote that is never closed is an error in any case: all rows after it are inside it.
 pub(super) fn find_rows(
-    path: &Path,
+    path: &Location,
     file: &FileBytes,
     dialect: Dialect,
     header: bool,
@@ -262,7 +262,7 @@ impl Cutter {
 }
 
 /// An error about the row that begins at this byte.
-pub(super) fn bad_line(path: &Path, file: &FileBytes, at: u64, what: String) -> TableError {
+pub(super) fn bad_line(path: &Location, file: &FileBytes, at: u64, what: String) -> TableError {
     match line_at(file, at) {
         Ok(line) => TableError::Line { path: path.into(), line, what },
         Err(error) => TableError::io(path, error),
@@ -298,7 +298,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let commas = Dialect { delimiter: b',', quote: Some(b'"') };
         let file = FileBytes::open(&path).unwrap();
-        let rows = find_rows(&path, &file, commas, true, &BadRows::Refuse);
+        let rows = find_rows(file.location(), &file, commas, true, &BadRows::Refuse);
         std::fs::remove_file(path).unwrap();
         rows
     }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use crate::evaluate::EvaluateError;
+use crate::location::Location;
 use crate::similar::write_similar;
 
 /// A table that cannot be read, or not as requested.
@@ -14,35 +14,35 @@ pub enum TableError {
     /// The file cannot be opened or read.
     Io {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The error from the system.
         error: io::Error,
     },
     /// The file is neither Parquet nor CSV.
     NotATable {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// What it is instead.
         why: &'static str,
     },
     /// The bytes of a Parquet file are invalid.
     Damaged {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// What was found.
         what: String,
     },
     /// A column of 96-bit timestamps has values that no timestamp of 64 bits holds exactly.
     InexactTimestamps {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The column.
         column: String,
     },
     /// A line of a CSV file is invalid.
     Line {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The line, counted from 1.
         line: u64,
         /// What was found.
@@ -51,19 +51,19 @@ pub enum TableError {
     /// The file is not the one that was indexed.
     Changed {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// How it differs.
         what: String,
     },
     /// The file that was indexed does not exist any more.
     Missing {
         /// The file.
-        path: PathBuf,
+        path: Location,
     },
     /// The file is the one that was indexed, with rows added at its end. They can be appended to the index.
     Grown {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// Its length when it was indexed.
         before: u64,
         /// Its length now.
@@ -72,14 +72,14 @@ pub enum TableError {
     /// The notes that an index keeps about this file do not match it.
     Notes {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// What is wrong with them.
         what: &'static str,
     },
     /// There is no such column.
     UnknownColumn {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The requested name.
         column: String,
         /// Columns with a similar name.
@@ -88,14 +88,21 @@ pub enum TableError {
     /// Several columns have this name.
     AmbiguousColumn {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// The requested name.
         column: String,
+    },
+    /// The file does not fit the table that it is a part of.
+    View {
+        /// The file.
+        path: Location,
+        /// What does not fit.
+        what: String,
     },
     /// A condition does not match the table.
     Condition {
         /// The file.
-        path: PathBuf,
+        path: Location,
         /// Why.
         error: EvaluateError,
     },
@@ -103,9 +110,11 @@ pub enum TableError {
 
 impl TableError {
     /// A file that could not be opened or read. A truncated file counts as changed.
-    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn io(path: &Location, error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::changed(path, error.to_string()),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::StaleNetworkFileHandle => {
+                Self::changed(path, error.to_string())
+            }
             io::ErrorKind::InvalidData => Self::damaged(path, error),
             _ => Self::Io { path: path.into(), error },
         }
@@ -121,6 +130,7 @@ impl TableError {
             | Self::Changed { .. }
             | Self::Grown { .. }
             | Self::InexactTimestamps { .. }
+            | Self::View { .. }
             | Self::Missing { .. } => true,
             Self::Notes { .. }
             | Self::UnknownColumn { .. }
@@ -129,15 +139,15 @@ impl TableError {
         }
     }
 
-    pub(crate) fn damaged(path: &Path, what: impl fmt::Display) -> Self {
+    pub(crate) fn damaged(path: &Location, what: impl fmt::Display) -> Self {
         Self::Damaged { path: path.into(), what: what.to_string() }
     }
 
-    pub(crate) fn changed(path: &Path, what: impl Into<String>) -> Self {
+    pub(crate) fn changed(path: &Location, what: impl Into<String>) -> Self {
         Self::Changed { path: path.into(), what: what.into() }
     }
 
-    pub(crate) fn notes(path: &Path, what: &'static str) -> Self {
+    pub(crate) fn notes(path: &Location, what: &'static str) -> Self {
         Self::Notes { path: path.into(), what }
     }
 }
@@ -178,6 +188,7 @@ impl fmt::Display for TableError {
             Self::AmbiguousColumn { path, column } => {
                 write!(f, "{}: several columns are called {column}", path.display())
             }
+            Self::View { path, what } => write!(f, "{}: {what}", path.display()),
             Self::Condition { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }

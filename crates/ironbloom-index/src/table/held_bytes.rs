@@ -4,6 +4,7 @@
 //! in between.
 
 use std::io::{self, BufReader, ErrorKind, Read};
+use std::ops::Range;
 
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
@@ -39,6 +40,15 @@ impl HeldBytes {
         let from = start.checked_sub(self.start)?;
         let to = from.checked_add(length)?;
         (to <= self.held.len() as u64).then(|| self.held.slice(from as usize..to as usize))
+    }
+
+    /// These bytes, from memory if they are held.
+    pub(super) fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
+        match (self.held(range.start, range.end - range.start), &self.file) {
+            (Some(bytes), _) => Ok(bytes),
+            (None, Some(file)) => file.read(range).map(Bytes::from),
+            (None, None) => Err(ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     fn file(&self, start: u64) -> Result<&FileBytes> {
@@ -81,7 +91,9 @@ impl ChunkReader for HeldBytes {
 /// become text on the way.
 pub(super) fn failed(error: io::Error) -> ParquetError {
     match error.kind() {
-        ErrorKind::UnexpectedEof => ParquetError::EOF(error.to_string()),
+        ErrorKind::UnexpectedEof | ErrorKind::StaleNetworkFileHandle => {
+            ParquetError::EOF(error.to_string())
+        }
         _ => ParquetError::External(Box::new(error)),
     }
 }

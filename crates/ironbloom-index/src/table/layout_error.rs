@@ -1,8 +1,8 @@
 //! What can be wrong with the layout of a Parquet file: row groups, column chunks and pages that cannot be as they say.
 
+use crate::location::Location;
 use std::fmt;
 use std::io;
-use std::path::Path;
 
 use super::TableError;
 
@@ -20,7 +20,7 @@ pub(super) enum LayoutError {
 
 impl LayoutError {
     /// The error of this file.
-    pub(super) fn of_file(self, path: &Path) -> TableError {
+    pub(super) fn of_file(self, path: &Location) -> TableError {
         match self {
             Self::Io(error) => TableError::io(path, error),
             wrong => TableError::damaged(path, wrong),

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!            ┌── parquet   rows → row group → page     page_map (where pages are), page_reader, page_cache, verify
+//!            │             filters of its own            own_filters
 //!            │             footer                        footer, row_groups, foreign (odd ones), thrift, quiet (its reader panics)
 //!  Table ────┤
 //!            └── csv       rows → stride of lines        csv_rows (where strides begin), csv_options, compressed (.gz, .zst)
+//!
+//!  view      a file as a part of a larger table: constant, renamed and widened columns, deleted rows (conform: types)
 //! ```
 //!
 //! A table is opened once and then answers many queries: its footer is read once, and then only the bytes that a query
@@ -20,6 +23,7 @@
 //! add to the answer are not found. [`Table::verify`] reads everything.
 
 mod compressed;
+mod conform;
 mod csv;
 mod csv_notes;
 mod csv_options;
@@ -31,23 +35,25 @@ mod held_bytes;
 mod int96;
 mod layout_error;
 mod notes;
+mod own_filters;
 mod page_cache;
 mod page_header;
 mod page_map;
 mod page_reader;
 mod parquet;
+mod parquet_parts;
 mod partial_page;
 mod quiet;
 mod row_groups;
+mod scan;
 mod snappy;
-mod thrift;
+use ironbloom::format::thrift;
 mod verify;
+mod view;
 
-use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -55,12 +61,21 @@ use arrow::datatypes::SchemaRef;
 pub use csv_notes::csv_options_in;
 pub use csv_options::{CsvOptions, csv_type};
 pub use error::TableError;
+pub use own_filters::OwnFilters;
+pub use scan::Scan;
+
+pub use conform::converted;
+pub(crate) use conform::{Matching, NAME_IN_FILES};
+pub(crate) use csv_options::type_name;
+pub(crate) use view::View;
 
 use self::compressed::Packing;
 use self::csv::{CsvKind, CsvTable};
 use self::footer::Footer;
 use self::parquet::ParquetTable;
-use crate::file_bytes::FileBytes;
+use self::view::{BoundView, rows_alone};
+use crate::file_bytes::{FileBytes, Purpose};
+use crate::location::Location;
 
 /// What identifies an unchanged table when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,38 +110,28 @@ impl Reads {
 /// An open table. See the module documentation.
 pub struct Table {
     file: FileBytes,
-    /// To see whether it changes while it is open.
-    opened: Stamp,
     identity: Identity,
     format: Format,
+    /// If it is not seen as it is.
+    view: Option<BoundView>,
 }
 
 enum Format {
-    Parquet(ParquetTable),
+    Parquet(Box<ParquetTable>),
     Csv(CsvTable),
 }
+
+/// Rows of a part of a CSV file.
+const CSV_PART_ROWS: u64 = 1 << 16;
 
 /// What an index knows about a file.
 #[derive(Clone, Copy)]
 enum Known<'a> {
     Nothing,
-    /// It has not changed since it was indexed.
-    Everything(Identity, &'a [u8]),
+    /// It has not changed since it was indexed. The version is that of an object, or empty.
+    Everything(Identity, &'a str, &'a [u8]),
     /// Rows may have been added since.
     Beginning(&'a [u8]),
-}
-
-/// File metadata that changes with its content.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    length: u64,
-    modified: Option<SystemTime>,
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self { length: metadata.len(), modified: metadata.modified().ok() }
-    }
 }
 
 impl Table {
@@ -143,7 +148,7 @@ impl Table {
     /// # Errors
     ///
     /// [`TableError`] if it cannot be opened, is neither Parquet nor CSV, has no columns or is damaged.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TableError> {
+    pub fn open(path: impl Into<Location>) -> Result<Self, TableError> {
         Self::open_with(path, &CsvOptions::default())
     }
 
@@ -152,7 +157,7 @@ impl Table {
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub fn open_with(path: impl Into<PathBuf>, csv: &CsvOptions) -> Result<Self, TableError> {
+    pub fn open_with(path: impl Into<Location>, csv: &CsvOptions) -> Result<Self, TableError> {
         Self::open_as(path.into(), csv, Known::Nothing)
     }
 
@@ -162,7 +167,7 @@ impl Table {
     /// # Errors
     ///
     /// As [`open`](Self::open), and [`TableError::Notes`].
-    pub fn open_grown(path: impl Into<PathBuf>, notes: &[u8]) -> Result<Self, TableError> {
+    pub fn open_grown(path: impl Into<Location>, notes: &[u8]) -> Result<Self, TableError> {
         Self::open_as(path.into(), &CsvOptions::default(), Known::Beginning(notes))
     }
 
@@ -173,50 +178,123 @@ impl Table {
     /// [`TableError::Changed`] if it has changed, [`TableError::Notes`] if the notes do not match, and as
     /// [`open`](Self::open).
     pub fn open_known(
-        path: impl Into<PathBuf>,
+        path: impl Into<Location>,
         identity: Identity,
         notes: &[u8],
     ) -> Result<Self, TableError> {
-        Self::open_as(path.into(), &CsvOptions::default(), Known::Everything(identity, notes))
+        Self::open_version(path, identity, "", notes)
     }
 
-    fn open_as(path: PathBuf, csv: &CsvOptions, known: Known<'_>) -> Result<Self, TableError> {
+    /// As [`open_known`](Self::open_known), with the [version](Self::version) that an object had when it was indexed. As long as
+    /// it is of that version, nothing need be requested to know that it has not changed. If it is of another version, it is
+    /// compared as a file is.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_known`](Self::open_known).
+    pub fn open_version(
+        path: impl Into<Location>,
+        identity: Identity,
+        version: &str,
+        notes: &[u8],
+    ) -> Result<Self, TableError> {
+        let (path, csv) = (path.into(), CsvOptions::default());
+        if path.is_object() && !version.is_empty() {
+            let known = Known::Everything(identity, version, notes);
+            match Self::open_as(path.clone(), &csv, known) {
+                // Said once more, by what is there now.
+                Err(TableError::Changed { .. } | TableError::Io { .. }) => {}
+                done => return done,
+            }
+        }
+        Self::open_as(path, &csv, Known::Everything(identity, "", notes))
+    }
+
+    fn open_as(path: Location, csv: &CsvOptions, known: Known<'_>) -> Result<Self, TableError> {
         let named = |error: io::Error| match (error.kind(), known) {
             (ErrorKind::NotFound, Known::Everything(..)) => {
                 TableError::Missing { path: path.clone() }
             }
             _ => TableError::io(&path, error),
         };
-        let file = FileBytes::open(&path).map_err(named)?;
-        let metadata = file.metadata().map_err(named)?;
-        if !metadata.is_file() {
+        let purpose = match known {
+            Known::Everything(..) => Purpose::Ask,
+            Known::Nothing | Known::Beginning(_) => Purpose::Scan,
+        };
+        let file = match known {
+            Known::Everything(identity, version, _) if !version.is_empty() => {
+                FileBytes::open_version(path.clone(), version, identity.length)
+            }
+            _ => FileBytes::open_for(path.clone(), purpose),
+        };
+        let file = file.map_err(named)?;
+        if !file.is_regular() {
             let why = "is not a regular file, and a table is read in pieces";
             return Err(TableError::NotATable { path, why });
         }
-        let opened = Stamp::of(&metadata);
         let remembered = match known {
-            Known::Everything(_, notes) | Known::Beginning(notes) => csv_options_in(notes),
+            Known::Everything(_, _, notes) | Known::Beginning(notes) => csv_options_in(notes),
             Known::Nothing => None,
         };
         let csv = remembered.as_ref().map_or(csv, |(options, _)| options);
-        let (identity, format) = match kind_of(&file, csv)? {
+        // What was indexed as Parquet is compared with that, whatever it is now; its first bytes are not asked for.
+        let was_parquet = matches!(known, Known::Everything(..)) && remembered.is_none();
+        let kind = if was_parquet && file.is_object() { None } else { kind_of(&file, csv)? };
+        let (identity, format) = match kind {
             None => open_parquet(&file, known)?,
             Some(kind) => open_csv(&file, kind, known)?,
         };
-        let table = Self { file, opened, identity, format };
+        let table = Self { file, identity, format, view: None };
         if table.schema().fields().is_empty() {
             return Err(TableError::NotATable { path, why: "has no columns" });
         }
         Ok(table)
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        self.file.path()
+    /// The same table, seen like this: columns are those of the view from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::View`] if a column of the file does not have the type, or one that can be converted.
+    pub(crate) fn with_view(mut self, view: &View) -> Result<Self, TableError> {
+        if !view.is_plain() {
+            let bound = BoundView::new(view, self.file_schema());
+            self.view = Some(bound.map_err(|what| self.misfit(what))?);
+        }
+        Ok(self)
+    }
+
+    fn misfit(&self, what: String) -> TableError {
+        TableError::View { path: self.location().clone(), what }
+    }
+
+    /// Whether a row has been deleted, although the file has it.
+    pub fn is_deleted(&self, row: u64) -> bool {
+        self.view.as_ref().is_some_and(|view| view.deleted.contains(row))
+    }
+
+    /// Whether the file does not have a column of the view, so that it is null in all rows.
+    pub(crate) fn lacks(&self, column: &str) -> bool {
+        self.view.as_ref().is_some_and(|view| view.lacks(column))
+    }
+
+    /// Whether any row has been deleted.
+    pub(crate) fn has_deleted_rows(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| !view.deleted.is_empty())
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        self.file.location()
     }
 
     /// Names and types of the columns.
     pub fn schema(&self) -> &SchemaRef {
+        self.view.as_ref().map_or_else(|| self.file_schema(), BoundView::schema)
+    }
+
+    /// Names and types of the columns in the file.
+    fn file_schema(&self) -> &SchemaRef {
         match &self.format {
             Format::Parquet(table) => table.schema(),
             Format::Csv(table) => table.schema(),
@@ -236,6 +314,11 @@ impl Table {
         self.identity
     }
 
+    /// What names the version of an object, its ETag; empty for a file.
+    pub fn version(&self) -> &str {
+        self.file.version()
+    }
+
     /// The number of a column in the schema.
     ///
     /// # Errors
@@ -244,7 +327,7 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<usize, TableError> {
         let fields = self.schema().fields();
         let mut found = (0..fields.len()).filter(|&column| fields[column].name() == name);
-        let (path, column) = (self.path().to_owned(), name.to_owned());
+        let (path, column) = (self.location().clone(), name.to_owned());
         match (found.next(), found.next()) {
             (Some(column), None) => Ok(column),
             (Some(_), Some(_)) => Err(TableError::AmbiguousColumn { path, column }),
@@ -263,8 +346,9 @@ impl Table {
     ///
     /// [`TableError::Damaged`] if the page headers are invalid.
     pub fn notes(&self, indexed: &[usize]) -> Result<Vec<u8>, TableError> {
+        let in_file = self.view.as_ref().map(|view| view.in_file(indexed));
         match &self.format {
-            Format::Parquet(table) => table.notes(indexed),
+            Format::Parquet(table) => table.notes(in_file.as_deref().unwrap_or(indexed)),
             Format::Csv(table) => Ok(table.notes()),
         }
     }
@@ -299,10 +383,80 @@ impl Table {
     ) -> Result<Scan<'_>, TableError> {
         assert!(batch_rows > 0, "batches need rows");
         self.assert_columns(columns);
+        let left = self.rows().saturating_sub(first_row);
+        self.scan_seen(left, columns, batch_rows, |columns| {
+            self.scan_file(first_row, columns, batch_rows)
+        })
+    }
+
+    /// These columns as they are seen, of `rows` rows that `scan` reads the columns of the file of.
+    fn scan_seen<'a>(
+        &'a self,
+        rows: u64,
+        columns: &[usize],
+        batch_rows: usize,
+        scan: impl FnOnce(&[usize]) -> Result<Scan<'a>, TableError>,
+    ) -> Result<Scan<'a>, TableError> {
+        let Some(view) = &self.view else { return scan(columns) };
+        let in_file = view.in_file(columns);
+        let batches = if in_file.is_empty() {
+            let starts = (0..rows).step_by(batch_rows);
+            let length = move |start: u64| (rows - start).min(batch_rows as u64) as usize;
+            Scan::new(starts.map(move |start| Ok(rows_alone(length(start)))))
+        } else {
+            scan(&in_file)?
+        };
+        let columns = columns.to_vec();
+        Ok(Scan::new(
+            batches
+                .map(move |batch| view.seen(&columns, &batch?).map_err(|what| self.misfit(what))),
+        ))
+    }
+
+    fn scan_file(
+        &self,
+        first_row: u64,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Result<Scan<'_>, TableError> {
         match &self.format {
             Format::Parquet(table) => table.scan(first_row, columns, batch_rows),
-            Format::Csv(table) => table.scan(first_row, columns, batch_rows),
+            Format::Csv(table) => table.scan(first_row..table.rows(), columns, batch_rows),
         }
+    }
+
+    /// These rows, cut into parts that are read without the others at little extra cost, in order: row groups of Parquet, runs of
+    /// lines of CSV.
+    pub(crate) fn parts(&self, rows: Range<u64>) -> Vec<Range<u64>> {
+        match &self.format {
+            Format::Parquet(table) => table.parts(&rows),
+            Format::Csv(_) => {
+                // Whole strides, wherever the first one begins.
+                let ends = (rows.start / CSV_PART_ROWS + 1..).map(|part| part * CSV_PART_ROWS);
+                let ends = ends.take_while(|&end| end < rows.end).chain([rows.end]);
+                let part = |start: &mut u64, end| Some(std::mem::replace(start, end)..end);
+                ends.scan(rows.start, part).collect()
+            }
+        }
+    }
+
+    /// Whether a column is read without the others at no extra cost.
+    pub(crate) fn has_separate_columns(&self) -> bool {
+        matches!(self.format, Format::Parquet(_))
+    }
+
+    /// As [`scan`](Self::scan), one of the [`parts`](Self::parts).
+    pub(crate) fn scan_part(
+        &self,
+        rows: Range<u64>,
+        columns: &[usize],
+        batch_rows: usize,
+    ) -> Result<Scan<'_>, TableError> {
+        self.assert_columns(columns);
+        self.scan_seen(rows.end - rows.start, columns, batch_rows, |columns| match &self.format {
+            Format::Parquet(table) => table.scan_part(&rows, columns, batch_rows),
+            Format::Csv(table) => table.scan(rows.clone(), columns, batch_rows),
+        })
     }
 
     /// The rows that this table had when these notes were made, if since then rows were only added at its end, as
@@ -314,7 +468,7 @@ impl Table {
     /// [`TableError::Changed`] if anything else differs; for Parquet always, since its files are written once.
     pub fn rows_before(&self, notes: &[u8]) -> Result<u64, TableError> {
         match &self.format {
-            Format::Parquet(_) => Err(TableError::changed(self.path(), "its content differs")),
+            Format::Parquet(_) => Err(TableError::changed(self.location(), "its content differs")),
             Format::Csv(table) => table.rows_before(notes),
         }
     }
@@ -354,23 +508,64 @@ impl Table {
         }
         assert!(free <= self.rows(), "rows up to {free} of {}", self.rows());
         self.assert_columns(columns);
+        let Some(view) = &self.view else { return self.read_file_rows(ranges, columns, reads) };
+        let in_file = view.in_file(columns);
+        let batches = if in_file.is_empty() {
+            let rows = ranges.iter().map(|range| (range.end - range.start) as usize).sum();
+            vec![rows_alone(rows)]
+        } else {
+            self.read_file_rows(ranges, &in_file, reads)?
+        };
+        let seen = |batch: &RecordBatch| view.seen(columns, batch);
+        batches.iter().map(seen).collect::<Result<_, _>>().map_err(|what| self.misfit(what))
+    }
+
+    fn read_file_rows(
+        &self,
+        ranges: &[Range<u64>],
+        columns: &[usize],
+        reads: &mut Reads,
+    ) -> Result<Vec<RecordBatch>, TableError> {
         match &self.format {
             Format::Parquet(table) => table.read_rows(ranges, columns, reads),
             Format::Csv(table) => table.read_rows(ranges, columns, reads),
         }
     }
 
-    /// Compares the file with what it was when it was opened, by length and time of change.
+    /// Says that these rows of these columns will be read. Of an object, what holds them is requested now, together; of a
+    /// file, nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_rows`](Self::read_rows).
+    pub(crate) fn prefetch(
+        &self,
+        ranges: &[Range<u64>],
+        columns: &[usize],
+    ) -> Result<(), TableError> {
+        match &self.format {
+            Format::Parquet(table) => table.prefetch(ranges, columns),
+            Format::Csv(table) => table.prefetch(ranges),
+        }
+    }
+
+    /// Whether each read may be a request to a server.
+    pub(crate) fn is_object(&self) -> bool {
+        self.file.is_object()
+    }
+
+    /// Compares the file with what it was when it was opened, by length and time of change; an object by its version.
     ///
     /// # Errors
     ///
     /// [`TableError::Changed`] if someone has written to it.
     pub fn check_unchanged(&self) -> Result<(), TableError> {
-        let metadata = self.file.metadata().map_err(|error| TableError::io(self.path(), error))?;
-        if Stamp::of(&metadata) == self.opened {
-            Ok(())
-        } else {
-            Err(TableError::changed(self.path(), "it was written to while it was open"))
+        match self.file.is_unchanged() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(TableError::changed(self.location(), "it was written to while it was open"))
+            }
+            Err(error) => Err(TableError::io(self.location(), error)),
         }
     }
 
@@ -390,38 +585,21 @@ pub struct Compared {
     pub unchecked: Vec<String>,
 }
 
-/// All rows of a table, batch by batch. See [`Table::scan`].
-pub struct Scan<'a>(Box<dyn Iterator<Item = Result<RecordBatch, TableError>> + 'a>);
-
-impl<'a> Scan<'a> {
-    fn new(batches: impl Iterator<Item = Result<RecordBatch, TableError>> + 'a) -> Self {
-        Self(Box::new(batches))
-    }
-}
-
-impl Iterator for Scan<'_> {
-    type Item = Result<RecordBatch, TableError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
-    }
-}
-
 fn open_parquet(file: &FileBytes, known: Known<'_>) -> Result<(Identity, Format), TableError> {
-    let path = file.path();
-    if let Known::Everything(known, _) = known {
+    let path = file.location();
+    if let Known::Everything(known, ..) = known {
         compare_length(path, known, file.len())?;
     }
     let footer = Footer::read(file).map_err(|error| TableError::io(path, error))?;
     let identity = Identity { length: file.len(), fingerprint: footer.fingerprint };
     let notes = match known {
-        Known::Everything(known, notes) => {
+        Known::Everything(known, _, notes) => {
             compare(path, known, identity)?;
             Some(notes)
         }
         Known::Nothing | Known::Beginning(_) => None,
     };
-    Ok((identity, Format::Parquet(ParquetTable::open(file.clone(), footer, notes)?)))
+    Ok((identity, Format::Parquet(Box::new(ParquetTable::open(file.clone(), footer, notes)?))))
 }
 
 fn open_csv(
@@ -429,10 +607,14 @@ fn open_csv(
     kind: CsvKind,
     known: Known<'_>,
 ) -> Result<(Identity, Format), TableError> {
-    let path = file.path();
+    let path = file.location();
     let fingerprint =
         |length| csv::fingerprint(file, length).map_err(|error| TableError::io(path, error));
-    let identity = Identity { length: file.len(), fingerprint: fingerprint(file.len())? };
+    let identity = match known {
+        // The same version is the same file: the samples of a fingerprint would be a request each.
+        Known::Everything(known, version, _) if !version.is_empty() => known,
+        _ => Identity { length: file.len(), fingerprint: fingerprint(file.len())? },
+    };
     let damaged = |what| TableError::notes(path, what);
     let table = match known {
         Known::Nothing => CsvTable::from_content(file.clone(), kind, None)?,
@@ -440,7 +622,7 @@ fn open_csv(
             let noted = csv_notes::CsvNotes::read(notes).map_err(damaged)?;
             CsvTable::from_content(file.clone(), kind, Some(&noted.schema))?
         }
-        Known::Everything(known, notes) => {
+        Known::Everything(known, _, notes) => {
             let (before, now) = (known.length, identity.length);
             let has_grown = before < now && kind.packing.is_none();
             if has_grown && fingerprint(before)? == known.fingerprint {
@@ -453,7 +635,7 @@ fn open_csv(
     Ok((identity, Format::Csv(table)))
 }
 
-fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableError> {
+fn compare(path: &Location, known: Identity, found: Identity) -> Result<(), TableError> {
     compare_length(path, known, found.length)?;
     if known.fingerprint != found.fingerprint {
         return Err(TableError::changed(path, "its content differs"));
@@ -461,7 +643,7 @@ fn compare(path: &Path, known: Identity, found: Identity) -> Result<(), TableErr
     Ok(())
 }
 
-fn compare_length(path: &Path, known: Identity, found: u64) -> Result<(), TableError> {
+fn compare_length(path: &Location, known: Identity, found: u64) -> Result<(), TableError> {
     if known.length == found {
         return Ok(());
     }
@@ -471,7 +653,7 @@ fn compare_length(path: &Path, known: Identity, found: u64) -> Result<(), TableE
 
 /// Whether this file is Parquet, or how it is read as CSV.
 fn kind_of(file: &FileBytes, options: &CsvOptions) -> Result<Option<CsvKind>, TableError> {
-    let (path, length) = (file.path(), file.len());
+    let (path, length) = (file.location(), file.len());
     let failed = |error| TableError::io(path, error);
     let refuse = |why| Err(TableError::NotATable { path: path.into(), why });
     let magic = parquet::MAGIC.len() as u64;
@@ -504,10 +686,12 @@ fn kind_of(file: &FileBytes, options: &CsvOptions) -> Result<Option<CsvKind>, Ta
 const COMPRESSED: &str = "is compressed as a whole; decompress it first";
 
 /// The last extension in lower case; of `t.csv.gz` the one before if the file is compressed.
-fn extension(path: &Path, packed: bool) -> String {
-    let outer = path.extension();
+fn extension(path: &Location, packed: bool) -> String {
+    let name = path.name();
+    let name = Path::new(&*name);
+    let outer = name.extension();
     let is_packing = packed && outer.is_some_and(|end| end == "gz" || end == "zst");
-    let path = if is_packing { path.file_stem().map(Path::new) } else { Some(path) };
-    let extension = path.and_then(Path::extension).and_then(|end| end.to_str());
+    let name = if is_packing { name.file_stem().map(Path::new) } else { Some(name) };
+    let extension = name.and_then(Path::extension).and_then(|end| end.to_str());
     extension.unwrap_or("").to_ascii_lowercase()
 }

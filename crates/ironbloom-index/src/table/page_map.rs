@@ -18,6 +18,7 @@ use std::ops::Range;
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
+use super::held_bytes::HeldBytes;
 use super::layout_error::LayoutError;
 use super::notes::{self, NotesReader, NotesWriter};
 use super::page_header::{self, PageHeader, PageKind};
@@ -56,6 +57,13 @@ pub(super) struct Piece {
     pub(super) check: u32,
 }
 
+impl Spot {
+    /// Its bytes in the file.
+    pub(super) fn range(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.bytes)
+    }
+}
+
 /// The pages of one column in one row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChunkPages {
@@ -70,6 +78,18 @@ impl ChunkPages {
     pub(super) fn rows_of(&self, page: usize) -> u64 {
         let end = self.pages.get(page + 1).map_or(self.rows, |next| next.first_row);
         end - self.pages[page].first_row
+    }
+
+    /// The pages that hold these rows of the row group, and the dictionary, which they may need.
+    pub(super) fn spots<'a>(&'a self, rows: &'a [Range<usize>]) -> impl Iterator<Item = &'a Spot> {
+        let is_wanted = |&page: &usize| {
+            let start = self.pages[page].first_row as usize;
+            let end = start + self.rows_of(page) as usize;
+            let first = rows.partition_point(|range| range.end <= start);
+            rows.get(first).is_some_and(|range| range.start < end)
+        };
+        let pages = (0..self.pages.len()).filter(is_wanted).map(|page| &self.pages[page].spot);
+        self.dictionary.iter().chain(pages)
     }
 
     /// Whether the locations of the pages are plausible: one after the other inside the chunk, with rows ascending
@@ -455,7 +475,7 @@ fn read_chunk(
 /// an error: it is not what was written.
 pub(super) fn add_checksums(
     pages: &mut ChunkPages,
-    file: &FileBytes,
+    file: &HeldBytes,
     chunk: &ColumnChunkMetaData,
 ) -> io::Result<()> {
     let read = |spot: &Spot| {

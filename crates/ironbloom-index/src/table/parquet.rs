@@ -8,18 +8,18 @@
 //!              └─ decompress (or cached), skip 392 values, decode 512
 //! ```
 
+use crate::location::Location;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
+use ironbloom::format::parquet_file::StoredFilter;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowGroups,
-    RowSelection,
+    ArrowReaderMetadata, ParquetRecordBatchReader, RowGroups, RowSelection,
 };
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::column::page::{PageIterator, PageReader};
@@ -32,11 +32,11 @@ use super::footer::{Footer, adjusted, check_layout, load, parse_group, reader_op
 use super::held_bytes::HeldBytes;
 use super::int96;
 use super::page_cache::PageCache;
-use super::page_map::{self, ChunkPages, GroupNotes, PageMap};
+use super::page_map::{self, ChunkPages, GroupNotes, PageMap, Spot};
 use super::page_reader::{CHANGED, ChunkReader, ColumnChunk, Meter, OneChunk, PageSource};
 use super::row_groups::GroupSpans;
-use super::{Reads, Scan, TableError, foreign, quiet};
-use crate::file_bytes::{CUT_OFF, FileBytes};
+use super::{Reads, TableError, foreign, quiet};
+use crate::file_bytes::{CUT_OFF, FileBytes, REPLACED};
 
 /// The bytes at the start and at the end of every Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
@@ -58,7 +58,7 @@ pub(super) struct ParquetTable {
     schema: SchemaRef,
     descriptor: SchemaDescPtr,
     /// The first row of each row group, and the number of all rows.
-    group_starts: Vec<u64>,
+    pub(super) group_starts: Vec<u64>,
     groups: Vec<OnceLock<Group>>,
     /// With these, row groups are parsed when they are first needed.
     noted: Option<GroupNotes>,
@@ -68,6 +68,10 @@ pub(super) struct ParquetTable {
     coarse: Vec<usize>,
     cache: Arc<PageCache>,
     projections: Mutex<HashMap<Vec<usize>, Arc<Projection>>>,
+    /// Pages of a row group and leaf column with their checksums, made while they were read to be indexed.
+    pub(super) checked: Mutex<HashMap<(usize, usize), Option<ChunkPages>>>,
+    /// The filters of row groups and leaf columns that have been asked for; `None` where there is none.
+    pub(super) own_filters: Mutex<HashMap<(usize, usize), Option<StoredFilter>>>,
 }
 
 /// A row group that has been parsed.
@@ -101,7 +105,7 @@ impl ParquetTable {
         footer: Footer,
         notes: Option<&[u8]>,
     ) -> Result<Self, TableError> {
-        let wrong = |what| TableError::notes(file.path(), what);
+        let wrong = |what| TableError::notes(file.location(), what);
         match notes.map(GroupNotes::read).transpose().map_err(wrong)?.flatten() {
             Some(noted) => Self::open_noted(file, footer, noted),
             None => Self::open_whole(file, footer, notes),
@@ -110,7 +114,7 @@ impl ParquetTable {
 
     /// Parses of the footer only what is not in its row groups.
     fn open_noted(file: FileBytes, footer: Footer, noted: GroupNotes) -> Result<Self, TableError> {
-        let path = file.path();
+        let path = file.location();
         let wrong = |what| TableError::notes(path, what);
         if !noted.spans.fits(footer.metadata()) {
             return Err(wrong("another number of row groups"));
@@ -145,7 +149,7 @@ impl ParquetTable {
         footer: Footer,
         notes: Option<&[u8]>,
     ) -> Result<Self, TableError> {
-        let path = file.path();
+        let path = file.location();
         // No encrypted file has been indexed, and looking for this takes as long as parsing.
         if notes.is_none() && foreign::is_encrypted(footer.metadata()) {
             return Err(TableError::NotATable { path: path.into(), why: ENCRYPTED });
@@ -198,6 +202,8 @@ impl ParquetTable {
             coarse,
             cache: Arc::new(PageCache::new(CACHE_BYTES)),
             projections: Mutex::default(),
+            checked: Mutex::default(),
+            own_filters: Mutex::default(),
         }
     }
 
@@ -234,7 +240,7 @@ impl ParquetTable {
 
     fn parse_group(&self, number: usize) -> Result<Group, TableError> {
         let noted = self.noted.as_ref().expect("without notes, all are parsed when it is opened");
-        let path = self.file.path();
+        let path = self.file.location();
         let metadata = guarded(path, || parse_group(&self.footer, noted, Some(number)))?;
         let starts = check_layout(&metadata, self.file.len())
             .map_err(|what| TableError::damaged(path, what))?;
@@ -248,19 +254,19 @@ impl ParquetTable {
     }
 
     /// All row groups.
-    fn whole(&self) -> Result<&ArrowReaderMetadata, TableError> {
+    pub(super) fn whole(&self) -> Result<&ArrowReaderMetadata, TableError> {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
         let options = reader_options(true);
         let held =
             HeldBytes::of_file(self.file.clone(), self.footer.start, self.footer.bytes.clone());
-        let whole = guarded(self.file.path(), || {
+        let whole = guarded(self.file.location(), || {
             let whole = load(&self.file, &self.footer, &held, options.clone())?;
             adjusted(whole, self.rows(), &self.coarse, options)
         })?;
         check_layout(whole.metadata(), self.file.len())
-            .map_err(|what| TableError::damaged(self.file.path(), what))?;
+            .map_err(|what| TableError::damaged(self.file.location(), what))?;
         Ok(self.whole.get_or_init(|| whole))
     }
 
@@ -272,14 +278,10 @@ impl ParquetTable {
             let mut chunks = Vec::new();
             for leaf in 0..metadata.row_group(group).num_columns() {
                 let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
-                let pages = self.chunk_pages(group, leaf)?;
-                let mut pages = pages.map(|pages| pages.as_ref().clone());
-                if let Some(pages) = pages.as_mut().filter(|_| indexed.contains(&root)) {
-                    let chunk = metadata.row_group(group).column(leaf);
-                    page_map::add_checksums(pages, &self.file, chunk)
-                        .map_err(|error| TableError::io(self.file.path(), error))?;
-                }
-                chunks.push(pages);
+                chunks.push(match indexed.contains(&root) {
+                    true => self.checked_pages(group, leaf, &self.file_reader())?,
+                    false => self.chunk_pages(group, leaf)?.map(|pages| pages.as_ref().clone()),
+                });
             }
             map.push(chunks);
         }
@@ -317,45 +319,6 @@ impl ParquetTable {
         (all_same && counts[0] == counts[1]).then_some(spans)
     }
 
-    /// All rows of some columns, in order.
-    pub(super) fn scan<'a>(
-        &'a self,
-        first_row: u64,
-        columns: &[usize],
-        batch_rows: usize,
-    ) -> Result<Scan<'a>, TableError> {
-        let metadata = self.whole()?;
-        let mask = ProjectionMask::roots(&self.descriptor, columns.iter().copied());
-        let order = places(columns);
-        let path = self.file.path();
-        let mut reader = guarded(path, || {
-            let file = HeldBytes::of_file(self.file.clone(), 0, Bytes::new());
-            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone())
-                .with_projection(mask)
-                .with_batch_size(batch_rows)
-                .with_offset(first_row as usize)
-                .build()
-        })?;
-        let mut failed = false;
-        let mut left = self.rows().saturating_sub(first_row);
-        Ok(Scan::new(std::iter::from_fn(move || {
-            if failed {
-                return None;
-            }
-            let batch = guarded(path, || match reader.next().transpose()? {
-                Some(batch) => {
-                    left = left.saturating_sub(batch.num_rows() as u64);
-                    Ok(Some(batch.project(&order)?))
-                }
-                // Rows that were not seen would not be in the index, and would never be found.
-                None if left > 0 => Err(ParquetError::General(format!("{left} rows are missing"))),
-                None => Ok(None),
-            });
-            failed = batch.is_err();
-            batch.transpose()
-        })))
-    }
-
     /// Some rows of some columns, in order. The ranges are sorted, disjoint and inside the table.
     pub(super) fn read_rows(
         &self,
@@ -366,6 +329,7 @@ impl ParquetTable {
         let projection = self.projection(columns)?;
         let meter = Arc::new(Meter::default());
         let mut batches = Vec::new();
+        self.prefetch(ranges, columns)?;
         for (group, ranges) in self.by_group(ranges) {
             let source = PageSource {
                 file: self.file.clone(),
@@ -381,6 +345,28 @@ impl ParquetTable {
         Ok(batches)
     }
 
+    /// Requests the pages that hold these rows of these columns, together, if the file is an object.
+    pub(super) fn prefetch(
+        &self,
+        ranges: &[Range<u64>],
+        columns: &[usize],
+    ) -> Result<(), TableError> {
+        if !self.file.is_object() {
+            return Ok(());
+        }
+        let mut wanted = Vec::new();
+        for (group, ranges) in self.by_group(ranges) {
+            for leaf in 0..self.descriptor.num_columns() {
+                if !columns.contains(&self.descriptor.get_column_root_idx(leaf)) {
+                    continue;
+                }
+                let Some(pages) = self.chunk_pages(group, leaf)? else { continue };
+                wanted.extend(pages.spots(&ranges).map(Spot::range));
+            }
+        }
+        self.file.prefetch(&wanted).map_err(|error| TableError::io(self.file.location(), error))
+    }
+
     fn read_group(
         &self,
         source: PageSource,
@@ -394,7 +380,7 @@ impl ParquetTable {
         let selection = RowSelection::from_consecutive_ranges(ranges.iter().cloned(), rows);
         let place = self.group(group)?.place;
         let one = OneGroup { table: self, source, group, place, wanted: ranges.into() };
-        guarded(self.file.path(), || {
+        guarded(self.file.location(), || {
             let reader = ParquetRecordBatchReader::try_new_with_row_groups(
                 &projection.levels,
                 &one,
@@ -417,7 +403,7 @@ impl ParquetTable {
     }
 
     /// The ranges split at row group boundaries, each relative to its group.
-    fn by_group(&self, ranges: &[Range<u64>]) -> Vec<(usize, Vec<Range<usize>>)> {
+    pub(super) fn by_group(&self, ranges: &[Range<u64>]) -> Vec<(usize, Vec<Range<usize>>)> {
         let mut groups: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
         for range in ranges {
             let mut start = range.start;
@@ -446,7 +432,7 @@ impl ParquetTable {
         let mask = ProjectionMask::roots(schema, columns.iter().copied());
         let hint = Some(self.schema().fields());
         let levels =
-            guarded(self.file.path(), || parquet_to_arrow_field_levels(schema, mask, hint))?;
+            guarded(self.file.location(), || parquet_to_arrow_field_levels(schema, mask, hint))?;
         let projection = Arc::new(Projection { levels, order: places(columns) });
         known.insert(columns.to_vec(), Arc::clone(&projection));
         Ok(projection)
@@ -469,7 +455,7 @@ impl ParquetTable {
                 let row_group = metadata.row_group(*place);
                 let rows = row_group.num_rows() as u64;
                 page_map::from_headers(&self.file, row_group.column(leaf), rows)
-                    .map_err(|error| error.of_file(self.file.path()))?
+                    .map_err(|error| error.of_file(self.file.location()))?
             }
         };
         Ok(slot.get_or_init(|| pages.map(Arc::new)).clone())
@@ -544,7 +530,7 @@ fn known_pages(
 }
 
 /// For each column its place among the distinct ones in the order of the file.
-fn places(columns: &[usize]) -> Vec<usize> {
+pub(super) fn places(columns: &[usize]) -> Vec<usize> {
     let mut sorted = columns.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -553,8 +539,8 @@ fn places(columns: &[usize]) -> Vec<usize> {
 
 /// Runs what the `parquet` crate does with bytes from the file. It returns an error for most damage and panics for some
 /// (subtractions, slices and assertions in its decoders); here a damaged file is always an error.
-fn guarded<T>(
-    path: &Path,
+pub(super) fn guarded<T>(
+    path: &Location,
     work: impl FnOnce() -> Result<T, ParquetError>,
 ) -> Result<T, TableError> {
     match quiet::caught(work) {
@@ -568,7 +554,7 @@ fn guarded<T>(
     }
 }
 
-fn named(path: &Path, error: &ParquetError) -> TableError {
+fn named(path: &Location, error: &ParquetError) -> TableError {
     let text = match error {
         ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::ArrowError(text) => {
             text.clone()
@@ -579,8 +565,8 @@ fn named(path: &Path, error: &ParquetError) -> TableError {
 }
 
 /// The error that this text stands for: errors become text on the way here.
-fn told(path: &Path, text: &str) -> TableError {
-    match text.find(CHANGED).or_else(|| text.find(CUT_OFF)) {
+fn told(path: &Location, text: &str) -> TableError {
+    match [CHANGED, CUT_OFF, REPLACED].iter().find_map(|what| text.find(what)) {
         Some(at) => TableError::changed(path, &text[at..]),
         None => TableError::damaged(path, text),
     }

@@ -70,9 +70,12 @@ impl ParquetTable {
         let chunk = parsed.row_group().column(leaf);
         let place = |at: u64| format!("column {}, byte {at}", chunk.column_path());
         let changed = |what: &str, at: u64| {
-            Fault::Error(TableError::changed(self.file().path(), format!("{what}: {}", place(at))))
+            Fault::Error(TableError::changed(
+                self.file().location(),
+                format!("{what}: {}", place(at)),
+            ))
         };
-        let failed = |error| Fault::Error(TableError::io(self.file().path(), error));
+        let failed = |error| Fault::Error(TableError::io(self.file().location(), error));
         let pages = self.chunk_pages(group, leaf).map_err(Fault::Error)?;
         if let Some(spots) = pages.as_deref().and_then(checked_spots) {
             for (spot, check) in spots {
@@ -96,7 +99,7 @@ impl ParquetTable {
                 Crc::Absent => absent = true,
                 Crc::Wrong => {
                     let what = format!("{WRONG_CRC}: {}", place(at));
-                    return Err(Fault::Error(TableError::damaged(self.file().path(), what)));
+                    return Err(Fault::Error(TableError::damaged(self.file().location(), what)));
                 }
             }
             at = page.end;

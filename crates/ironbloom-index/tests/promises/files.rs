@@ -21,7 +21,14 @@ fn index_of(name: &str, count: i32) -> Index {
     let mut builder = IndexBuilder::new(columns(), Params::default()).unwrap();
     builder.start(name).unwrap();
     builder.push(&batch(&rows(count, 0))).unwrap();
-    builder.end(SourceMeta { bytes: 1234, fingerprint: 5678, blob: b"pages".to_vec() }).unwrap();
+    builder
+        .end(SourceMeta {
+            bytes: 1234,
+            fingerprint: 5678,
+            blob: b"pages".to_vec(),
+            ..SourceMeta::default()
+        })
+        .unwrap();
     builder.finish().unwrap()
 }
 

@@ -4,6 +4,7 @@
 //! test says so on standard error and passes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,15 +22,20 @@ impl Drop for Folder {
     }
 }
 
+/// The interpreter; without it, says what is skipped.
+pub(crate) fn python(what: &str) -> Option<OsString> {
+    let python = std::env::var_os("IRONBLOOM_PYTHON");
+    if python.is_none() {
+        // Not by eprintln, which the test harness would swallow.
+        let message = format!("\nSKIPPED: {what}; set IRONBLOOM_PYTHON, or run `make test`\n\n");
+        std::io::stderr().write_all(message.as_bytes()).unwrap();
+    }
+    python
+}
+
 /// The files of tests/foreign/write.py; `None` without Python.
 fn foreign_files() -> Option<Folder> {
-    let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
-        // Not by eprintln, which the test harness would swallow.
-        let message =
-            "\nSKIPPED: tables of pyarrow and DuckDB; set IRONBLOOM_PYTHON, or run `make test`\n\n";
-        std::io::stderr().write_all(message.as_bytes()).unwrap();
-        return None;
-    };
+    let python = python("tables of pyarrow and DuckDB")?;
     let path = std::env::temp_dir().join(format!("ironbloom-foreign-{}", std::process::id()));
     std::fs::create_dir_all(&path).unwrap();
     let folder = Folder(path);

@@ -14,6 +14,11 @@ fn an_index_of_version_2_is_read_and_right() {
     read_and_right("v2.ibx");
 }
 
+#[test]
+fn an_index_of_version_3_is_read_and_right() {
+    read_and_right("v3.ibx");
+}
+
 fn read_and_right(name: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let indexed = Indexed::open(file).unwrap();
@@ -32,5 +37,8 @@ fn read_and_right(name: &str) {
     assert_eq!(rows("name is null"), every(5, 3));
     assert_eq!(rows("ok = false"), every(3, 0));
     assert_eq!(rows("day = '2024-03-03' and name = 'cedar'"), every(84 * 5, 2));
-    assert_eq!(rows("id = 1100"), []);
+    assert_eq!(rows("id = 1100"), [0u64; 0]);
+    assert_eq!(rows("id between 700 and 703"), [700, 701, 702, 703]);
+    assert_eq!(rows("not (price >= 0.5)"), [0, 1]);
+    assert_eq!(rows("name like 'ced%' and id < 10"), [2, 7]);
 }

@@ -24,7 +24,9 @@ fn small_index() -> Index {
         builder.start(name).unwrap();
         builder.push(&batch(&rows(count))).unwrap();
         let blob = (0..count as u8).collect();
-        builder.end(SourceMeta { bytes: 10, fingerprint: 11, blob }).unwrap();
+        builder
+            .end(SourceMeta { bytes: 10, fingerprint: 11, blob, ..SourceMeta::default() })
+            .unwrap();
     }
     builder.finish().unwrap()
 }
@@ -114,7 +116,8 @@ fn a_damaged_column_is_named_and_the_others_still_answer() {
     fs::write(&file.0, &bytes).unwrap();
     let index = Index::open(&file.0).unwrap();
     let error = index.candidates(&predicates()[0]).unwrap_err();
-    let named = FilePart::Column { column: "int".into(), source: "one.parquet".into(), segment: 0 };
+    let source = "one.parquet and one other".into();
+    let named = FilePart::Column { column: "int".into(), source, segment: 0 };
     assert!(matches!(&error, Error::Damaged { part, .. } if *part == named), "{error:?}");
     let text = error.to_string();
     assert!(

@@ -10,8 +10,8 @@ use crate::common::random;
 use crate::common::{layouts, other};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch};
 use ironbloom_index::{
-    Index, Indexed, IndexedError, Params, Predicate, TableCheck, Value, index_more_tables,
-    index_tables, parse,
+    CsvOptions, Index, Indexed, IndexedError, Params, Predicate, Resources, TableCheck, Value,
+    index_more_tables, index_more_tables_with, index_tables, index_tables_with, parse,
 };
 use ironbloom_testing::{Random, TemporaryFile};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -26,7 +26,10 @@ struct Model {
 impl Model {
     fn add(&mut self, random: &mut Random) -> PathBuf {
         let layouts = layouts();
-        let batch = random::table(random.next(), random.below(1500) as usize);
+        let mut batch = random::table(random.next(), random.below(1500) as usize);
+        if random.one_in(2) {
+            batch = random::ordered(random, &batch);
+        }
         let layout = &layouts[random.below(layouts.len() as u64) as usize];
         let table = layout.write(&batch);
         let path = table.path().to_owned();
@@ -37,7 +40,7 @@ impl Model {
     /// Opens the file and compares some answers.
     fn check(&self, random: &mut Random) -> Result<(), TestCaseError> {
         let indexed = Indexed::open(self.file.path()).unwrap();
-        for _ in 0..4 {
+        for _ in 0..12 {
             let (_, batch) = &self.tables[random.below(self.tables.len() as u64) as usize];
             let predicate = random::predicate(random, batch, 2);
             let mut found = vec![Vec::new(); self.tables.len()];
@@ -68,7 +71,13 @@ proptest! {
         // Sometimes not all columns are indexed; conditions are on any.
         let names = random.one_in(2).then(|| vec!["i64".to_owned(), "text".into(), "f64".into()]);
         let file = model.file.path().to_owned();
-        index_tables(&[first], names.as_deref(), params, &file, &mut |_| {})
+        let csv = CsvOptions::default();
+        // From everything in memory to every block in the temporary file.
+        let resources = |random: &mut Random| {
+            let memory = [1 << 30, 1 << 20, 30_000, 0][random.below(4) as usize];
+            Resources::default().with_memory(memory).with_threads(1 + random.below(4) as usize)
+        };
+        index_tables_with(&[first], names.as_deref(), params, &file, &csv.clone().into(), resources(random), &mut |_| {})
             .unwrap().save(&file).unwrap();
         model.check(random)?;
         for _ in 0..4 {
@@ -76,10 +85,12 @@ proptest! {
             match random.below(3) {
                 0 => {
                     let paths = [model.add(random), model.add(random)];
-                    let more = index_more_tables(&index, &paths, &file, &mut |_| {}).unwrap();
-                    index.append(more).unwrap();
+                    let resources = resources(random);
+                    let more =
+                        index_more_tables_with(&index, &paths, &file, &csv, resources, &mut |_| {});
+                    index.append(more.unwrap()).unwrap();
                 }
-                1 => index.compact().unwrap(),
+                1 => index.compact_within(resources(random), std::env::temp_dir()).unwrap(),
                 _ if model.tables.len() > 1 => {
                     let gone = random.below(model.tables.len() as u64) as usize;
                     let name = index.sources()[gone].name().to_owned();
@@ -97,7 +108,7 @@ proptest! {
 #[test]
 fn an_index_without_tables_is_refused_and_one_without_rows_is_not() {
     let file = TemporaryFile::new("ibx");
-    let none = index_tables(&[], None, Params::default(), file.path(), &mut |_| {});
+    let none = index_tables(&[] as &[PathBuf], None, Params::default(), file.path(), &mut |_| {});
     assert!(matches!(none, Err(IndexedError::NoTables)));
     let table = layouts()[0].write(&random::table(1, 0));
     let paths = [table.path().to_owned()];
@@ -118,7 +129,7 @@ fn index_on(table: &Path, columns: Option<&[&str]>) -> TemporaryFile {
     let file = TemporaryFile::new("ibx");
     let columns: Option<Vec<String>> =
         columns.map(|names| names.iter().map(|&name| name.to_owned()).collect());
-    index_tables(&[table.into()], columns.as_deref(), Params::default(), file.path(), &mut |_| {})
+    index_tables(&[table], columns.as_deref(), Params::default(), file.path(), &mut |_| {})
         .unwrap()
         .save(file.path())
         .unwrap();

@@ -168,7 +168,7 @@ fn every_damaged_piece_is_found_by_verify() {
     assert!(unnoticed <= 1, "{unnoticed}");
 }
 
-/// What version 1 has verified as a whole stays so, in a file of version 2.
+/// What version 1 has verified as a whole stays so, in a file of version 3.
 #[test]
 fn an_index_of_version_1_can_be_changed() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -185,7 +185,7 @@ fn an_index_of_version_1_can_be_changed() {
     index.append(more).unwrap();
     index.save(&file).unwrap();
     let bytes = fs::read(&file).unwrap();
-    assert_eq!(bytes[8], 2, "the version");
+    assert_eq!(bytes[8], 3, "the version");
     let indexed = Indexed::open(&file).unwrap();
     assert!(indexed.index().verify().is_empty());
     let schema = &indexed.schema().unwrap();

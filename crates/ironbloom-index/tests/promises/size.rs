@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use ironbloom::hash::{fastrange, mix64};
-use ironbloom_index::{Index, IndexBuilder, Params, Predicate, Value, columns_of, hash_value};
+use ironbloom_index::{
+    ColumnInfo, Index, IndexBuilder, Params, Predicate, Value, columns_of, hash_value,
+};
 
 fn random(column: u64, row: u64, values: u64) -> i64 {
     fastrange(mix64(mix64(column) ^ row), values) as i64
@@ -44,6 +46,12 @@ fn mean_blocks(index: &Index, columns: u64, values: u64, questions: u64) -> f64 
     blocks as f64 / questions as f64
 }
 
+/// Bits per cell of the lists of a column, without its bounds.
+fn list_bits(column: &ColumnInfo) -> f64 {
+    let lists = (column.bytes - column.bounds_bytes) as f64;
+    column.bits_per_cell * lists / column.bytes as f64
+}
+
 /// Expected: 12.13 ± 0.02 bits per entry, 30 blocks for one column, 0.05 for two that do not match.
 ///
 /// N/H = 19.07 blocks of other values and 10 of its own: 29.1 (a few share a block); over 5,000 questions the sum of about
@@ -51,10 +59,13 @@ fn mean_blocks(index: &Index, columns: u64, values: u64, questions: u64) -> f64 
 #[test]
 fn ten_million_cells_take_twelve_bits_each_and_thirty_blocks_an_answer() {
     let index = index_of(random_columns(2, 10_000_000, 1_000_000), Params::default());
-    for column in index.info().columns {
-        let bits = column.bits_per_cell;
+    let info = index.info();
+    for column in &info.columns {
+        let bits = list_bits(column);
         assert!((12.11..=12.15).contains(&bits), "{bits}");
     }
+    let share = info.bounds_bytes as f64 / (info.bytes - info.bounds_bytes) as f64;
+    assert!(share <= 0.01, "bounds take {share} of the lists");
     let one = mean_blocks(&index, 1, 1_000_000, 5_000);
     assert!((29.1 - 0.75..=29.1 + 0.75).contains(&one), "{one}");
     let two = mean_blocks(&index, 2, 1_000_000, 5_000);
@@ -66,7 +77,7 @@ fn a_cell_takes_two_bits_and_an_eighth_more_than_the_selectivity() {
     for (block_rows, selectivity) in [(1024, 4), (512, 8), (128, 13), (1, 16)] {
         let params = Params::new(block_rows, selectivity).unwrap();
         let index = index_of(random_columns(1, 1_000_000, 1_000_000), params);
-        let over = index.info().columns[0].bits_per_cell - f64::from(selectivity);
+        let over = list_bits(&index.info().columns[0]) - f64::from(selectivity);
         // Less where a bucket meets a block twice, which is then one entry.
         // Checksums take one bit in 512.
         assert!((1.8..=2.17).contains(&over), "{block_rows} {selectivity}: {over}");
@@ -104,6 +115,13 @@ fn skewed_columns_take_no_more_than_twice_the_uniform_one() {
         .collect();
     for (name, bits_per_cell) in &bits {
         assert!(*bits_per_cell <= 2.0 * bits[0].1, "{name}: {bits:?}");
+    }
+    // Bounds never dominate: those of columns in no order take what 3 % of the lists allow, and an order a few bits a block.
+    for column in &index.info().columns {
+        let lists = column.bytes - column.bounds_bytes;
+        let is_ordered = ["unique", "sorted"].contains(&column.name.as_str());
+        let most = if is_ordered { lists / 2 } else { lists * 3 / 100 };
+        assert!(column.bounds_bytes <= most, "{column:?}");
     }
     let of = |wanted: &str| bits.iter().find(|(name, _)| name == wanted).unwrap().1;
     // Few values are exact bitmaps, one bit a block each: 3/512, and nulls 1/512.

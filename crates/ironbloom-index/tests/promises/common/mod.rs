@@ -1,5 +1,6 @@
 //! Random tables of all types, files to keep them in, and the naive answer to compare with.
 
+pub(crate) mod canonical;
 pub(crate) mod naive;
 pub(crate) mod random;
 
@@ -153,7 +154,7 @@ pub(crate) fn scan_all(table: &Table) -> RecordBatch {
 pub(crate) fn reopen(table: &Table) -> Table {
     let all: Vec<usize> = (0..table.schema().fields().len()).collect();
     let notes = table.notes(&all).unwrap();
-    Table::open_known(table.path(), table.identity(), &notes).unwrap()
+    Table::open_known(table.location(), table.identity(), &notes).unwrap()
 }
 
 /// All rows that match, with these candidates.

@@ -31,6 +31,11 @@ fn truth(predicate: &Predicate, batch: &RecordBatch, row: usize) -> Option<bool>
                 wanted.map(|wanted| Some(compare(&cell, &wanted)?.is_eq())).collect();
             any(&answers)
         }
+        Predicate::Like(column, pattern) => match cell(column) {
+            Value::Text(text) => Some(pattern.matches(text.as_bytes())),
+            Value::Bytes(bytes) => Some(pattern.matches(&bytes)),
+            _ => None,
+        },
         Predicate::IsNull(column) => Some(cell(column) == Value::Null),
         Predicate::Range { column, low, high } => {
             let cell = cell(column);

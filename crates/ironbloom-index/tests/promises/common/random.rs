@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::compute::cast;
 use arrow::datatypes::*;
-use ironbloom_index::{Predicate, Value};
+use ironbloom_index::{Pattern, Predicate, Value, ValueKind, kind_of};
 use std::ops::Bound;
 
 use ironbloom_testing::Random;
@@ -193,6 +193,10 @@ pub(crate) fn leaf(random: &mut Random, batch: &RecordBatch, column: String) -> 
         let found = if batch.num_rows() == 0 { Value::Null } else { naive::value(array, row) };
         nudged(random, found)
     };
+    if array_is_text(array) && random.one_in(3) {
+        let near = value(random);
+        return like(random, column, &near);
+    }
     match random.below(7) {
         0 | 1 => Predicate::Eq(column, value(random)),
         2 => Predicate::In(column, (0..random.below(12)).map(|_| value(random)).collect()),
@@ -213,6 +217,46 @@ pub(crate) fn leaf(random: &mut Random, batch: &RecordBatch, column: String) -> 
             Predicate::Range { column, low, high }
         }
     }
+}
+
+fn array_is_text(array: &ArrayRef) -> bool {
+    let values = match array.data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    matches!(kind_of(values), Some(ValueKind::Text | ValueKind::Bytes))
+}
+
+/// A pattern that a value matches, or nearly.
+fn like(random: &mut Random, column: String, value: &Value) -> Predicate {
+    let text = match value {
+        Value::Text(text) => text.clone(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => "ab".to_owned(),
+    };
+    let letters: Vec<char> = text.chars().collect();
+    let mut pattern: String =
+        letters[..random.below(letters.len() as u64 + 1) as usize].iter().collect();
+    match random.below(4) {
+        0 => {}
+        1 => pattern += "_%",
+        2 => pattern = pattern.replace(['a', 'r'], "_") + "%",
+        _ => pattern += "%",
+    }
+    Predicate::Like(column, Pattern::new(&pattern, None).unwrap())
+}
+
+/// The same rows in the order of a column, or nearly: blocks differ there.
+pub(crate) fn ordered(random: &mut Random, batch: &RecordBatch) -> RecordBatch {
+    let names = comparable_columns();
+    let by = batch.column_by_name(&names[random.below(names.len() as u64) as usize]).unwrap();
+    let Ok(order) = arrow::compute::sort_to_indices(by, None, None) else { return batch.clone() };
+    let mut order = order.values().to_vec();
+    for _ in 0..random.below(4) * batch.num_rows() as u64 / 50 {
+        let (a, b) = (random.index(order.len()), random.index(order.len()));
+        order.swap(a, b);
+    }
+    arrow::compute::take_record_batch(batch, &UInt32Array::from(order)).unwrap()
 }
 
 fn not_null(value: Value) -> Option<Value> {

@@ -1,5 +1,6 @@
 //! The naive version: rows in a vector, looked at one by one.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -59,7 +60,11 @@ pub(crate) fn holds(predicate: &Predicate, row: &Row) -> Option<bool> {
         }
         Predicate::IsNull(column) => Some(row.get(column) == Value::Null),
         Predicate::Range { column, low, high } => match row.get(column) {
-            Value::Int(number) => Some(above(number, low) && below(number, high)),
+            Value::Null => None,
+            value => Some(above(&value, low) && below(&value, high)),
+        },
+        Predicate::Like(column, pattern) => match row.get(column) {
+            Value::Text(text) => Some(pattern.matches(text.as_bytes())),
             _ => None,
         },
         Predicate::And(parts) => not(any(parts.iter().map(|part| not(holds(part, row))))),
@@ -82,19 +87,32 @@ fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     if yes || !unknown { Some(yes) } else { None }
 }
 
-fn above(number: i128, low: &Bound<Value>) -> bool {
+fn above(value: &Value, low: &Bound<Value>) -> bool {
     match low {
-        Bound::Included(Value::Int(low)) => number >= *low,
-        Bound::Excluded(Value::Int(low)) => number > *low,
-        _ => true,
+        Bound::Included(low) => order(value, low).is_ge(),
+        Bound::Excluded(low) => order(value, low).is_gt(),
+        Bound::Unbounded => true,
     }
 }
 
-fn below(number: i128, high: &Bound<Value>) -> bool {
+fn below(value: &Value, high: &Bound<Value>) -> bool {
     match high {
-        Bound::Included(Value::Int(high)) => number <= *high,
-        Bound::Excluded(Value::Int(high)) => number < *high,
-        _ => true,
+        Bound::Included(high) => order(value, high).is_le(),
+        Bound::Excluded(high) => order(value, high).is_lt(),
+        Bound::Unbounded => true,
+    }
+}
+
+fn order(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        // NaN is the largest.
+        (Value::Float(a), Value::Float(b)) => {
+            a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+        other => panic!("{other:?}"),
     }
 }
 

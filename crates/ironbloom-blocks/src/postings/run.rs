@@ -1,0 +1,174 @@
+//! Ascending numbers in a fixed number of words: what a page of a database holds, readable without any other page.
+//!
+//! ```text
+//! numbers ──► fit: how many of them have room ──► write ──► words, and a head: first number, last number, how many
+//! ```
+//!
+//! Each run has its own low bits, which follow from its head. So a run of a dense list takes two bits a number, and one
+//! of sparse lists takes what they need.
+
+use std::ops::Range;
+
+use super::elias_fano::{EliasFano, PartMemory, SequenceWriter, Shape};
+
+/// What is needed to read a run, beside its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunHead {
+    /// The first number.
+    pub first: u64,
+    /// The last number.
+    pub last: u64,
+    /// How many numbers there are.
+    pub len: u64,
+}
+
+impl RunHead {
+    /// Of these numbers, which ascend. There must be one.
+    pub fn of(numbers: &[u64]) -> Self {
+        Self { first: numbers[0], last: numbers[numbers.len() - 1], len: numbers.len() as u64 }
+    }
+
+    /// Numbers that are just less than a power of two apart get one more low bit: that takes as many bits, but half the samples.
+    fn shape(self) -> Shape {
+        let range = self.last - self.first + 1;
+        let low_bits = ((range + range / 64) / self.len).max(1).ilog2();
+        Shape::new(self.len, range.max(self.len << low_bits))
+    }
+
+    /// Words that its numbers take.
+    pub fn words(self) -> usize {
+        self.shape().words()
+    }
+}
+
+/// How many of these ascending numbers, from the first on, have room in this number of words. At least one if there are four words.
+pub fn fit(numbers: &[u64], words: usize) -> usize {
+    let fits = |len: usize| RunHead::of(&numbers[..len]).words() <= words;
+    if numbers.is_empty() || !fits(1) {
+        return 0;
+    }
+    // A number takes at least a bit and a half.
+    let (mut fitting, mut beyond) = (1, numbers.len().min(words * 43) + 1);
+    while beyond - fitting > 1 {
+        let middle = fitting.midpoint(beyond);
+        if fits(middle) { fitting = middle } else { beyond = middle }
+    }
+    fitting
+}
+
+/// Writes numbers that [`fit`] into words that are zero.
+pub fn write(numbers: &[u64], words: &mut [u64]) -> RunHead {
+    let head = RunHead::of(numbers);
+    let shape = head.shape();
+    let mut writer = SequenceWriter::new(shape, 0, head.len, PartMemory::default());
+    writer.extend(numbers.iter().map(|number| number - head.first));
+    SequenceWriter::write(vec![writer], shape, &mut words[..shape.words()]);
+    head
+}
+
+/// A run to read from.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    head: RunHead,
+    sequence: EliasFano<'a>,
+}
+
+impl<'a> Run<'a> {
+    /// `None` if the head is invalid or asks for more words than there are.
+    #[inline]
+    pub fn new(head: RunHead, words: &'a [u64]) -> Option<Self> {
+        // No number takes less than a bit: larger lengths are nonsense, and products of smaller ones stay within 64 bits.
+        let most = words.len() as u64 * 64;
+        if head.len == 0 || head.len > most || head.last < head.first || head.last >> 62 != 0 {
+            return None;
+        }
+        let shape = head.shape();
+        let words = words.get(..shape.words())?;
+        Some(Self { head, sequence: EliasFano::new(shape, words) })
+    }
+
+    /// Whether no read can go out of bounds, and first and last number are what the head says. For words whose checksum was not
+    /// compared, or to be certain.
+    pub fn is_sound(self) -> bool {
+        let ends = || {
+            let mut numbers = self.numbers(0..u64::MAX);
+            numbers.next() == Some(self.head.first)
+                && numbers.last().unwrap_or(self.head.first) == self.head.last
+        };
+        self.sequence.is_sound() && ends()
+    }
+
+    /// The numbers in this range, in order.
+    #[inline]
+    pub fn numbers(self, range: Range<u64>) -> impl Iterator<Item = u64> + 'a {
+        let first = self.head.first;
+        let end = range.end.min(self.head.last + 1).saturating_sub(first);
+        let start = range.start.saturating_sub(first);
+        self.sequence.range(start..end).map(move |number| number + first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ascending(step: u64) -> impl Strategy<Value = Vec<u64>> {
+        let numbers = prop::collection::vec(1..=step, 1..3_000);
+        (0..1u64 << 60, numbers).prop_map(|(first, steps)| {
+            steps
+                .into_iter()
+                .scan(first, |at, step| Some(std::mem::replace(at, *at + step)))
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn runs_hold_all_numbers_in_the_words_they_have(
+            numbers in prop_oneof![ascending(1), ascending(3), ascending(1000), ascending(1 << 40)],
+            words in prop_oneof![Just(4usize), 5usize..40, 900usize..1020],
+            (low, high) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+        ) {
+            let range = numbers[low.index(numbers.len())]..numbers[high.index(numbers.len())];
+            let mut rest = &numbers[..];
+            let (mut all, mut some) = (Vec::new(), Vec::new());
+            while !rest.is_empty() {
+                let len = fit(rest, words);
+                prop_assert!(len > 0);
+                let mut page = vec![0; words];
+                let head = write(&rest[..len], &mut page);
+                prop_assert_eq!(head, RunHead::of(&rest[..len]));
+                let run = Run::new(head, &page).unwrap();
+                prop_assert!(run.is_sound());
+                all.extend(run.numbers(0..u64::MAX));
+                some.extend(run.numbers(range.clone()));
+                rest = &rest[len..];
+            }
+            prop_assert_eq!(&all, &numbers);
+            let expected: Vec<u64> = numbers.iter().copied().filter(|number| range.contains(number)).collect();
+            prop_assert_eq!(some, expected);
+        }
+
+        #[test]
+        fn heads_that_lie_are_refused_or_read_within_bounds(
+            numbers in ascending(1000),
+            (first, last, len) in (0u64..1 << 62, any::<u64>(), prop_oneof![0u64..100_000, any::<u64>()]),
+        ) {
+            let mut page = vec![0; 1015];
+            let head = write(&numbers[..fit(&numbers, 1015)], &mut page);
+            for lie in [RunHead { first, ..head }, RunHead { last, ..head }, RunHead { len, ..head }] {
+                if let Some(run) = Run::new(lie, &page) && lie != head {
+                    prop_assert!(!run.is_sound() || lie.first != head.first);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_of_8144_bytes_holds_5340_numbers_that_are_1024_apart() {
+        let numbers: Vec<u64> = (0..20_000).map(|i| i * 1024 + i % 7).collect();
+        let fitting = fit(&numbers, 1015);
+        assert!((5_330..5_350).contains(&fitting), "{fitting}");
+    }
+}

@@ -1,0 +1,394 @@
+//! The current snapshot of an Iceberg table (versions 1 to 3 of its specification).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::avro::{self, Value};
+use super::deletes::{Deletes, PositionFile};
+use super::iceberg_schema::IcebergShape;
+use super::{CatalogError, DataFile, Shape, Snapshot, bytes_of, json_of, local, names_in};
+use crate::calendar::show_date;
+use crate::hive::Pair;
+use crate::location::Location;
+use crate::part::Part;
+use crate::zone::show_moment;
+
+/// The end of the name of a file of metadata.
+const METADATA: &str = ".metadata.json";
+
+/// The table in this folder, or of this file of metadata, as it is now.
+pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
+    let file = metadata_file(table)?;
+    let json = json_of(&file)?;
+    let metadata = Metadata { table, file: &file, places: Places::new(&file, &json), json: &json };
+    metadata.check_version()?;
+    let shape = Shape::Iceberg(metadata.shape()?);
+    let table_id = json["table-uuid"].as_str().map(str::to_owned);
+    let Some(current) = metadata.current_snapshot()? else {
+        return Ok(Snapshot { id: -1, table_id, shape, files: Vec::new() });
+    };
+    let id = current["snapshot-id"]
+        .as_i64()
+        .ok_or_else(|| metadata.invalid("a snapshot without an id"))?;
+    let mut entries = Entries::default();
+    for manifest in metadata.manifests(current)? {
+        metadata.read_manifest(&manifest, &mut entries)?;
+    }
+    Ok(Snapshot { id, table_id, shape, files: metadata.data_files(entries)? })
+}
+
+/// Which file of metadata is the current one.
+fn metadata_file(table: &Location) -> Result<Location, CatalogError> {
+    if table.name().ends_with(".json") {
+        return Ok(table.clone());
+    }
+    let folder = table.join("metadata");
+    let names = names_in(&folder)?;
+    if names.iter().any(|name| name == "version-hint.text") {
+        let hint = bytes_of(&folder.join("version-hint.text"))?;
+        let hint = String::from_utf8_lossy(&hint).trim().to_owned();
+        let candidates = [format!("v{hint}{METADATA}"), format!("{hint}{METADATA}"), hint.clone()];
+        let found = candidates.into_iter().find(|name| names.contains(name));
+        return found.map(|name| folder.join(&name)).ok_or_else(|| {
+            CatalogError::invalid(&folder, format!("there is no metadata of version {hint}"))
+        });
+    }
+    // Catalogs number the files, but which of two with one number counts is known to the catalog alone.
+    let version = |name: &String| -> Option<u64> {
+        let stem = name.strip_suffix(METADATA)?;
+        let digits = stem.strip_prefix('v').unwrap_or(stem).split('-').next()?;
+        digits.parse().ok()
+    };
+    let newest = names.iter().filter_map(version).max();
+    let mut newest = names.iter().filter(|name| newest.is_some() && version(name) == newest);
+    match (newest.next(), newest.next()) {
+        (Some(name), None) => Ok(folder.join(name)),
+        (Some(_), Some(_)) => Err(CatalogError::unsupported(
+            table,
+            "several files of metadata have the last number: name the one that its catalog names",
+        )),
+        _ => Err(CatalogError::invalid(&folder, format!("there is no file *{METADATA}"))),
+    }
+}
+
+/// Where files are: a table that was moved still has its old paths in its metadata.
+struct Places {
+    /// Where the table says that it is.
+    location: String,
+    /// Where it is.
+    folder: Location,
+}
+
+impl Places {
+    fn new(file: &Location, json: &Json) -> Self {
+        let location = json["location"].as_str().unwrap_or_default();
+        let folder = file.folder().folder();
+        Self { location: location.trim_end_matches('/').to_owned(), folder }
+    }
+
+    fn of(&self, address: &str) -> Location {
+        let inside = address.strip_prefix(&self.location).and_then(|rest| rest.strip_prefix('/'));
+        match inside {
+            Some(inside) if !self.location.is_empty() => self.folder.join(inside),
+            _ => Location::from(local(address)),
+        }
+    }
+}
+
+struct Metadata<'a> {
+    table: &'a Location,
+    file: &'a Location,
+    places: Places,
+    json: &'a Json,
+}
+
+/// What the manifests list.
+#[derive(Default)]
+struct Entries {
+    data: Vec<Entry>,
+    deletes: Vec<Entry>,
+}
+
+/// A file in a manifest.
+struct Entry {
+    file: Value,
+    spec: i64,
+    sequence: i64,
+}
+
+/// A manifest in the list.
+struct Manifest {
+    path: Location,
+    spec: i64,
+    sequence: i64,
+}
+
+impl Metadata<'_> {
+    fn invalid(&self, what: impl Into<String>) -> CatalogError {
+        CatalogError::invalid(self.file, what)
+    }
+
+    fn unsupported(&self, what: impl Into<String>) -> CatalogError {
+        CatalogError::unsupported(self.table, what)
+    }
+
+    fn check_version(&self) -> Result<(), CatalogError> {
+        let version = self.json["format-version"].as_i64();
+        let version =
+            version.ok_or_else(|| self.invalid("it is no metadata of an Iceberg table"))?;
+        if !(1..=3).contains(&version) {
+            return Err(self.unsupported(format!("it has version {version} of Iceberg's format")));
+        }
+        if self.json["encryption-keys"].as_array().is_some_and(|keys| !keys.is_empty()) {
+            return Err(self.unsupported("it is encrypted"));
+        }
+        Ok(())
+    }
+
+    fn shape(&self) -> Result<IcebergShape, CatalogError> {
+        let current = &self.json["current-schema-id"];
+        let schemas = self.json["schemas"].as_array();
+        let schema = schemas.and_then(|all| all.iter().find(|one| one["schema-id"] == *current));
+        let schema =
+            schema.or(self.json.get("schema")).ok_or_else(|| self.invalid("it has no schema"))?;
+        let names = match self.json["properties"]["schema.name-mapping.default"].as_str() {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|error| self.invalid(format!("its mapping of names: {error}")))?,
+            None => Json::Null,
+        };
+        let mut identity: Vec<i64> =
+            self.specs().iter().flat_map(|(_, fields)| fields).map(|field| field.source).collect();
+        identity.sort_unstable();
+        identity.dedup();
+        IcebergShape::new(schema.clone(), names, identity).map_err(|what| self.unsupported(what))
+    }
+
+    /// The fields by which files are partitioned as they are, for each partition spec.
+    fn specs(&self) -> Vec<(i64, Vec<IdentityField>)> {
+        let fields = |json: &Json| -> Vec<IdentityField> {
+            let fields = json.as_array().into_iter().flatten();
+            let identity = fields.filter(|field| field["transform"] == "identity");
+            let field = |field: &Json| {
+                let name = field["name"].as_str()?.to_owned();
+                Some(IdentityField { name, source: field["source-id"].as_i64()? })
+            };
+            identity.filter_map(field).collect()
+        };
+        match self.json["partition-specs"].as_array() {
+            Some(specs) => specs
+                .iter()
+                .map(|spec| (spec["spec-id"].as_i64().unwrap_or(0), fields(&spec["fields"])))
+                .collect(),
+            None => vec![(0, fields(&self.json["partition-spec"]))],
+        }
+    }
+
+    fn current_snapshot(&self) -> Result<Option<&Json>, CatalogError> {
+        let id = &self.json["current-snapshot-id"];
+        if id.is_null() || id.as_i64() == Some(-1) {
+            return Ok(None);
+        }
+        let snapshots = self.json["snapshots"].as_array();
+        let found = snapshots.and_then(|all| all.iter().find(|one| one["snapshot-id"] == *id));
+        found.map(Some).ok_or_else(|| self.invalid(format!("there is no snapshot {id}")))
+    }
+
+    fn manifests(&self, snapshot: &Json) -> Result<Vec<Manifest>, CatalogError> {
+        let Some(list) = snapshot["manifest-list"].as_str() else {
+            let paths = snapshot["manifests"].as_array();
+            let paths = paths.ok_or_else(|| self.invalid("a snapshot without manifests"))?;
+            let manifest = |path: &Json| {
+                let path =
+                    path.as_str().ok_or_else(|| self.invalid("a manifest without a path"))?;
+                Ok(Manifest { path: self.places.of(path), spec: 0, sequence: 0 })
+            };
+            return paths.iter().map(manifest).collect();
+        };
+        let list = self.places.of(list);
+        let manifest = |entry: &Value| {
+            let path = entry.get("manifest_path").text();
+            let path =
+                path.ok_or_else(|| CatalogError::invalid(&list, "a manifest without a path"))?;
+            if !entry.get("key_metadata").is_null() {
+                return Err(self.unsupported("a manifest is encrypted"));
+            }
+            Ok(Manifest {
+                path: self.places.of(path),
+                spec: entry.get("partition_spec_id").int().unwrap_or(0),
+                sequence: entry.get("sequence_number").int().unwrap_or(0),
+            })
+        };
+        records(&list)?.iter().map(manifest).collect()
+    }
+
+    fn read_manifest(
+        &self,
+        manifest: &Manifest,
+        entries: &mut Entries,
+    ) -> Result<(), CatalogError> {
+        const DELETED: i64 = 2;
+        for record in records(&manifest.path)? {
+            let wrong = |what: &str| CatalogError::invalid(&manifest.path, what);
+            let status =
+                record.get("status").int().ok_or_else(|| wrong("an entry without a status"))?;
+            if status == DELETED {
+                continue;
+            }
+            let file = record.get("data_file").clone();
+            // Only new entries may leave it out: then it is that of the manifest.
+            let sequence = record.get("sequence_number").int().unwrap_or(manifest.sequence);
+            let entry = Entry { file, spec: manifest.spec, sequence };
+            match entry.file.get("content").int().unwrap_or(0) {
+                0 => entries.data.push(entry),
+                1 => entries.deletes.push(entry),
+                2 => return Err(self.unsupported("it has equality deletes")),
+                other => return Err(self.unsupported(format!("it has files of kind {other}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn data_files(&self, entries: Entries) -> Result<Vec<DataFile>, CatalogError> {
+        let specs: HashMap<i64, Vec<IdentityField>> = self.specs().into_iter().collect();
+        let deletes = self.delete_files(&entries.deletes)?;
+        let mut files = Vec::new();
+        for entry in &entries.data {
+            let name = self.path_of(entry)?;
+            let format = entry.file.get("file_format").text().unwrap_or_default().to_owned();
+            if !format.eq_ignore_ascii_case("parquet") {
+                return Err(self.unsupported(format!("it has data files in the format {format}")));
+            }
+            let fields = specs.get(&entry.spec).map(Vec::as_slice).unwrap_or_default();
+            let partition = entry.file.get("partition");
+            let values = fields.iter().filter_map(|field| self.value(partition, field)).collect();
+            let (deletes, key) = applied(&deletes, entry, name);
+            let part = Part { values, deletes: key };
+            files.push(DataFile { path: self.places.of(name), part, deletes });
+        }
+        Ok(files)
+    }
+
+    fn path_of<'e>(&self, entry: &'e Entry) -> Result<&'e str, CatalogError> {
+        if !entry.file.get("key_metadata").is_null() {
+            return Err(self.unsupported("its files are encrypted"));
+        }
+        let path = entry.file.get("file_path").text();
+        path.ok_or_else(|| self.invalid("a manifest lists a file without a path"))
+    }
+
+    fn delete_files<'e>(&self, entries: &'e [Entry]) -> Result<Vec<DeleteFile<'e>>, CatalogError> {
+        let file = |entry: &'e Entry| {
+            let path = self.places.of(self.path_of(entry)?);
+            let format = entry.file.get("file_format").text().unwrap_or_default();
+            let only = entry.file.get("referenced_data_file").text();
+            let range = |name| {
+                let number = entry.file.get(name).int().and_then(|n| u64::try_from(n).ok());
+                number.ok_or_else(|| self.invalid("a deletion vector without a place"))
+            };
+            let listed = match format.to_ascii_lowercase().as_str() {
+                "parquet" => Listed::Positions(Arc::new(PositionFile::new(path))),
+                "puffin" => Listed::Vector {
+                    file: path,
+                    start: range("content_offset")?,
+                    len: range("content_size_in_bytes")?,
+                },
+                other => {
+                    return Err(
+                        self.unsupported(format!("it has delete files in the format {other}"))
+                    );
+                }
+            };
+            Ok(DeleteFile { entry, only, listed })
+        };
+        entries.iter().map(file).collect()
+    }
+
+    /// The value that a column has in all rows of a file: its id, and the value as text.
+    fn value(&self, partition: &Value, field: &IdentityField) -> Option<Pair> {
+        let schemas = self.json["schemas"].as_array().into_iter().flatten();
+        let schemas = schemas.chain(self.json.get("schema"));
+        let mut columns =
+            schemas.flat_map(|schema| schema["fields"].as_array().into_iter().flatten());
+        let column = columns.find(|column| column["id"].as_i64() == Some(field.source))?;
+        let text = as_text(partition.field(&field.name)?, column["type"].as_str()?)?;
+        Some((field.source.to_string(), text))
+    }
+}
+
+/// A field by which files are partitioned as it is.
+struct IdentityField {
+    /// In the partition of an entry.
+    name: String,
+    /// The id of the column.
+    source: i64,
+}
+
+/// A delete file.
+struct DeleteFile<'a> {
+    entry: &'a Entry,
+    /// The data file that it is about, if it is about one.
+    only: Option<&'a str>,
+    listed: Listed,
+}
+
+enum Listed {
+    Positions(Arc<PositionFile>),
+    Vector { file: Location, start: u64, len: u64 },
+}
+
+/// The deletes of a data file, and a text that is another one if they change.
+fn applied(deletes: &[DeleteFile<'_>], data: &Entry, name: &str) -> (Deletes, Option<String>) {
+    let applies = |delete: &&DeleteFile<'_>| {
+        let entry = delete.entry;
+        data.sequence <= entry.sequence
+            && match delete.only {
+                Some(only) => only == name,
+                None => {
+                    entry.spec == data.spec
+                        && entry.file.get("partition") == data.file.get("partition")
+                }
+            }
+    };
+    let mut files = Vec::new();
+    let mut keys = Vec::new();
+    for delete in deletes.iter().filter(applies) {
+        let path = delete.entry.file.get("file_path").text().unwrap_or_default();
+        match &delete.listed {
+            // It includes whatever was deleted before.
+            Listed::Vector { file, start, len } => {
+                let vector = Deletes::Vector { file: file.clone(), start: *start, len: Some(*len) };
+                return (vector, Some(format!("{path}@{start}")));
+            }
+            Listed::Positions(file) => {
+                files.push(Arc::clone(file));
+                keys.push(path);
+            }
+        }
+    }
+    if files.is_empty() {
+        return (Deletes::None, None);
+    }
+    keys.sort_unstable();
+    (Deletes::Positions { files, name: name.to_owned() }, Some(keys.join("\n")))
+}
+
+/// A value of a partition as text, of those types that are simple enough; null is `Some(None)`.
+fn as_text(value: &Value, of: &str) -> Option<Option<String>> {
+    Some(Some(match (value, of) {
+        (Value::Null, _) => return Some(None),
+        (Value::Bool(value), _) => value.to_string(),
+        (Value::Int(days), "date") => show_date((*days).try_into().ok()?),
+        (Value::Int(count), "timestamp" | "timestamptz") => {
+            show_moment(i128::from(*count) * 1000, "UTC")
+        }
+        (Value::Int(number), "int" | "long") => number.to_string(),
+        (Value::Text(text), "string") => text.clone(),
+        _ => return None,
+    }))
+}
+
+fn records(path: &Location) -> Result<Vec<Value>, CatalogError> {
+    avro::records(&bytes_of(path)?).map_err(|what| CatalogError::invalid(path, what))
+}

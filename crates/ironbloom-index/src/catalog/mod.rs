@@ -1,0 +1,206 @@
+//! Tables that keep a list of their files themselves: which files make up the table now?
+//!
+//! ```text
+//!  Iceberg   metadata/*.metadata.json ──► manifest list ──► manifests (Avro) ──► data files, delete files
+//!  Delta     _delta_log/: checkpoint (Parquet) and commits after it (JSON)   ──► data files, deletion vectors
+//!                                                                                    │
+//!                                                                                Snapshot
+//! ```
+//!
+//! Only the table's own metadata counts: files in its folder that it does not name are not read, and what it needs and is
+//! not supported is refused by name. Nothing is ever written.
+
+mod avro;
+mod deletes;
+mod delta;
+mod delta_log;
+mod delta_schema;
+mod iceberg;
+mod iceberg_schema;
+
+use std::fmt;
+
+use roaring::RoaringTreemap;
+use serde_json::Value as Json;
+
+pub(crate) use deletes::write_rows;
+pub(crate) use delta_schema::{DeltaShape, physical_name};
+pub(crate) use iceberg_schema::{IcebergShape, id_of};
+
+use self::deletes::Deletes;
+use crate::file_bytes::FileBytes;
+use crate::location::Location;
+use crate::part::Part;
+use crate::table::TableError;
+
+/// A format of tables that keep a list of their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TableFormat {
+    /// Apache Iceberg, versions 1 to 3.
+    Iceberg,
+    /// Delta Lake.
+    Delta,
+}
+
+impl fmt::Display for TableFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Iceberg => "Iceberg",
+            Self::Delta => "Delta",
+        })
+    }
+}
+
+/// A table that cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// It uses something that is not supported.
+    Unsupported {
+        /// The table.
+        table: Location,
+        /// What it uses.
+        what: String,
+    },
+    /// A file of its metadata is invalid.
+    Invalid {
+        /// The file.
+        file: Location,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file cannot be read.
+    Table(TableError),
+}
+
+impl fmt::Display for CatalogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported { table, what } => {
+                write!(f, "{}: {what}, which is not supported", table.display())
+            }
+            Self::Invalid { file, what } => write!(f, "{}: {what}", file.display()),
+            Self::Table(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CatalogError {}
+
+impl From<TableError> for CatalogError {
+    fn from(error: TableError) -> Self {
+        Self::Table(error)
+    }
+}
+
+impl CatalogError {
+    fn invalid(file: &Location, what: impl Into<String>) -> Self {
+        Self::Invalid { file: file.into(), what: what.into() }
+    }
+
+    fn unsupported(table: &Location, what: impl Into<String>) -> Self {
+        Self::Unsupported { table: table.into(), what: what.into() }
+    }
+}
+
+/// The columns of a table, in the words of its own metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    Iceberg(IcebergShape),
+    Delta(DeltaShape),
+}
+
+/// A table at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// The id of Iceberg's snapshot, or Delta's version.
+    pub(crate) id: i64,
+    /// What tells the table from another one at the same place, such as one that was created after it was dropped.
+    pub(crate) table_id: Option<String>,
+    pub(crate) shape: Shape,
+    pub(crate) files: Vec<DataFile>,
+}
+
+/// A file of rows.
+#[derive(Debug)]
+pub(crate) struct DataFile {
+    pub(crate) path: Location,
+    pub(crate) part: Part,
+    deletes: Deletes,
+}
+
+impl DataFile {
+    /// The rows of the file that have been deleted.
+    pub(crate) fn deleted(&self) -> Result<RoaringTreemap, CatalogError> {
+        self.deletes.rows()
+    }
+}
+
+/// The table at this place as it is now.
+pub(crate) fn snapshot(format: TableFormat, table: &Location) -> Result<Snapshot, CatalogError> {
+    match format {
+        TableFormat::Iceberg => iceberg::snapshot(table),
+        TableFormat::Delta => delta::snapshot(table),
+    }
+}
+
+/// The format of the table in this folder, if it is one.
+pub fn table_format(folder: &Location) -> Option<TableFormat> {
+    let log = folder.join("_delta_log");
+    let has_log = match log.as_file() {
+        Some(path) => path.is_dir(),
+        // There are no folders, only objects in them.
+        None => names_in(&log).is_ok_and(|names| !names.is_empty()),
+    };
+    if has_log {
+        return Some(TableFormat::Delta);
+    }
+    let names = names_in(&folder.join("metadata")).ok()?;
+    names.iter().any(|name| name.ends_with(".metadata.json")).then_some(TableFormat::Iceberg)
+}
+
+/// All bytes of a file of metadata.
+fn bytes_of(path: &Location) -> Result<Vec<u8>, CatalogError> {
+    let failed = |error| CatalogError::Table(TableError::Io { path: path.into(), error });
+    let file = FileBytes::open(path).map_err(failed)?;
+    file.read(0..file.len()).map_err(failed)
+}
+
+fn json_of(path: &Location) -> Result<Json, CatalogError> {
+    serde_json::from_slice(&bytes_of(path)?)
+        .map_err(|error| CatalogError::invalid(path, error.to_string()))
+}
+
+/// The names of what is in a folder.
+fn names_in(folder: &Location) -> Result<Vec<String>, CatalogError> {
+    let failed = |error| CatalogError::Table(TableError::Io { path: folder.into(), error });
+    let Some(path) = folder.as_file() else { return objects_in(folder).map_err(failed) };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(feature = "object_store")]
+fn objects_in(folder: &Location) -> std::io::Result<Vec<String>> {
+    let objects = crate::object::list_objects(folder)?;
+    let names = objects.iter().filter_map(|object| object.within(folder));
+    Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+}
+
+#[cfg(not(feature = "object_store"))]
+fn objects_in(_: &Location) -> std::io::Result<Vec<String>> {
+    Err(std::io::Error::other(crate::location::NO_STORES))
+}
+
+/// A path on this machine, of a path or a `file:` address.
+fn local(address: &str) -> &str {
+    let rest = address.strip_prefix("file:").unwrap_or(address);
+    match rest.strip_prefix("//") {
+        Some(path) if rest.len() < address.len() => path.strip_prefix("localhost").unwrap_or(path),
+        _ => rest,
+    }
+}
