@@ -1,0 +1,6 @@
+//! Functions for users: a look inside, and filters in SQL.
+
+mod arguments;
+mod check;
+mod filters;
+mod info;

@@ -1,0 +1,63 @@
+//! What the server asks of an access method.
+
+use pgrx_macros::pg_guard;
+use pgrx_pg_sys as pg_sys;
+
+use crate::hashing::HASH_PROC;
+use crate::{build, cost, insert, options, scan, sql_function, vacuum};
+
+/// Equality is the only question.
+const STRATEGIES: u16 = 1;
+/// The hash function, and the options of a column.
+const SUPPORT: u16 = 2;
+
+sql_function!(pg_finfo_ironbloom_handler);
+
+/// `ironbloom_handler(internal)`: our functions.
+#[unsafe(no_mangle)]
+#[pg_guard]
+unsafe extern "C-unwind" fn ironbloom_handler(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: memory of the server, zeroed: what is not named here is false or absent.
+    let routine: &mut pg_sys::IndexAmRoutine =
+        unsafe { &mut *pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast() };
+    routine.type_ = pg_sys::NodeTag::T_IndexAmRoutine;
+    routine.amstrategies = STRATEGIES;
+    routine.amsupport = SUPPORT;
+    routine.amoptsprocnum = SUPPORT;
+    routine.amcanmulticol = true;
+    // Any columns: the first need not be among them.
+    routine.amoptionalkey = true;
+    routine.amsearcharray = true;
+    routine.amsearchnulls = true;
+    routine.amparallelvacuumoptions = pg_sys::VACUUM_OPTION_NO_PARALLEL as u8;
+    // Entries name pages, which updates within a page do not leave.
+    #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+    {
+        routine.amsummarizing = true;
+    }
+    routine.ambuild = Some(build::build);
+    routine.ambuildempty = Some(build::build_empty);
+    routine.ambuildphasename = Some(build::phase_name);
+    routine.aminsert = Some(insert::am_insert);
+    routine.ambulkdelete = Some(vacuum::bulk_delete);
+    routine.amvacuumcleanup = Some(vacuum::vacuum_cleanup);
+    routine.amcostestimate = Some(cost::estimate);
+    routine.amoptions = Some(options::options);
+    routine.amvalidate = Some(validate);
+    routine.ambeginscan = Some(scan::begin_scan);
+    routine.amrescan = Some(scan::rescan);
+    routine.amgetbitmap = Some(scan::get_bitmap);
+    routine.amendscan = Some(scan::end_scan);
+    pg_sys::Datum::from(std::ptr::from_mut(routine))
+}
+
+/// An operator class needs the hash function of its type.
+#[pg_guard]
+unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
+    // SAFETY: the server's catalogue.
+    unsafe {
+        let family = pg_sys::get_opclass_family(class);
+        let input = pg_sys::get_opclass_input_type(class);
+        pg_sys::get_opfamily_proc(family, input, input, HASH_PROC as i16) != pg_sys::InvalidOid
+    }
+}

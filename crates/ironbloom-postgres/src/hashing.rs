@@ -1,0 +1,144 @@
+//! From a datum to the hash that the index keeps.
+//!
+//! Operator classes name the hash function of a type, that of the server's own hash indexes: equal values have equal hashes,
+//! across the types of a family, too. Integers are hashed here, as `ironbloom-blocks` does: calling a function for each of
+//! them would take most of the time of a build.
+
+use ironbloom::hash::mix64;
+use ironbloom_blocks::ValueKind;
+use ironbloom_blocks::encode::{fingerprint, hash_small};
+use pgrx_pg_sys as pg_sys;
+use pgrx_pg_sys::errcodes::PgSqlErrorCode;
+
+use crate::storage::Index;
+
+/// The support function of operator classes: a hash of 64 bits.
+pub(crate) const HASH_PROC: u16 = 1;
+
+/// How the values of a type are hashed.
+#[derive(Clone, Copy)]
+pub(crate) struct Hasher {
+    how: How,
+    collation: pg_sys::Oid,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Int2,
+    Int4,
+    Int8,
+    Call(*mut pg_sys::FmgrInfo),
+}
+
+/// Without the guard of every single call: see [`Hasher::hash`].
+mod raw {
+    use super::pg_sys;
+    unsafe extern "C-unwind" {
+        pub(super) fn FunctionCall2Coll(
+            function: *mut pg_sys::FmgrInfo,
+            collation: pg_sys::Oid,
+            first: pg_sys::Datum,
+            second: pg_sys::Datum,
+        ) -> pg_sys::Datum;
+    }
+}
+
+impl Hasher {
+    fn new(function: *mut pg_sys::FmgrInfo, collation: pg_sys::Oid) -> Self {
+        // SAFETY: the caller has it from the server.
+        let how = match u32::from(unsafe { (*function).fn_oid }) {
+            pg_sys::F_HASHINT2EXTENDED => How::Int2,
+            pg_sys::F_HASHINT4EXTENDED => How::Int4,
+            pg_sys::F_HASHINT8EXTENDED => How::Int8,
+            _ => How::Call(function),
+        };
+        Self { how, collation }
+    }
+
+    /// Whether it calls nothing but the server's own code.
+    pub(crate) fn is_built_in(&self) -> bool {
+        match self.how {
+            How::Int2 | How::Int4 | How::Int8 => true,
+            How::Call(function) => {
+                // SAFETY: the server has described it.
+                let number = unsafe { (*function).fn_oid };
+                u32::from(number) < pg_sys::FirstNormalObjectId
+            }
+        }
+    }
+
+    /// Those of all columns.
+    pub(crate) fn of_columns(index: Index) -> Vec<Self> {
+        (0..index.columns()).map(|column| Self::of_column(index, column)).collect()
+    }
+
+    pub(crate) fn of_column(index: Index, column: usize) -> Self {
+        let relation = index.relation();
+        // SAFETY: the index is open and has that column.
+        unsafe {
+            let function = pg_sys::index_getprocinfo(relation, column as i16 + 1, HASH_PROC);
+            Self::new(function, *(*relation).rd_indcollation.add(column))
+        }
+    }
+
+    /// For a value of another type of the same family.
+    pub(crate) fn of_type(index: Index, column: usize, kind: pg_sys::Oid) -> Self {
+        let relation = index.relation();
+        // SAFETY: the index is open and has that column; the function's description lives as long as the current context.
+        unsafe {
+            if kind == pg_sys::InvalidOid || kind == *(*relation).rd_opcintype.add(column) {
+                return Self::of_column(index, column);
+            }
+            let family = *(*relation).rd_opfamily.add(column);
+            let function = pg_sys::get_opfamily_proc(family, kind, kind, HASH_PROC as i16);
+            if function == pg_sys::InvalidOid {
+                pg_sys::ereport!(
+                    ERROR,
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                    format!("operator family {family} has no hash function for type {kind}")
+                );
+            }
+            let info: *mut pg_sys::FmgrInfo = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
+            pg_sys::fmgr_info(function, info);
+            Self::new(info, *(*relation).rd_indcollation.add(column))
+        }
+    }
+
+    /// The hash of a value that is not null.
+    ///
+    /// # Safety
+    ///
+    /// The datum is of the hasher's type. An error of a hash function jumps over the frames up to the next guard: there
+    /// must be nothing to drop.
+    #[inline]
+    pub(crate) unsafe fn hash(&self, datum: pg_sys::Datum) -> u32 {
+        let small = |number: i64| hash_small(number, ValueKind::Int);
+        fingerprint(match self.how {
+            How::Int2 => small((datum.value() as i16).into()),
+            How::Int4 => small((datum.value() as i32).into()),
+            How::Int8 => small(datum.value() as i64),
+            How::Call(function) => {
+                // SAFETY: the caller's promise; the second argument is the seed.
+                let hash = unsafe {
+                    raw::FunctionCall2Coll(
+                        function,
+                        self.collation,
+                        datum,
+                        pg_sys::Datum::from(0i64),
+                    )
+                };
+                mix64(hash.value() as u64)
+            }
+        })
+    }
+
+    /// The same, wherever it is called.
+    ///
+    /// # Safety
+    ///
+    /// The datum is of the hasher's type.
+    pub(crate) unsafe fn hash_guarded(&self, datum: pg_sys::Datum) -> u32 {
+        // SAFETY: the closure has nothing to drop.
+        unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| self.hash(datum)) }
+    }
+}

@@ -1,0 +1,12 @@
+//! The extension's promises, each shown on servers that the tests start themselves.
+
+mod common;
+mod concurrency;
+mod crashes;
+mod damage;
+mod filters;
+mod life;
+mod model;
+mod planner;
+mod rows;
+mod standby;
