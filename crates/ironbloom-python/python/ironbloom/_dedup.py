@@ -1,0 +1,64 @@
+"""First occurrences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from . import _native
+
+T = TypeVar("T")
+
+
+def dedup(
+    iterable: Iterable[T],
+    *,
+    key: Callable[[T], Any] | None = None,
+    rate: float = 1e-6,
+    window: int | None = None,
+) -> Iterator[T]:
+    """Yield what comes for the first time, in its order.
+
+    Up to 250,000 distinct keys are remembered exactly; beyond that in a filter, which takes a new key for a known one, and
+    leaves it out, at `rate`. With `window`, only that many of the latest keys are remembered. `key` makes the key of an item.
+
+    >>> import ironbloom as ib
+    >>> list(ib.dedup(["b", "a", "b", "c", "a"]))
+    ['b', 'a', 'c']
+    >>> list(ib.dedup(["Ann", "ann", "Bob"], key=str.lower))
+    ['Ann', 'Bob']
+    """
+    is_new = _native.Dedup(rate, window).is_new
+    if key is None:
+        return (item for item in iterable if is_new(item))
+    return (item for item in iterable if is_new(key(item)))
+
+
+def dedup_table(
+    table: Any,
+    columns: Sequence[str] | str | None = None,
+    *,
+    rate: float = 1e-6,
+    window: int | None = None,
+) -> Any:
+    """The rows of a table whose values in these columns (all, if none are named) come for the first time, in their order.
+
+    A table of pyarrow, polars or pandas comes back as one of theirs. Nulls equal each other.
+    """
+    names = [columns] if isinstance(columns, str) else None if columns is None else list(columns)
+    seen = _native.Dedup(rate, window)
+    library = type(table).__module__.partition(".")[0]
+    if library == "pandas":
+        part = table if names is None else table[names]
+        mask = seen.new_rows(sys.modules["pyarrow"].Table.from_pandas(part, preserve_index=False)
+                             if "pyarrow" in sys.modules else part, names)
+        return table[sys.modules["numpy"].asarray(mask)]
+    mask = seen.new_rows(table, names)
+    if mask is None:
+        raise TypeError(f"a table that speaks Arrow is needed, not {type(table).__name__}")
+    if library == "polars":
+        return table.filter(sys.modules["polars"].Series(mask))
+    if library == "pyarrow":
+        return table.filter(sys.modules["pyarrow"].array(mask))
+    return mask

@@ -1,0 +1,345 @@
+"""The kinds of filter: a class for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._filters import Filter, natural
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class _Planned(Filter):
+    """A filter that a capacity and a rate determine."""
+
+    __slots__ = ()
+    _plan: str
+
+    def __new__(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+        return cls._wrap(
+            _native.make(cls._plan, natural(capacity, "capacity"), rate, natural(seed, "seed"))
+        )
+
+
+class _Counted:
+    """For kinds whose number of keys is exact."""
+
+    __slots__ = ()
+    counted: int
+
+    def __len__(self) -> int:
+        """The number of keys: adds minus removals, also of keys that were there already."""
+        return self.counted
+
+
+class Bloom(_Planned):
+    """A Bloom filter: few bits, any rate, unions and intersections.
+
+    `capacity` keys are planned for, of which an absent one is taken for present at `rate`.
+
+    >>> import ironbloom as ib
+    >>> seen = ib.Bloom(1_000_000, 0.01)
+    >>> seen.add("alice")                        # True: it was new
+    True
+    >>> "alice" in seen, "bob" in seen
+    (True, False)
+    >>> seen
+    <Bloom: about 1 keys of 1,000,000, 1.1 MiB, rate below 1e-6 %>
+
+    There is no `len`: the number of distinct keys is not known exactly. `counted` is the number of adds that looked new,
+    and `estimate_len` estimates from the bits.
+
+    >>> seen.counted, round(seen.estimate_len())
+    (1, 1)
+    """
+
+    __slots__ = ()
+    _kind = "bloom"
+    _plan = "bloom"
+
+    @classmethod
+    def segmented(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+        """A filter with a slice of its bits for each probe, as other programs have them."""
+        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
+        return cls._wrap(_native.make("segmented", capacity, rate, seed))
+
+    @classmethod
+    def of_bits(cls, bits: int, probes: int, *, seed: int = 0) -> Self:
+        """A filter of exactly this shape."""
+        return cls._wrap(
+            _native.make_bloom_of_bits(
+                natural(bits, "bits"), natural(probes, "probes"), natural(seed, "seed")
+            )
+        )
+
+
+class BlockedBloom(_Planned):
+    """A Bloom filter of one cache line per key: the fastest.
+
+    >>> import ironbloom as ib
+    >>> seen = ib.BlockedBloom(1000, 0.01)
+    >>> seen.update(range(1000))
+    >>> all(number in seen for number in range(1000))
+    True
+    """
+
+    __slots__ = ()
+    _kind = "blocked"
+    _plan = "blocked"
+
+
+class SplitBlock(_Planned):
+    """Parquet's own filter, bit for bit.
+
+    >>> import ironbloom as ib
+    >>> ib.SplitBlock(1000, 0.01).hash_function
+    'xxh64 seed 0'
+    """
+
+    __slots__ = ()
+    _kind = "split-block"
+    _plan = "split-block"
+
+
+class Counting(_Counted, _Planned):
+    """A Bloom filter of counters: removes keys, and merges.
+
+    >>> import ironbloom as ib
+    >>> here = ib.Counting(1000, 0.01)
+    >>> here.add("alice"), here.remove("alice"), "alice" in here
+    (True, True, False)
+    """
+
+    __slots__ = ()
+    _kind = "counting"
+    _plan = "counting"
+
+
+class DLeft(_Counted, _Planned):
+    """A d-left filter: removes keys, and an add never moves others.
+
+    >>> import ironbloom as ib
+    >>> here = ib.DLeft(1000, 0.01)
+    >>> here.update(["alice", "bob"]); len(here)
+    2
+    """
+
+    __slots__ = ()
+    _kind = "d-left"
+    _plan = "d-left"
+
+
+class Cuckoo(_Counted, _Planned):
+    """A cuckoo filter: removes keys, and touches two cache lines.
+
+    Every add takes room, also of a key that is there already, and can fail with `Full`.
+
+    >>> import ironbloom as ib
+    >>> here = ib.Cuckoo(1000, 0.01)
+    >>> here.update(["alice", "bob"]); here.remove("bob"), len(here)
+    (True, 1)
+    """
+
+    __slots__ = ()
+    _kind = "cuckoo"
+    _plan = "cuckoo"
+
+    @classmethod
+    def packed(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+        """A filter of one bit less per key, and slower."""
+        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
+        return cls._wrap(_native.make("cuckoo-packed", capacity, rate, seed))
+
+
+class BinaryFuse(_Counted, Filter):
+    """A binary fuse filter: the smallest, made from all its keys at once.
+
+    >>> import ironbloom as ib
+    >>> words = ib.BinaryFuse(["alice", "bob", "carol"], 0.001)
+    >>> "alice" in words, len(words)
+    (True, 3)
+    >>> words.add("dave")
+    Traceback (most recent call last):
+        ...
+    ironbloom._errors.Refused: a fuse filter cannot take keys after it was built
+    """
+
+    __slots__ = ()
+    _kind = "fuse"
+
+    def __new__(
+        cls,
+        keys: Iterable[Any],
+        rate: float = 0.01,
+        *,
+        arity: int = 3,
+        seed: int = 0,
+        key: Callable[[Any], Any] | None = None,
+    ) -> Self:
+        from ._mirror import as_column
+
+        column = as_column(keys)[0] if key is None else keys
+        return cls._wrap(_native.make_fuse(column, rate, arity, natural(seed, "seed"), key))
+
+
+class Scalable(Filter):
+    """A filter that grows with its keys and keeps its rate.
+
+    >>> import ironbloom as ib
+    >>> seen = ib.Scalable(100, 0.01)
+    >>> seen.update(range(10_000))
+    >>> 9999 in seen, seen.capacity >= 10_000
+    (True, True)
+    """
+
+    __slots__ = ()
+    _kind = "scalable"
+
+    def __new__(
+        cls,
+        capacity: int,
+        rate: float = 0.01,
+        *,
+        growth: int = 2,
+        tightening: float = 0.85,
+        stages: str = "bloom",
+        seed: int = 0,
+    ) -> Self:
+        return cls._wrap(
+            _native.make_scalable(
+                natural(capacity, "capacity"),
+                rate,
+                natural(growth, "growth"),
+                tightening,
+                stages,
+                natural(seed, "seed"),
+            )
+        )
+
+
+class Windowed(_Planned):
+    """A filter that remembers the last `capacity` keys, and forgets older ones.
+
+    >>> import ironbloom as ib
+    >>> recent = ib.Windowed(1000, 0.001)
+    >>> recent.update(range(100_000))
+    >>> 99_999 in recent, 5 in recent
+    (True, False)
+    """
+
+    __slots__ = ()
+    _kind = "windowed"
+    _plan = "windowed"
+
+    @classmethod
+    def of_time(cls, seconds: float, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+        """A filter that remembers every key for at least this long, at `rate` while no more than `capacity` come in that
+        time. The clock is yours: call `advance_to(time.time())` before you add or look up.
+
+        >>> import ironbloom as ib
+        >>> recent = ib.Windowed.of_time(60, 1000)
+        >>> recent.advance_to(0.0); recent.add("alice")
+        True
+        >>> recent.advance_to(59.0); "alice" in recent
+        True
+        >>> recent.advance_to(600.0); "alice" in recent
+        False
+        """
+        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
+        return cls._wrap(_native.make_window_of_time(seconds, capacity, rate, seed))
+
+    def advance_to(self, seconds: float) -> None:
+        """Move a window of time to this moment, in seconds since any that you choose. Has no effect on one of keys."""
+        self._advance_to(seconds)
+
+
+class Bitmap(_Counted, Filter):
+    """An exact set of integers below a bound, at one bit for each possible one.
+
+    >>> import ironbloom as ib
+    >>> odd = ib.Bitmap(100)
+    >>> odd.update(range(1, 100, 2))
+    >>> 7 in odd, 8 in odd, len(odd), list(odd)[:3]
+    (True, False, 50, [1, 3, 5])
+    >>> odd.add(100)
+    Traceback (most recent call last):
+        ...
+    ironbloom._errors.OutOfBounds: 100 is outside the bitmap, which holds integers below 100
+    """
+
+    __slots__ = ()
+    _kind = "bitmap"
+
+    def __new__(cls, bound: int) -> Self:
+        return cls._wrap(_native.make("bitmap", natural(bound, "bound"), 0.5, 0))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._integers())
+
+
+class _Rows(_Counted, Filter):
+    """Keys are rows: a tuple with a value for each attribute, or a mapping from their names."""
+
+    __slots__ = ()
+
+    def contains(self, row: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> bool:
+        """Whether there might be such a row: `contains(("large", "red"))` or `contains(size="large", color="red")`.
+
+        An attribute that is left out, or `...` in a tuple, stands for any value.
+        """
+        return (values if row is None else row) in self
+
+
+class Joint(_Rows):
+    """A filter of rows with several attributes: are these values there *together*?
+
+    >>> import ironbloom as ib
+    >>> tables = ib.Joint(1000, 0.001, ["size", "color"], partial=True)
+    >>> tables.update([("large", "red"), ("small", "green")])
+    >>> ("large", "red") in tables, ("large", "green") in tables
+    (True, False)
+    >>> tables.contains(size="large"), (..., "blue") in tables     # for these it must be partial
+    (True, False)
+
+    A table of pyarrow, polars or pandas with columns of these names can be given to `add_many` and `contains_many`.
+    """
+
+    __slots__ = ()
+    _kind = "joint"
+
+    def __new__(
+        cls,
+        capacity: int,
+        rate: float,
+        attributes: Sequence[str],
+        *,
+        partial: bool = False,
+        seed: int = 0,
+    ) -> Self:
+        name = "joint-partial" if partial else "joint"
+        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
+        return cls._wrap(_native.make_rows(name, capacity, rate, list(attributes), seed))
+
+
+class Parallel(_Rows):
+    """A Bloom filter for each attribute of rows, from the literature: it takes every combination of values that are
+    there for present. Use `Joint`.
+
+    >>> import ironbloom as ib
+    >>> tables = ib.Parallel(1000, 0.001, ["size", "color"])
+    >>> tables.update([("large", "red"), ("small", "green")])
+    >>> ("large", "green") in tables
+    True
+    """
+
+    __slots__ = ()
+    _kind = "parallel"
+
+    def __new__(
+        cls, capacity: int, rate: float, attributes: Sequence[str], *, seed: int = 0
+    ) -> Self:
+        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
+        return cls._wrap(_native.make_rows("parallel", capacity, rate, list(attributes), seed))

@@ -1,0 +1,306 @@
+//! [`Filter`]: a filter of any kind, shared by threads.
+//!
+//! What is called once per key is here; the rest of the class is in `_filters.py`, which this one is the base of.
+//!
+//! The filter is behind a lock of its own, because batches work without the interpreter's. **Nobody waits for the
+//! interpreter while holding it**, or two threads would wait for each other.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ironbloom::any::KeyHash;
+use ironbloom::describe::FactValue;
+use ironbloom::{AnyFilter, Filter as _, Insert as _, Persist};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::batch::column::Hasher;
+use crate::batch::mask::Mask;
+use crate::errors::{OrRaise, named};
+use crate::key::with_key;
+use crate::make::Made;
+use crate::many::Work;
+
+#[pyclass(frozen, subclass, module = "ironbloom._native")]
+pub(crate) struct Filter {
+    pub(crate) filter: RwLock<AnyFilter>,
+    /// Never changes, so that keys are hashed before the lock is taken.
+    pub(crate) hasher: Hasher,
+    /// Keys are rows of several attributes.
+    rows: bool,
+}
+
+impl Filter {
+    pub(crate) fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter> {
+        self.reading(Some(py))
+    }
+
+    pub(crate) fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyFilter> {
+        self.writing(Some(py))
+    }
+
+    /// The filter, for a thread that has the interpreter or has not.
+    #[inline]
+    pub(crate) fn reading(&self, py: Option<Python<'_>>) -> RwLockReadGuard<'_, AnyFilter> {
+        let lock = match py {
+            Some(py) => self.filter.read_py_attached(py),
+            None => self.filter.read(),
+        };
+        // The library panics only on batches of wrong lengths, before it changes anything.
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn writing(&self, py: Option<Python<'_>>) -> RwLockWriteGuard<'_, AnyFilter> {
+        let lock = match py {
+            Some(py) => self.filter.write_py_attached(py),
+            None => self.filter.write(),
+        };
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number that the filter knows a key by.
+    #[inline]
+    pub(crate) fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        if let Hasher::Integer = self.hasher {
+            return integer_of(key);
+        }
+        if self.rows {
+            return Err(rows_are_needed());
+        }
+        with_key(key, |key| self.hasher.of(key))?
+    }
+}
+
+/// An integer for a bitmap. One that no bitmap holds is the largest of 64 bits, which none holds either.
+fn integer_of(key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    with_key(key, |stable| match stable.0 {
+        ironbloom::Encoded::Integer(number) => {
+            let negative = key.lt(0).unwrap_or(false);
+            Ok(if negative { u64::MAX } else { number })
+        }
+        ironbloom::Encoded::Bytes([0xff, b'i', ..]) => Ok(u64::MAX),
+        _ => Err(PyTypeError::new_err(format!(
+            "a bitmap holds integers, not {}",
+            key.get_type().name()?
+        ))),
+    })?
+}
+
+pub(crate) fn rows_are_needed() -> PyErr {
+    PyTypeError::new_err("the filter holds rows: a key is a tuple with a value for each attribute")
+}
+
+#[pymethods]
+impl Filter {
+    /// From what `make`, `load` and their like return.
+    #[new]
+    #[pyo3(signature = (made))]
+    fn new(made: &Bound<'_, Made>) -> PyResult<Self> {
+        let filter = made.get().take()?;
+        let key_hash = filter.key_hash();
+        Ok(Self {
+            hasher: Hasher::new(key_hash),
+            rows: matches!(key_hash, KeyHash::Row(_)),
+            filter: RwLock::new(filter),
+        })
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.rows {
+            return self.contains_row(py, key);
+        }
+        let number = self.number(key)?;
+        Ok(self.read(py).contains_hash(number))
+    }
+
+    /// Adds a key. True if it was new; False if it might have been there before.
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.rows {
+            return self.add_row(py, key);
+        }
+        let number = self.number(key)?;
+        self.write(py).insert_hash(number).or_raise(py)
+    }
+
+    /// Removes a key that was added, once. False, changing nothing, if it is certainly not there.
+    fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.rows {
+            return self.remove_row(py, key);
+        }
+        let number = self.number(key)?;
+        self.write(py).remove_hash(number).or_raise(py)
+    }
+
+    /// Adds, looks up or removes the keys of a column or an iterable.
+    #[pyo3(signature = (work, keys, key=None))]
+    fn _many(
+        &self,
+        py: Python<'_>,
+        work: Work,
+        keys: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Mask> {
+        if self.rows { self.many_rows(py, work, keys, key) } else { self.many(py, work, keys, key) }
+    }
+
+    /// Removes all keys.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.write(py).clear().or_raise(py)
+    }
+
+    /// Adds the keys of another filter of the same kind, shape and hash.
+    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let other = other.get().read(py).clone();
+        py.detach(|| self.writing(None).union_with(&other)).or_raise(py)
+    }
+
+    fn _intersect(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let other = other.get().read(py).clone();
+        py.detach(|| self.writing(None).intersect_with(&other)).or_raise(py)
+    }
+
+    fn _equals(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
+        if std::ptr::eq(self, other.get()) {
+            return true;
+        }
+        let other = other.get().read(py).clone();
+        py.detach(|| *self.reading(None) == other)
+    }
+
+    fn _copy(&self, py: Python<'_>) -> Made {
+        py.detach(|| Made::new(self.reading(None).clone()))
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> bool {
+        !self.read(py).is_empty()
+    }
+
+    /// The kind, as the program and reports name it.
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> &'static str {
+        self.read(py).kind().name()
+    }
+
+    /// Keys counted: adds of keys that were new, minus removals. Exact for some kinds, see `len_is_exact`.
+    #[getter]
+    fn counted(&self, py: Python<'_>) -> u64 {
+        self.read(py).len()
+    }
+
+    #[getter]
+    fn len_is_exact(&self, py: Python<'_>) -> bool {
+        self.read(py).abilities().exact_len
+    }
+
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> u64 {
+        self.read(py).capacity()
+    }
+
+    #[getter]
+    fn size_in_bytes(&self, py: Python<'_>) -> usize {
+        self.read(py).size_in_bytes()
+    }
+
+    #[getter]
+    fn is_over_capacity(&self, py: Python<'_>) -> bool {
+        self.read(py).is_over_capacity()
+    }
+
+    fn estimate_len(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.reading(None).estimate_len())
+    }
+
+    fn rate(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.reading(None).estimate_rate())
+    }
+
+    /// The hash function and its seed.
+    #[getter]
+    fn hash_function(&self, py: Python<'_>) -> String {
+        self.read(py).hash_fn().to_string()
+    }
+
+    /// What the kind can do.
+    fn abilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::plan::abilities(py, self.read(py).abilities())
+    }
+
+    /// What only this kind has.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let facts = py.detach(|| self.reading(None).describe());
+        let described = PyDict::new(py);
+        for (name, value) in facts {
+            match value {
+                FactValue::Count(count) => described.set_item(name, count)?,
+                FactValue::Rate(rate) | FactValue::Ratio(rate) => described.set_item(name, rate)?,
+                FactValue::Flag(flag) => described.set_item(name, flag)?,
+                FactValue::Text(text) => described.set_item(name, text)?,
+                FactValue::Counts(counts) => {
+                    let each = PyDict::new(py);
+                    counts.into_iter().try_for_each(|(name, count)| each.set_item(name, count))?;
+                    described.set_item(name, each)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(described)
+    }
+
+    /// Writes the filter to a file: under a temporary name, synced, then renamed.
+    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        py.detach(|| self.reading(None).save(path)).or_raise(py)
+    }
+
+    /// The bytes of a file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.reading(None).to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
+    /// Whether a list of keys to remove can be right.
+    fn _check_removal<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let all = self.numbers(py, keys)?;
+        let check = py.detach(|| self.reading(None).check_removal(&all)).or_raise(py)?;
+        let said = PyDict::new(py);
+        said.set_item(intern!(py, "present"), check.present())?;
+        said.set_item(intern!(py, "absent"), check.absent())?;
+        said.set_item(intern!(py, "expected_wrong"), check.expected_wrong())?;
+        said.set_item(intern!(py, "is_wrong"), check.verdict().is_wrong())?;
+        Ok(said)
+    }
+
+    /// The names of the attributes of a row; none if keys are not rows.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let names = match self.read(py).as_multi() {
+            Some(multi) => multi.attributes().names().to_vec(),
+            None => Vec::new(),
+        };
+        PyTuple::new(py, names)
+    }
+
+    /// Windows only: moves the window to this moment, in seconds since one that the caller has chosen.
+    fn _advance_to(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let now = std::time::Duration::try_from_secs_f64(seconds)
+            .map_err(|error| named(py, "InvalidParameter", error))?;
+        if let AnyFilter::Windowed(window) = &mut *self.write(py) {
+            window.advance_to(now);
+        }
+        Ok(())
+    }
+
+    /// Bitmaps only: the integers, ascending.
+    fn _integers(&self, py: Python<'_>) -> Vec<u64> {
+        match &*self.read(py) {
+            AnyFilter::Bitmap(bitmap) => bitmap.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The package is tested in Python, as its users have it: as a wheel, installed into an empty folder.
+//!
+//! The wheel is packed from the library that cargo has built beside this test, with the metadata that maturin writes, so
+//! that nothing is compiled twice. Needs an environment with maturin, pytest and the libraries that users bring keys from:
+//! `make test` makes one and names its interpreter in IRONBLOOM_PYTHON. Without that, the tests say so on standard error
+//! and pass.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The interpreter; `None`, with a note, if there is none.
+fn python() -> Option<Command> {
+    let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
+        // Not by eprintln, which the test harness would swallow.
+        let message = "\nSKIPPED: the Python package; set IRONBLOOM_PYTHON, or run `make test`\n\n";
+        std::io::stderr().write_all(message.as_bytes()).unwrap();
+        return None;
+    };
+    let mut command = Command::new(python);
+    command.current_dir(folder());
+    Some(command)
+}
+
+fn run(mut command: Command) {
+    let done = command.output().unwrap();
+    let (said, complained) =
+        (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success(), "{command:?}:\n{said}{complained}");
+}
+
+/// Where the wheel is installed, once for all tests.
+fn installed() -> Option<&'static Path> {
+    static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let install = || {
+        let mut command = python()?;
+        let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let library = beside.join("libironbloom_python.so");
+        let site = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site");
+        command.arg("pack.py").arg(&library).arg(&site);
+        run(command);
+        Some(site)
+    };
+    INSTALLED.get_or_init(install).as_deref()
+}
+
+#[test]
+fn the_package_passes_its_tests() {
+    let Some(site) = installed() else { return };
+    let mut command = python().unwrap();
+    command.args(["-m", "pytest"]).env("PYTHONPATH", site);
+    run(command);
+}
+
+#[test]
+fn examples_in_docstrings_are_right() {
+    let Some(site) = installed() else { return };
+    let mut command = python().unwrap();
+    command.args(["-m", "pytest", "--doctest-modules", "--pyargs", "ironbloom"]);
+    command.env("PYTHONPATH", site);
+    run(command);
+}
+
+#[test]
+fn types_are_right_in_the_package_and_for_its_users() {
+    if installed().is_none() {
+        return;
+    }
+    let mut command = python().unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
+    command.args(["-m", "mypy", "--cache-dir"]).arg(&cache);
+    run(command);
+    let mut command = python().unwrap();
+    command.args(["-m", "mypy", "--strict", "--cache-dir"]).arg(&cache);
+    command.arg("tests/typed_user.py").env("MYPYPATH", "python");
+    run(command);
+}

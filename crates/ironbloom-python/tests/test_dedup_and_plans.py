@@ -1,0 +1,69 @@
+"""First occurrences, and what kinds cost."""
+
+from __future__ import annotations
+
+import ironbloom as ib
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+
+def test_first_occurrences_in_their_order() -> None:
+    words = ["b", "a", "b", "c", "a", 1, 1.0, "1", None, None]
+    assert list(ib.dedup(words)) == ["b", "a", "c", 1, "1", None]
+    assert list(ib.dedup([[1], [2], [1]], key=tuple)) == [[1], [2]]
+    endless = (number % 5 for number in iter(int, 1))  # it is lazy
+    first = ib.dedup(endless)
+    assert next(first) == 0
+    many = list(ib.dedup(number // 2 for number in range(700_000)))
+    assert 349_990 <= len(many) <= 350_000 and many == sorted(many)
+    assert list(ib.dedup([1, *range(2, 3000), 1], window=100))[-1] == 1
+    with pytest.raises(TypeError, match="key="):
+        list(ib.dedup([[]]))
+    with pytest.raises(ib.InvalidParameter):
+        ib.dedup([], rate=2)
+
+
+def test_first_rows_of_tables() -> None:
+    table = pa.table({"a": [1, 1, 2, 1, None, None], "b": ["x", "y", "x", "x", None, None], "c": range(6)})
+    assert ib.dedup_table(table, ["a", "b"])["c"].to_pylist() == [0, 1, 2, 4]
+    assert ib.dedup_table(table, "a")["c"].to_pylist() == [0, 2, 4]
+    assert ib.dedup_table(table).num_rows == 6
+    frame = pl.DataFrame(table)
+    assert ib.dedup_table(frame, ["a", "b"])["c"].to_list() == [0, 1, 2, 4]
+    pandas = table.to_pandas()
+    deduplicated = ib.dedup_table(pandas, ["a", "b"])
+    assert isinstance(deduplicated, pd.DataFrame) and list(deduplicated.index) == [0, 1, 2, 4]
+    with pytest.raises(KeyError, match="z"):
+        ib.dedup_table(table, ["z"])
+    with pytest.raises(TypeError):
+        ib.dedup_table([1, 2])
+
+
+def test_plans_say_what_filters_then_are() -> None:
+    plans = ib.plan(100_000, 0.01)
+    by_name = {plan["plan"]: plan for plan in plans}
+    for name, filter in [("bloom", ib.Bloom(100_000)), ("blocked", ib.BlockedBloom(100_000)), ("cuckoo", ib.Cuckoo(100_000))]:
+        assert abs(filter.size_in_bytes - by_name[name]["bytes"]) < 128
+        assert filter.abilities()["remove"] is by_name[name]["remove"]
+    assert plans.recommended["plan"] == "blocked"
+    assert "bloom" in repr(plans)
+    frame = plans.to_pandas()
+    assert list(frame["plan"]) == list(plans.to_polars()["plan"]) == list(by_name)
+    within = ib.plan(100_000, memory=100_000)
+    assert all(plan["bytes"] <= 100_000 for plan in within) and within
+    keys = ib.plan(rate=0.01, memory=100_000)
+    assert all(plan["bytes"] <= 100_000 and plan["keys"] > 1000 for plan in keys) and keys
+    for wrong in ({}, {"capacity": 1}, {"capacity": 1, "rate": 0.1, "memory": 1}):
+        with pytest.raises(TypeError, match="two of"):
+            ib.plan(**wrong)
+    with pytest.raises(ib.InvalidParameter):
+        ib.plan(1000, 1.5)
+
+
+def test_rates_are_plotted_if_matplotlib_is_there() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = ib.plot_rates(1000, [0.1, 0.01])
+    assert len(axes.lines) >= 10

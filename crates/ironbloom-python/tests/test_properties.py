@@ -1,0 +1,185 @@
+"""Random operations on a filter and on a `set`: never a false negative, and no other difference beyond the rate."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import pickle
+from collections import Counter
+from typing import Any
+
+import ironbloom as ib
+import pyarrow as pa
+import pytest
+from conftest import GROWING, MERGING, REMOVING
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+settings.register_profile(
+    "fixed", derandomize=True, max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
+settings.load_profile("fixed")
+
+SCALARS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+    st.binary(max_size=12),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+    st.uuids(),
+    st.datetimes(),
+    st.datetimes(timezones=st.timezones()),
+    st.dates(),
+    st.timedeltas(),
+)
+KEYS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
+
+
+@given(KEYS, KEYS)
+def test_keys_that_python_finds_equal_are_equal_here(one: Any, other: Any) -> None:
+    if one == other and hash(one) == hash(other):
+        assert ib.key_bytes(one) == ib.key_bytes(other)
+    elif ib.key_bytes(one) == ib.key_bytes(other):
+        assert same_here(one) == same_here(other)
+
+
+def same_here(key: Any) -> Any:
+    """What a key is here and is not in Python: text and UUIDs are bytes, small integers are their eight bytes, all NaN
+    are one."""
+    if isinstance(key, tuple):
+        return tuple(same_here(value) for value in key)
+    if isinstance(key, str):
+        return key.encode()
+    if hasattr(key, "bytes"):
+        return key.bytes
+    if isinstance(key, float) and math.isnan(key):
+        return "nan"
+    if isinstance(key, (int, float)) and key == int(key) if not isinstance(key, float) or math.isfinite(key) else False:
+        number = int(key)
+        if -(2**63) <= number < 2**64:
+            return (number % 2**64).to_bytes(8, "little")
+        return number
+    if isinstance(key, dt.datetime) and key.utcoffset() is not None:
+        return ("moment", key.astimezone(dt.timezone.utc) if key.year not in (1, 9999) else key - key.utcoffset())
+    return key
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), KEYS),
+        st.tuples(st.just("update"), st.lists(KEYS, max_size=20)),
+        st.tuples(st.just("column"), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50)),
+        st.tuples(st.just("texts"), st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=50)),
+        st.tuples(st.just("clear"), st.none()),
+        st.tuples(st.just("copy"), st.none()),
+        st.tuples(st.just("bytes"), st.none()),
+        st.tuples(st.just("pickle"), st.none()),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("kind", GROWING)
+@given(operations=OPERATIONS)
+def test_no_kind_ever_loses_a_key(kind: str, operations: list[tuple[str, Any]]) -> None:
+    filter, model = GROWING[kind](), {}
+    for operation, argument in operations:
+        if operation == "add":
+            # A cell of a cuckoo filter holds eight copies of a key: here is a set of keys, not a multiset.
+            if ib.key_bytes(argument) not in model:
+                filter.add(argument)
+            model[ib.key_bytes(argument)] = argument
+        elif operation in ("update", "column", "texts"):
+            new = {ib.key_bytes(key): key for key in argument if ib.key_bytes(key) not in model}
+            model |= new
+            keys = list(new.values())
+            if operation == "column":
+                filter.add_many(pa.array(keys, pa.int64()))
+            elif operation == "texts":
+                filter.add_many(pa.array(keys, pa.string()))
+            else:
+                filter.update(keys)
+        elif operation == "clear":
+            filter.clear()
+            model.clear()
+        elif operation == "copy":
+            filter = filter.copy()
+        elif operation == "bytes":
+            filter = type(filter).from_bytes(filter.to_bytes())
+        else:
+            filter = pickle.loads(pickle.dumps(filter))
+        assert all(key in filter for key in model.values())
+        assert bool(filter) == bool(model)
+    if filter.len_is_exact:
+        assert filter.counted == len(model)
+    assert all(filter.contains_many(list(model.values())))
+
+
+@pytest.mark.parametrize("kind", REMOVING)
+@given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=60))
+def test_removing_what_was_added_loses_nothing_else(kind: str, steps: list[tuple[bool, int]]) -> None:
+    filter: Any = GROWING[kind]()
+    model: Counter[int] = Counter()
+    for add, key in steps:
+        if add and model[key] < 3:
+            filter.add(key)
+            model[key] += 1
+        elif not add and model[key]:
+            assert filter.remove(key)
+            model[key] -= 1
+        assert all(key in filter for key, count in model.items() if count)
+        assert len(filter) == model.total()
+
+
+@pytest.mark.parametrize("kind", MERGING)
+@given(one=st.sets(st.integers(), max_size=60), two=st.sets(st.integers(), max_size=60))
+def test_a_union_is_that_of_the_sets(kind: str, one: set[int], two: set[int]) -> None:
+    left, right = GROWING[kind](), GROWING[kind]()
+    left.update(one)
+    right.update(two)
+    union = left | right
+    assert all(key in union for key in one | two)
+    assert all(key in left for key in one) and all(key in right for key in two)
+
+
+@given(st.sets(st.integers(0, 999)), st.sets(st.integers(0, 999)), st.sets(st.integers(0, 999)))
+def test_a_bitmap_is_a_set(one: set[int], two: set[int], gone: set[int]) -> None:
+    left, right = ib.Bitmap(1000), ib.Bitmap(1000)
+    left.update(one)
+    right.add_many(pa.array(list(two), pa.int64()))
+    assert list(left | right) == sorted(one | two)
+    assert list(left & right) == sorted(one & two)
+    removed = left.remove_many(list(gone))
+    assert removed == [key in one for key in gone]
+    assert list(left) == sorted(one - gone)
+    assert (left == right) == (one - gone == two)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=2)), max_size=60))
+def test_rows_are_a_multiset(rows: list[tuple[int, str]]) -> None:
+    filter = ib.Joint(500, 1e-6, ["number", "text"], partial=True)
+    filter.update(rows)
+    assert len(filter) == len(rows)
+    assert all(row in filter for row in rows)
+    for number in range(6):
+        expected = any(row[0] == number for row in rows)
+        assert filter.contains(number=number) == expected
+    for row in rows:
+        assert filter.remove(row)
+    assert not filter and not any(row in filter for row in rows)
+
+
+@given(st.lists(KEYS, max_size=80))
+def test_deduplication_is_that_of_a_dict(keys: list[Any]) -> None:
+    first = {}
+    for key in keys:
+        first.setdefault(ib.key_bytes(key), key)
+    assert [ib.key_bytes(key) for key in ib.dedup(keys)] == list(first)
+
+
+@given(st.sets(st.integers(), max_size=300))
+def test_a_fuse_filter_has_all_its_keys(keys: set[int]) -> None:
+    filter = ib.BinaryFuse(keys)
+    assert all(key in filter for key in keys)
+    assert abs(len(filter) - len(keys)) <= (1 if keys & {-1, 2**64 - 1} else 0) or len(filter) <= len(keys)
