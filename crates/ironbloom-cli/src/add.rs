@@ -7,7 +7,7 @@ use clap::Args;
 use ironbloom::any::AnyFilter;
 
 use crate::input::{self, BadKey, InputArgs};
-use crate::{Outcome, dash, file, info, output, report, rows};
+use crate::{Outcome, dash, file, foreign, info, output, report, rows};
 
 /// Add keys to a filter
 ///
@@ -70,6 +70,10 @@ pub(crate) fn run(args: &AddArgs) -> Result<Outcome> {
 
 /// Adds all keys, and says how many.
 fn add_keys(args: &AddArgs, filter: &mut AnyFilter) -> Result<u64> {
+    if foreign::is_foreign(filter) {
+        foreign::require_form(&args.filter, filter)?;
+        return foreign::insert_all(&args.input, filter);
+    }
     let mut read = 0;
     let key_hash = filter.key_hash();
     filter.insert_hashes(&[]).map_err(|error| file::named(&args.filter, error))?;

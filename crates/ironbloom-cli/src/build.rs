@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::format::foreign::Format;
+use ironbloom::hash::KeyForm;
 use ironbloom::multi::{Attributes, Joint};
-use ironbloom::{Bloom, BloomParams, CuckooParams, Kind, Scheme};
+use ironbloom::{Bloom, BloomParams, CuckooParams, Foreign, Kind, Scheme};
 
 use crate::failure::Advice;
 use crate::info::Given;
 use crate::input::{self, InputArgs};
 use crate::kinds::KindArg;
-use crate::{Outcome, dash, file, info, number, output, report, rows};
+use crate::{Outcome, convert, dash, file, foreign, info, number, output, report, rows};
 
 /// Build a filter from keys
 ///
@@ -26,7 +28,8 @@ Examples:
   ironbloom build -o emails.ibf --csv email users.csv
   ironbloom build -o - urls.txt | ssh host 'cat > urls.ibf'
   seq 1000000 | ironbloom build -o ids.ibf --kind bitmap --capacity 1000001
-  ironbloom build -o t.ibf --kind joint --csv size,color things.csv    rows of two columns")]
+  ironbloom build -o t.ibf --kind joint --csv size,color things.csv    rows of two columns
+  ironbloom build -o ids.guava --format guava --keys long --capacity 1M ids.txt   # for Java")]
 pub(crate) struct BuildArgs {
     /// Where to write the filter; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -51,6 +54,15 @@ pub(crate) struct BuildArgs {
     /// Probe sequence of a Bloom filter; those other than remix are for comparison and exceed the rate
     #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
     scheme: Scheme,
+
+    /// Make a filter for another program: spark, guava, datasketches, bits-and-blooms or dcso. Needs --capacity, and --keys
+    /// where that program has keys of several forms
+    #[arg(long, value_name = "FORMAT", value_parser = foreign::parse_format, conflicts_with_all = ["kind", "seed", "scheme", "partial"])]
+    format: Option<Format>,
+
+    /// What the keys of a filter for another program are: text, chars, long, int, double or hex
+    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form, requires = "format")]
+    keys: Option<KeyForm>,
 
     /// Joint: also answer queries on some of the columns. Keeps a count for each distinct value
     #[arg(long)]
@@ -139,6 +151,9 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     if args.scheme != Scheme::Remix && !args.kind.is(Kind::Bloom) {
         return Err(anyhow!("--scheme is for --kind bloom and segmented"));
     }
+    if let Some(format) = args.format {
+        return for_program(args, format);
+    }
     if args.partial && !args.kind.is(Kind::Joint) {
         return Err(anyhow!("--partial is for --kind joint"));
     }
@@ -167,6 +182,61 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         output::print(&report::show_record(&record, true))?;
     } else {
         output::note(&info::built(&args.output, &filter, given));
+    }
+    Ok(Outcome::Found)
+}
+
+/// A filter in the format of another program, as that program would make it.
+fn for_program(args: &BuildArgs, format: Format) -> Result<Outcome> {
+    file::refuse_same(&args.output, &args.input.inputs)?;
+    file::refuse_unwritable(&args.output)?;
+    dash::refuse_report(&args.output, args.json)?;
+    let Some(rule) = format.rule() else {
+        return Err(match format {
+            Format::Parquet => Advice::error(
+                "filters for Parquet are made without --format",
+                "build it with --kind split-block, then `ironbloom convert --to parquet`",
+            ),
+            Format::RedisBloom => Advice::error(
+                "filters of redisbloom are made by servers",
+                "fill one with BF.MADD or CF.ADD, then `ironbloom redis dump`",
+            ),
+            _ => anyhow!("filters of {format} are only read, not made"),
+        });
+    };
+    let Some(capacity) = args.capacity else {
+        return Err(Advice::error(
+            "--format needs the number of keys to plan for",
+            "give it: --capacity 1M",
+        ));
+    };
+    let form = match (args.keys, rule.only_form()) {
+        (Some(form), _) | (None, Some(form)) => form,
+        (None, None) => {
+            let forms: Vec<&str> = rule.forms().map(KeyForm::name).collect();
+            return Err(Advice::error(
+                format!("{format} does not record what keys are"),
+                format!("say it: --keys with one of {}", forms.join(", ")),
+            ));
+        }
+    };
+    let empty = Foreign::for_rate(rule, capacity, args.rate, None)?;
+    let filter = empty.with_form(form)?;
+    refuse_beyond_memory(filter.bits())?;
+    if format == Format::Dcso {
+        output::note(
+            "note: DCSO's generator of positions is weak: expect more false positives than asked for",
+        );
+    }
+    let mut filter = AnyFilter::Foreign(filter);
+    let read = foreign::insert_all(&args.input, &mut filter)?;
+    convert::save_as(format, &filter, &args.output)?;
+    file::warn_if_over_capacity(&args.output, &filter);
+    if args.json {
+        let record = info::record_with_read(&args.output, &filter, read);
+        output::print(&report::show_record(&record, true))?;
+    } else {
+        output::note(&info::built(&args.output, &filter, Given { read, distinct: None }));
     }
     Ok(Outcome::Found)
 }

@@ -8,6 +8,7 @@ use ironbloom::any::AnyFilter;
 use ironbloom::multi::MultiFilter;
 
 use crate::failure::Advice;
+use crate::foreign::{self, ForeignArgs};
 use crate::input::{self, InputArgs, Keys};
 use crate::output::Lines;
 use crate::report::{self, Cell};
@@ -26,6 +27,7 @@ Examples:
   printf %s alice | ironbloom check -0 users.ibf   one key, by exit status
   ironbloom check seen.ibf --count new.txt         only the numbers; --json for programs
   ironbloom check emails.ibf --csv email --rows users.csv    whole rows, below their header
+  ironbloom check users.guava --keys long ids.txt            a filter of another program
 
 Filters of rows (--kind joint):
   ironbloom check t.ibf --where size=large --where color=green    is there such a row?
@@ -48,6 +50,9 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     answer: AnswerArgs,
+
+    #[command(flatten)]
+    foreign: ForeignArgs,
 
     /// Threads that hash keys
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -148,8 +153,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     if args.clauses.is_empty() {
         dash::refuse_both(&args.filter, &args.input)?;
     }
-    let filter = file::load(&args.filter)?;
+    let filter = foreign::load(&args.filter, args.foreign)?;
     let counts = match filter.as_multi() {
+        None if foreign::is_foreign(&filter) && args.clauses.is_empty() => {
+            check_foreign(args, &filter)?
+        }
         Some(filter) if args.clauses.is_empty() => check_rows(args, filter)?,
         Some(filter) => check_clauses(args, filter)?,
         None if args.clauses.is_empty() => check_keys(args, &filter)?,
@@ -174,6 +182,18 @@ fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
             answers.take(keys, &found)
         },
     )?;
+    Ok(answers.counts)
+}
+
+/// Keys of another program's filter, which hashes them in its own way.
+fn check_foreign(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
+    foreign::require_form(&args.filter, filter)?;
+    let input = args.answer.input(&args.input)?;
+    let mut answers = Answers::new(&args.answer, &input);
+    let threads = usize::from(args.threads);
+    foreign::for_each_answer(&input, threads, filter.clone(), |keys, found| {
+        answers.take(keys, &found)
+    })?;
     Ok(answers.counts)
 }
 

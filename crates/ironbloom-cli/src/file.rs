@@ -34,12 +34,15 @@ pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
 }
 
 /// The error with a long key cut off: a line of a gigabyte helps nobody.
-fn shortened(error: KeyError) -> KeyError {
+pub(crate) fn shortened(error: KeyError) -> KeyError {
     const MOST: usize = 100;
+    let cut = |key: String| match key.chars().nth(MOST) {
+        Some(_) => key.chars().take(MOST).chain(['…']).collect(),
+        None => key,
+    };
     match error {
-        KeyError::NotAnInteger { key } if key.chars().nth(MOST).is_some() => {
-            KeyError::NotAnInteger { key: key.chars().take(MOST).chain(['…']).collect() }
-        }
+        KeyError::NotAnInteger { key } => KeyError::NotAnInteger { key: cut(key) },
+        KeyError::NotOfForm { key, form } => KeyError::NotOfForm { key: cut(key), form },
         other => other,
     }
 }

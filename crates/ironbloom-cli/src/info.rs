@@ -8,9 +8,10 @@ use ironbloom::Filter as _;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::describe::FactValue;
 
+use crate::foreign::{self, ForeignArgs};
 use crate::number::plural;
 use crate::report::{self, Cell, Record};
-use crate::{Outcome, dash, failure, file, number, output, rows};
+use crate::{Outcome, dash, failure, number, output, rows};
 
 /// Show what a filter file holds: kind, hash, parameters, keys, rate
 #[derive(Args)]
@@ -19,6 +20,7 @@ Examples:
   ironbloom info seen.ibf
   ironbloom info --json seen.ibf | jq .estimated_rate
   ironbloom info --json *.ibf | jq '.[].estimated_keys'     several files: a list
+  ironbloom info users.bin                        a filter of Guava, Spark, …, recognised by content
 
 Keys are counted when they are inserted, and one that looks present already is not counted. Over capacity most look \
 present: then the number is only a lower bound, and the estimate, from the bits that are set, is nearer.")]
@@ -30,6 +32,9 @@ pub(crate) struct InfoArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    foreign: ForeignArgs,
 }
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
@@ -37,7 +42,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let mut records = Vec::new();
     let mut failures = Vec::new();
     for path in &args.filters {
-        match file::load(path) {
+        match foreign::load(path, args.foreign) {
             Ok(filter) => records.push(record(path, &filter)),
             Err(error) => failures.push(error),
         }
@@ -159,6 +164,7 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
         KeyHash::Hash(hash_fn) => hash_fn.to_string(),
         KeyHash::Row(hash_fn) => format!("{hash_fn}, another for each attribute"),
         KeyHash::Integer => "none, keys are integers".to_owned(),
+        KeyHash::Foreign(hash_fn) => hash_fn.to_string(),
     };
     let mut record: Record = vec![
         ("file", Cell::text(dash::input_name(path))),
@@ -166,7 +172,7 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
         ("hash", Cell::text(hash)),
         ("keys", counted(filter)),
         ("estimated keys", estimate(filter.estimate_len())),
-        ("capacity", Cell::count(filter.capacity())),
+        ("capacity", capacity(filter)),
         ("over capacity", Cell::yes_no(filter.is_over_capacity())),
         ("estimated rate", Cell::rate(filter.estimate_rate())),
         ("size", Cell::bytes(bytes)),
@@ -181,6 +187,14 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
     ];
     record.extend(parameters(filter));
     record
+}
+
+/// Other programs rarely record it.
+fn capacity(filter: &AnyFilter) -> Cell {
+    match (filter, filter.capacity()) {
+        (AnyFilter::Foreign(_), 0) => Cell::none("not recorded"),
+        (_, capacity) => Cell::count(capacity),
+    }
 }
 
 fn counted(filter: &AnyFilter) -> Cell {

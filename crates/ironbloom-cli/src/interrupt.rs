@@ -15,9 +15,10 @@ fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
 /// The file that this program holds locked, if any.
 static LOCKED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Sets the file that is locked; `None` before it is unlocked, because from then on it belongs to others.
-pub(crate) fn set_locked(path: Option<&Path>) {
-    *LOCKED.lock().unwrap_or_else(PoisonError::into_inner) = path.map(Path::to_owned);
+/// Runs `change`, which locks or unlocks a file, and is given the path of the one that is locked. A signal in the middle waits for
+/// its end, so that a file is never locked without being known here; it must therefore be short.
+pub(crate) fn while_locking<T>(change: impl FnOnce(&mut Option<PathBuf>) -> T) -> T {
+    change(&mut LOCKED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Ends the program after removing its temporary file.

@@ -8,12 +8,15 @@
 mod add;
 mod build;
 mod check;
+mod convert;
 mod dash;
 mod dedup;
 mod dedup_state;
 mod demo;
+mod eth;
 mod failure;
 mod file;
+mod foreign;
 #[cfg(feature = "index")]
 mod index;
 mod info;
@@ -23,6 +26,7 @@ mod kinds;
 mod merge;
 mod number;
 mod output;
+mod parquet;
 mod plan;
 mod plot;
 mod progress;
@@ -78,6 +82,9 @@ enum Command {
     Merge(merge::MergeArgs),
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
+    Convert(convert::ConvertArgs),
+    Parquet(parquet::ParquetArgs),
+    Eth(eth::EthArgs),
     Dedup(dedup::DedupArgs),
     #[cfg(feature = "index")]
     Index(index::IndexArgs),
@@ -137,6 +144,9 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Merge(args) => merge::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Parquet(args) => parquet::run(&args),
+        Command::Eth(args) => eth::run(&args),
         Command::Dedup(args) => dedup::run(&args),
         #[cfg(feature = "index")]
         Command::Index(args) => index::run(&args),

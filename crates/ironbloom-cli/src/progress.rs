@@ -62,6 +62,15 @@ impl Progress {
         bar.tick();
     }
 
+    /// Rows of tables, and the bytes of the tables that they stand for.
+    pub(crate) fn update_tables(&mut self, rows: u64, bytes: u64, total_bytes: u64) {
+        if !self.wanted || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        self.total = Some(total_bytes).filter(|&total| total > 0);
+        self.show(bytes, &format!(", {}", plural(rows, "row")));
+    }
+
     /// Removes the bar from the screen, so that later output stands alone. So does dropping it.
     pub(crate) fn finish(self) {}
 }

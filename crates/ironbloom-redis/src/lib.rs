@@ -1,10 +1,9 @@
 //! A module for Redis and Valkey: the filters of RedisBloom to the byte, and Ironbloom's own.
 //!
 //! ```text
-//! redisbloom/   its two filters, dumps and files, without a server
+//! redisbloom    its two filters, dumps and files, without a server: in the library, where `ironbloom convert` has them, too
 //! native/       Ironbloom's filters, their dumps and files, without a server
 //! commands/     BF.* and CF.*: arguments in, replies out
-//! limits.rs     memory, asked for before it is allocated   fields.rs     the fields of a saved filter
 //! error.rs      why there is no filter, or no key in it    stats.rs      what INFO counts
 //! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
 //! engine/       the edge to the server, and the only unsafe code
@@ -16,12 +15,11 @@
 mod commands;
 mod engine;
 pub mod error;
-pub mod fields;
-pub mod limits;
 pub mod native;
-pub mod redisbloom;
 mod settings;
 mod stats;
 mod values;
 
 pub use engine::register::RedisModule_OnLoad;
+pub use ironbloom::redisbloom;
+pub use ironbloom::redisbloom::{fields, limits};

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+pub(crate) use ironbloom::redisbloom::stats::{GROWTHS, OVERFULL, merged};
+
 /// A number that grows.
 pub(crate) struct Counter(AtomicU64);
 
@@ -32,24 +34,11 @@ pub(crate) static POSITIVES: Counter = Counter::new();
 /// Items that changed a filter.
 pub(crate) static ADDED: Counter = Counter::new();
 pub(crate) static DELETED: Counter = Counter::new();
-/// Sub-filters that were added because a filter was full.
-pub(crate) static GROWTHS: Counter = Counter::new();
-/// Sub-filters that hold more items than planned after a merge. Nothing else that commands do makes a rate worse than planned:
-/// filters that are full grow or refuse items.
-pub(crate) static OVERFULL: Counter = Counter::new();
 /// Error replies.
 pub(crate) static ERRORS: Counter = Counter::new();
 /// Filters from files whose counters were repaired, and filters that were refused.
 pub(crate) static REPAIRED: Counter = Counter::new();
 pub(crate) static REFUSED: Counter = Counter::new();
-
-/// How far the number of items may be above the plan before a merge counts: it is an estimate.
-const TOLERANCE: f64 = 1.05;
-
-/// Counts a sub-filter into which a merge put too many items.
-pub(crate) fn merged(len: f64, capacity: u64) {
-    OVERFULL.add(u64::from(len > TOLERANCE * capacity as f64));
-}
 
 /// Counts the answers of a query.
 #[inline]

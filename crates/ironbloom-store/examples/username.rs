@@ -94,11 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         100.0 * skip,
         stats.filter_bytes / 1024
     );
-    println!(
-        "{:.2} % asked the store for nothing, {:.2} % found a name",
-        100.0 * wasted,
-        100.0 * hit
-    );
+    println!("{:.2} % asked the store in vain, {:.2} % found a name", 100.0 * wasted, 100.0 * hit);
     println!("saved: {:.1?}", stats.time_saved());
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`module`]: servers of Redis and Valkey with our module, and a client; [`cluster`], [`sentinel`]
 //! - [`redis`], [`postgres`]: servers as others have them, which can be stopped and started again
+//! - [`s3`]: a server of S3 behind a proxy that counts, delays and breaks requests
 //! - [`tls`]: servers that speak TLS; `certificates` (a feature, since it needs cryptography) for them
 //!
 //! Every server has a free port of loopback and a folder of its own, and ends with the test.
@@ -16,6 +17,7 @@ pub mod postgres;
 mod process;
 mod random;
 pub mod redis;
+pub mod s3;
 mod scratch;
 pub mod sentinel;
 pub mod tls;

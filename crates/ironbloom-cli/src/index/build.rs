@@ -1,15 +1,19 @@
 //! `ironbloom index build`: an index from tables.
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use ironbloom_index::{CsvOptions, Index, Params, csv_options_in, index_tables_with};
+use ironbloom_index::{
+    BuildProgress, CsvOptions, Index, Location, Params, ReadOptions, TableFormat, csv_options_in,
+    index_followed_table, index_tables_with,
+};
 
 use super::csv::CsvArgs;
+use super::hive::HiveArgs;
 use super::names::Names;
-use super::{Turn, info, paths};
+use super::resources::ResourceArgs;
+use super::{info, paths};
 use crate::progress::Progress;
 use crate::{Outcome, dash, file, number, output};
 
@@ -19,24 +23,42 @@ use crate::{Outcome, dash, file, number, output};
 /// index must be rebuilt. An existing index is replaced; any other file is not, unless it is empty.
 ///
 /// A folder stands for all tables in it and in its subfolders, a quoted pattern ('logs/*/2024-??.csv') for the matching
-/// files, and - for the files listed on standard input, one per line. CSV and TSV files may be compressed (.csv.gz,
-/// .csv.zst): they are decompressed into a temporary file whenever rows are read.
+/// files ([a-c] stands for one of these characters, ** for any folders), and - for the files listed on standard input, one
+/// per line. Tables and the index may also be in buckets (s3://bucket/key, gs://, az://, https://), where a prefix stands for
+/// all tables under it; see `ironbloom index`. CSV and TSV files may be compressed (.csv.gz, .csv.zst): they are decompressed
+/// into a temporary file whenever rows are read.
+///
+/// If all tables are in folders such as country=SE/day=2026-01-01/, these are columns, too: they can be shown, and conditions
+/// on them exclude whole tables. A column of the same name in a table is not read then. --hive off turns this off.
+///
+/// --iceberg and --delta index the current snapshot of such a table: the files that its own metadata names, without the rows
+/// that have been deleted, with its current columns. The table is only read. What is not supported is refused by name.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   ironbloom index build t.parquet -o t.ibx
   ironbloom index build 2024-*.parquet -o 2024.ibx --columns user_id,url
+  ironbloom index build --delta lake/sales -o sales.ibx
+  ironbloom index build 's3://bucket/logs/*.parquet' -o s3://bucket/logs/t.ibx
   ironbloom index build t.csv -o t.ibx --selectivity 4     half the size, more rows to compare
   ironbloom index build t.txt -o t.ibx --delimiter ';' --null NA --schema zip:text,day:date
   find . -name '*.csv' | ironbloom index build - -o t.ibx  the files that are listed")]
 pub(crate) struct BuildArgs {
-    /// The tables, all with the indexed columns: files, folders, patterns, or - for a list on standard input
-    #[arg(value_name = "TABLE", required = true)]
-    tables: Vec<PathBuf>,
+    /// The tables, all with the indexed columns: files, folders, patterns, URLs, or - for a list on standard input
+    #[arg(value_name = "TABLE", required_unless_present_any = ["iceberg", "delta"])]
+    tables: Vec<Location>,
+
+    /// An Iceberg table: its folder, or its metadata file (*.metadata.json). `index refresh` follows it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["tables", "delta", "hive_types"])]
+    iceberg: Option<Location>,
+
+    /// A Delta table: its folder. `index refresh` follows it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["tables", "hive_types"])]
+    delta: Option<Location>,
 
     /// The index
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Location,
 
     /// Columns to index [default: all that can be indexed]; quote a name that has a comma: '"a,b",c'
     #[arg(long, value_name = "A,B", value_parser = Names::parse)]
@@ -44,6 +66,9 @@ pub(crate) struct BuildArgs {
 
     #[command(flatten)]
     csv: CsvArgs,
+
+    #[command(flatten)]
+    hive: HiveArgs,
 
     /// Rows per block, a power of two: the unit that is read and compared
     #[arg(long, value_name = "ROWS", default_value_t = Params::default().block_rows())]
@@ -54,35 +79,74 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "BITS", default_value_t = Params::default().selectivity())]
     selectivity: u32,
 
+    #[command(flatten)]
+    resources: ResourceArgs,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
-    dash::require_file(
-        &args.output,
-        "an index must be a file: it is read from its place, beside its tables",
-    )?;
+    if let Some(output) = args.output.as_file() {
+        dash::require_file(
+            output,
+            "an index must be a file: it is read from its place, beside its tables",
+        )?;
+        file::refuse_unwritable(output)?;
+    }
+    let followed = match (&args.iceberg, &args.delta) {
+        (Some(table), _) => Some((TableFormat::Iceberg, table)),
+        (_, Some(table)) => Some((TableFormat::Delta, table)),
+        _ => None,
+    };
     let tables = paths::tables(&args.tables)?;
-    file::refuse_same(&args.output, &tables)?;
-    file::refuse_unwritable(&args.output)?;
+    refuse_same(&args.output, &tables)?;
     Index::check_replaceable(&args.output)?;
     let params = Params::new(args.block_rows, args.selectivity)?;
     let start = Instant::now();
     let columns = args.columns.as_ref().map(|Names(names)| names.as_slice());
-    let csv = args.csv.options(CsvOptions::default());
-    let mut index = with_progress(|progress| {
-        anyhow::Ok(index_tables_with(&tables, columns, params, &args.output, &csv, progress)?)
+    let mut options = ReadOptions::default();
+    options.csv = args.csv.options(CsvOptions::default());
+    options.hive = args.hive.options();
+    let resources = args.resources.resources();
+    let mut index = with_build_progress(|progress| {
+        let file = &args.output;
+        anyhow::Ok(match followed {
+            Some((format, table)) => {
+                index_followed_table(format, table, columns, params, file, resources, progress)?
+            }
+            None => {
+                index_tables_with(&tables, columns, params, file, &options, resources, progress)?
+            }
+        })
     })?;
     report_bad_rows(&index, |_| true)?;
-    Turn::new(super::lock(&args.output)?).save(&mut index)?;
+    super::lock(&args.output)?.save(&mut index)?;
     output::print(&if args.json {
         info::description(&args.output, &index, true)?
     } else {
         summary(&args.output, &index, start)
     })?;
     Ok(Outcome::Found)
+}
+
+/// Refuses an index that is also a table.
+fn refuse_same(output: &Location, tables: &[Location]) -> Result<()> {
+    let Some(path) = output.as_file() else {
+        anyhow::ensure!(!tables.contains(output), "{output}: is both an input and the output");
+        return Ok(());
+    };
+    let files = tables.iter().filter_map(|table| Some(table.as_file()?.to_owned()));
+    file::refuse_same(path, &files.collect::<Vec<_>>())
+}
+
+/// Builds an index and shows the progress.
+pub(super) fn with_build_progress<T>(build: impl FnOnce(&mut dyn FnMut(BuildProgress)) -> T) -> T {
+    let mut progress = Progress::new(None);
+    let made = build(&mut |now| progress.update_tables(now.rows, now.bytes, now.total_bytes));
+    progress.finish();
+    made
 }
 
 /// Reads tables and shows the progress.
@@ -106,7 +170,7 @@ pub(super) fn report_bad_rows(index: &Index, is_meant: impl Fn(&str) -> bool) ->
 }
 
 /// What was built, how fast, and its size.
-fn summary(file: &Path, index: &Index, start: Instant) -> String {
+fn summary(file: &Location, index: &Index, start: Instant) -> String {
     let info = index.info();
     let seconds = start.elapsed().as_secs_f64();
     format!(

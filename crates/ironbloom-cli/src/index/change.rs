@@ -1,13 +1,12 @@
 //! `ironbloom index append`, `compact` and `drop`: an index follows its tables.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use ironbloom_index::{Index, append_tables, source_name};
+use ironbloom_index::{Index, Indexed, IndexedError, Location, append_tables, parse, source_name};
 
-use super::build::{report_bad_rows, with_progress};
+use super::build::{report_bad_rows, with_build_progress};
 use super::csv::CsvArgs;
+use super::resources::ResourceArgs;
 use super::{Turn, info, paths};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
@@ -29,14 +28,17 @@ Examples:
 pub(crate) struct AppendArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
 
-    /// The tables to add: files, folders, patterns, or - for a list on standard input
+    /// The tables to add: files, folders, patterns, URLs, or - for a list on standard input
     #[arg(value_name = "TABLE", required = true)]
-    tables: Vec<PathBuf>,
+    tables: Vec<Location>,
 
     #[command(flatten)]
     csv: CsvArgs,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -47,26 +49,30 @@ pub(crate) fn append(args: &AppendArgs) -> Result<Outcome> {
     let tables = paths::tables(&args.tables)?;
     let csv = |remembered| args.csv.options(remembered);
     let lock = || super::lock(&args.index);
-    let (lock, mut index) = with_progress(|progress| {
-        anyhow::Ok(append_tables(&args.index, &tables, csv, lock, progress)?)
+    let resources = args.resources.resources();
+    let index = with_build_progress(|progress| {
+        anyhow::Ok(append_tables(&args.index, &tables, csv, resources, lock, Turn::save, progress)?)
     })?;
     let mut names = Vec::new();
     for table in &tables {
         names.push(source_name(table, &args.index)?);
     }
     report_bad_rows(&index, |name| names.iter().any(|meant| meant == name))?;
-    Turn::new(lock).save(&mut index)?;
     report(&args.index, &index, args.json)
 }
 
-/// Merge the segments of each table into one
+/// Merge the segments of each table, and those of small tables, into one
 ///
-/// Every segment adds to the time of a lookup. The tables are not read.
+/// Every segment adds to the time of a lookup. The tables are not read. What is left of dropped tables is removed. Segments
+/// that are too large to be merged in the memory given stay as they are: of 1 GiB, such of 150 million rows together.
 #[derive(Args)]
 pub(crate) struct CompactArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
+
+    #[command(flatten)]
+    resources: ResourceArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -74,28 +80,33 @@ pub(crate) struct CompactArgs {
 }
 
 pub(crate) fn compact(args: &CompactArgs) -> Result<Outcome> {
-    let turn = Turn::new(super::lock(&args.index)?);
-    let mut index = turn.open()?;
-    index.compact()?;
-    turn.save(&mut index)?;
+    let folder = ironbloom_index::temporary_folder(&args.index);
+    let index = super::change(&args.index, |index| {
+        Ok(index.compact_within(args.resources.resources(), &folder)?)
+    })?;
     report(&args.index, &index, args.json)
 }
 
-/// Remove a table from an index
+/// Remove tables from an index
 ///
-/// The table itself is not touched, and need not exist any more.
+/// The tables themselves are not touched, and need not exist any more.
 #[derive(Args)]
 #[command(after_help = "\
-Example:
-  ironbloom index drop 2024.ibx 2024-01.parquet")]
+Examples:
+  ironbloom index drop 2024.ibx 2024-01.parquet
+  ironbloom index drop sales.ibx --where \"country = 'SE' and day < '2026-01-01'\"")]
 pub(crate) struct DropArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
 
     /// The tables, by their paths or as `index info` shows them
-    #[arg(value_name = "TABLE", required = true)]
-    tables: Vec<PathBuf>,
+    #[arg(value_name = "TABLE", required_unless_present = "condition")]
+    tables: Vec<Location>,
+
+    /// The tables in folders that satisfy this condition, such as those in country=SE/
+    #[arg(long = "where", value_name = "CONDITION", conflicts_with = "tables")]
+    condition: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -103,19 +114,44 @@ pub(crate) struct DropArgs {
 }
 
 pub(crate) fn drop(args: &DropArgs) -> Result<Outcome> {
-    let turn = Turn::new(super::lock(&args.index)?);
-    let mut index = turn.open()?;
-    for table in &args.tables {
-        let name = known_name(&index, table, &args.index)?;
-        index.remove(&name)?;
+    if Indexed::open(&args.index)?.followed().is_some() {
+        return Err(IndexedError::Following { path: args.index.clone() }.into());
     }
-    turn.save(&mut index)?;
+    let index = super::change(&args.index, |index| {
+        for name in dropped(index, args)? {
+            index.remove(&name)?;
+        }
+        Ok(())
+    })?;
     report(&args.index, &index, args.json)
 }
 
+/// The names of the tables that are meant.
+fn dropped(index: &Index, args: &DropArgs) -> Result<Vec<String>> {
+    let Some(condition) = &args.condition else {
+        let names = args.tables.iter().map(|table| known_name(index, table, &args.index));
+        return names.collect();
+    };
+    // In its present state: another writer may have changed it before our turn.
+    let indexed = Indexed::open(&args.index)?;
+    let columns = indexed.constant_schema();
+    if columns.fields().is_empty() {
+        bail!("{}: its tables are not in folders such as country=SE", args.index.display());
+    }
+    let names: Vec<&str> = columns.fields().iter().map(|field| field.name().as_str()).collect();
+    let about = || format!("--where is about the names of folders ({})", names.join(", "));
+    let predicate = parse(condition, &columns).with_context(about)?;
+    let tables = indexed.tables_where(&predicate)?;
+    if tables.is_empty() {
+        bail!("{}: no table is in folders where {condition}", args.index.display());
+    }
+    let names = tables.into_iter().map(|number| indexed.index().sources()[number].name());
+    Ok(names.filter(|name| index.source(name).is_some()).map(str::to_owned).collect())
+}
+
 /// The name of a table in the index: as given, or found by its path.
-fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
-    let as_given = table.to_string_lossy().into_owned();
+fn known_name(index: &Index, table: &Location, file: &Location) -> Result<String> {
+    let as_given = table.to_string();
     let by_path = source_name(table, file).ok();
     let names = [Some(as_given.clone()), by_path];
     names.into_iter().flatten().find(|name| index.source(name).is_some()).ok_or_else(|| {
@@ -127,7 +163,7 @@ fn known_name(index: &Index, table: &Path, file: &Path) -> Result<String> {
     })
 }
 
-fn report(file: &Path, index: &Index, json: bool) -> Result<Outcome> {
+fn report(file: &Location, index: &Index, json: bool) -> Result<Outcome> {
     if json {
         output::print(&info::description(file, index, true)?)?;
         return Ok(Outcome::Found);

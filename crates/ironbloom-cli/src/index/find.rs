@@ -8,10 +8,12 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use ironbloom_index::arrow::datatypes::{Schema, SchemaRef};
 use ironbloom_index::{
-    Condition, Explanation, Indexed, IndexedError, Literal, Predicate, TableError,
+    Condition, Explanation, Indexed, IndexedError, Literal, Location, Predicate, TableError,
+    object_requests,
 };
 
 use super::names::Names;
+use super::order::{Order, Ordered};
 use super::show::{self, Show};
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
@@ -19,12 +21,13 @@ use crate::{Outcome, number, output};
 /// Show the rows that match
 ///
 /// A condition compares a column with a literal: i3 = 306047, name = 'O''Hara', a in (1, 2), b is null, b is not null; also
-/// <, <=, >, >=, !=, between, and, or, not and parentheses. =, in, is null, and, or use the index; the others are compared
-/// on the rows that remain. Text and dates are written in single quotes, unusual column names in double quotes. A timestamp
-/// without an offset is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. like, functions and
-/// comparisons of two columns are not supported.
+/// <, <=, >, >=, !=, between, like, starts_with(column, 'text'), and, or, not and parentheses. =, in and is null find blocks of
+/// rows in any table; <, <=, >, >=, between and like 'abc%' exclude blocks where rows are in order; what remains is read and
+/// compared. Text and dates are written in single quotes, unusual column names in double quotes. A timestamp without an offset
+/// is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. Other patterns, functions and comparisons
+/// of two columns are not supported.
 ///
-/// Rows are shown in the order of the tables and of the rows in them.
+/// Rows are shown in the order of the tables and of the rows in them, unless --order says otherwise.
 ///
 /// A table that is missing or has changed is an error if rows of it may match. With --skip-changed it is skipped and named.
 ///
@@ -42,12 +45,13 @@ Examples:
   ironbloom index find t.ibx 'i3 = 306047' 'i8 = 571233'
   ironbloom index find t.ibx \"city = 'Bergen'\" \"city = 'Oslo'\" --or --select name,city
   ironbloom index find t.ibx \"day = '2024-02-29' and amount > 100\" --format csv > days.csv
+  ironbloom index find t.ibx \"time >= '2024-06-01' and url like '/cart%'\" --count
   ironbloom index find t.ibx 'id = 7' --count --explain
   ironbloom index find t.ibx --values ids.txt --column user_id --format parquet > found.parquet")]
 pub(crate) struct FindArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
 
     /// Conditions that rows must satisfy, all of them
     #[arg(value_name = "CONDITION", required_unless_present = "values")]
@@ -68,6 +72,11 @@ pub(crate) struct FindArgs {
     /// Columns to show [default: all]; quote a name that has a comma: '"a,b",c'
     #[arg(long, value_name = "A,B", value_parser = Names::parse)]
     select: Option<Names>,
+
+    /// Show rows in the order of these columns instead of that of the tables: 'day desc,name'. Nulls come last. All rows are
+    /// held in memory, or with --limit only that many
+    #[arg(long, value_name = "A,B desc", value_parser = Order::parse, conflicts_with = "count")]
+    order: Option<Order>,
 
     /// Stop after this many rows
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "count")]
@@ -108,19 +117,40 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
+    const TRIES: u32 = 5;
+    // An index in a bucket may be replaced while it is read, and the old one is gone then: the new one answers.
+    for _ in 1..TRIES {
+        let mut has_begun = false;
+        match find(args, &mut has_begun) {
+            Err(error) if !has_begun && is_replaced(&error) => {}
+            done => return done,
+        }
+    }
+    find(args, &mut false)
+}
+
+/// Whether the index is not what it was when it was opened.
+fn is_replaced(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(IndexedError::Index(error)) if error.is_replaced())
+}
+
+/// Shows what matches; `has_begun` is set before anything is shown.
+fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
     let start = Instant::now();
     let indexed = Indexed::open(&args.index)?;
-    if indexed.index().sources().is_empty() {
+    if indexed.index().sources().is_empty() && indexed.followed().is_none() {
         anyhow::bail!("{}: there is no table in it", args.index.display());
     }
     let schema = indexed.schema().map_err(advised)?;
     let predicate = predicate(args, &schema)?;
     let opened = start.elapsed();
     let names = selected(args, &schema);
-    let mut search = indexed.find(&predicate, &names)?;
+    let read = with_order(&names, args.order.as_ref());
+    let mut search = indexed.find(&predicate, &read)?;
     if args.skip_changed {
         search.skip_changed();
     }
+    *has_begun = true;
     let mut show: Box<dyn Show> = match args.format {
         _ if args.count => Box::new(show::Count::default()),
         Format::Table => Box::new(show::Aligned::new(&names)),
@@ -129,8 +159,15 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
         Format::Arrow => Box::new(show::ArrowStream::new(projected(&schema, &names)?)?),
         Format::Parquet => Box::new(show::ParquetFile::new(projected(&schema, &names)?)?),
     };
-    let mut rows = 0;
     let mut left = args.limit.unwrap_or(u64::MAX);
+    if let Some(order) = &args.order {
+        let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let read = projected(&schema, &read)?;
+        show = Box::new(Ordered::new(show, read, order, names.len(), limit)?);
+        // The first rows may be anywhere.
+        left = u64::MAX;
+    }
+    let mut rows = 0;
     for found in &mut search {
         let (_, found) = found.map_err(advised)?;
         let shown = found.batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -145,6 +182,9 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     if args.explain {
         let index_bytes = indexed.index().bytes_read();
         output::note(&explanation(search.explanation(), index_bytes, opened, start.elapsed()));
+        if args.index.is_object() || object_requests() > 0 {
+            output::note(&format!("requests {}", number::count(object_requests())));
+        }
     }
     for error in search.skipped() {
         output::note(&format!("skipped: {error}"));
@@ -158,8 +198,8 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
 
 /// Adds what to do about a table that has changed.
 fn advised(error: IndexedError) -> anyhow::Error {
-    const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append`; \
-                        --skip-changed finds rows in the other tables";
+    const HINT: &str = "bring it back, or take it out with `index drop` and add it again with `index append` (of an Iceberg or \
+                        Delta table: `index refresh`); --skip-changed finds rows in the other tables";
     // A table that has only grown has a hint already.
     let has_grown = matches!(error, IndexedError::Table(TableError::Grown { .. }));
     if error.is_of_one_table() && !has_grown {
@@ -203,6 +243,17 @@ fn selected<'a>(args: &'a FindArgs, schema: &'a Schema) -> Vec<&'a str> {
     }
 }
 
+/// The columns that are read: those that are shown, and then others to order by.
+fn with_order<'a>(shown: &[&'a str], order: Option<&'a Order>) -> Vec<&'a str> {
+    let mut read = shown.to_vec();
+    for column in order.into_iter().flat_map(|order| &order.0) {
+        if !read.contains(&column.name.as_str()) {
+            read.push(&column.name);
+        }
+    }
+    read
+}
+
 /// The types of the columns that are shown.
 fn projected(schema: &Schema, names: &[&str]) -> Result<SchemaRef> {
     let fields = names.iter().map(|name| Ok(schema.field_with_name(name)?.clone()));
@@ -215,13 +266,23 @@ fn explanation(did: &Explanation, index_bytes: u64, opened: Duration, all: Durat
     let (mut reads, time) = (tables.verify_reads, number::time);
     reads.add(tables.select_reads);
     let share = 100.0 * did.candidates as f64 / did.considered.max(1) as f64;
+    let own = tables.own_filters;
+    let own = if own.asked == 0 {
+        String::new()
+    } else {
+        let asked = number::plural(own.asked, "row group");
+        format!("filters  of Parquet: {asked} asked, {} excluded\n", number::count(own.excluded))
+    };
     format!(
         "index    {} read\n\
+         tables   {} excluded by their folders\n\
          blocks   {} considered, {} ({share:.3} %)\n\
+         {own}\
          pages    {} read, {} from the cache, {}\n\
          rows     {} compared, {} match\n\
          time     opening {}, index {}, reading {}, comparing {}, showing {}, all {}",
         number::bytes(index_bytes),
+        number::count(did.excluded_tables),
         number::count(did.considered),
         number::plural(did.candidates, "candidate"),
         number::count(reads.pages),

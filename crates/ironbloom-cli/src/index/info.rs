@@ -1,10 +1,8 @@
 //! `ironbloom index info`: what is in an index?
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use clap::Args;
-use ironbloom_index::Index;
+use ironbloom_index::{Index, Indexed, Location};
 
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, output};
@@ -14,7 +12,7 @@ use crate::{Outcome, output};
 pub(crate) struct InfoArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
 
     /// Print JSON
     #[arg(long)]
@@ -24,13 +22,25 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let index = Index::open(&args.index)?;
     output::print(&description(&args.index, &index, args.json)?)?;
+    if !args.json
+        && let Some((format, table, snapshot)) = Indexed::open(&args.index)?.followed()
+    {
+        output::print(&format!(
+            "\nfollows the {format} table {}, snapshot {snapshot}\n",
+            table.display()
+        ))?;
+    }
     Ok(Outcome::Found)
 }
 
 /// Everything about an index.
-pub(super) fn description(file: &Path, index: &Index, json: bool) -> Result<String> {
+pub(super) fn description(file: &Location, index: &Index, json: bool) -> Result<String> {
     let info = index.info();
-    let record: Record = vec![
+    let sources = 0..index.sources().len();
+    let deleted =
+        sources.map(|source| index.deleted_rows(source)).collect::<Result<Vec<_>, _>>()?;
+    let all_deleted: u64 = deleted.iter().sum();
+    let mut record: Record = vec![
         ("file", Cell::text(file.display().to_string())),
         ("rows", Cell::count(info.rows)),
         ("block rows", Cell::count(index.params().block_rows().into())),
@@ -38,9 +48,14 @@ pub(super) fn description(file: &Path, index: &Index, json: bool) -> Result<Stri
         ("blocks", Cell::count(info.blocks)),
         ("segments", Cell::count(info.segments as u64)),
         ("size of columns", Cell::bytes(info.bytes)),
+        ("size of min and max", Cell::bytes(info.bounds_bytes)),
         ("size of notes on tables", Cell::bytes(info.blob_bytes)),
     ];
-    let parts = [report::show_record(&record, json), columns(index, json), tables(index, json)];
+    if json || all_deleted > 0 {
+        record.insert(2, ("deleted rows", Cell::count(all_deleted)));
+    }
+    let tables = tables(index, &deleted, json);
+    let parts = [report::show_record(&record, json), columns(index, json), tables];
     Ok(if json {
         let parts: Vec<serde_json::Value> =
             parts.iter().map(|part| serde_json::from_str(part)).collect::<Result<_, _>>()?;
@@ -60,19 +75,27 @@ pub(super) fn columns(index: &Index, json: bool) -> String {
             ("column", Cell::text(&column.name)),
             ("values", Cell::text(column.kind.to_string())),
             ("size", Cell::bytes(column.bytes)),
+            ("min and max", Cell::bytes(column.bounds_bytes)),
             ("bits/cell", Cell::float(column.bits_per_cell, 2)),
         ]
     };
     report::show_table(&index.info().columns.iter().map(record).collect::<Vec<_>>(), json)
 }
 
-fn tables(index: &Index, json: bool) -> String {
-    let record = |source: &ironbloom_index::Source| {
-        vec![
+/// The tables, with the number of rows that have been deleted from each.
+fn tables(index: &Index, deleted: &[u64], json: bool) -> String {
+    let with_deleted = json || deleted.iter().any(|&rows| rows > 0);
+    let record = |(source, &deleted): (&ironbloom_index::Source, &u64)| {
+        let mut record = vec![
             ("table", Cell::text(source.name())),
             ("rows", Cell::count(source.rows())),
             ("file size", Cell::bytes(source.bytes())),
-        ]
+        ];
+        if with_deleted {
+            record.insert(2, ("deleted rows", Cell::count(deleted)));
+        }
+        record
     };
-    report::show_table(&index.sources().iter().map(record).collect::<Vec<_>>(), json)
+    let tables = index.sources().iter().zip(deleted);
+    report::show_table(&tables.map(record).collect::<Vec<_>>(), json)
 }

@@ -50,12 +50,12 @@ impl Types {
 }
 
 /// One item of a list: a name, and what follows it if it was in quotes.
-struct Item {
-    name: String,
-    rest: String,
+pub(super) struct Item {
+    pub(super) name: String,
+    pub(super) rest: String,
 }
 
-fn items(text: &str) -> Result<Vec<Item>> {
+pub(super) fn items(text: &str) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut left = text;
     loop {

@@ -1,10 +1,8 @@
 //! `ironbloom index verify`: is an index whole, and are its tables as they were?
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use clap::Args;
-use ironbloom_index::Indexed;
+use ironbloom_index::{Indexed, Location};
 
 use super::build::with_progress;
 use crate::number::plural;
@@ -31,7 +29,7 @@ use crate::{Outcome, output};
 pub(crate) struct VerifyArgs {
     /// The index
     #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    index: Location,
 
     /// Also read all tables and compare them with what was indexed
     #[arg(long)]

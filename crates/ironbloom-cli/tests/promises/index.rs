@@ -370,6 +370,18 @@ fn a_killed_change_leaves_the_old_index_or_the_new_one() {
     kill_repeatedly(&scratch, ["index", "compact", "t.ibx"], 1);
 }
 
+/// Without memory, every column goes to the temporary file.
+#[cfg(unix)]
+#[test]
+fn a_killed_build_leaves_nothing_that_the_next_one_does_not_remove() {
+    let scratch = indexed();
+    scratch.write("u.csv", table());
+    let files = scratch.files();
+    let build = ["index", "build", "t.csv", "u.csv", "-o", "t.ibx", "--memory", "0"];
+    kill_repeatedly(&scratch, build, 2);
+    assert_eq!(scratch.files(), files);
+}
+
 // ----------------------------------------------------------------------------------------------------- several writers
 
 /// A small table of which each row says where it is from.
@@ -434,7 +446,7 @@ fn changes_at_the_same_time_are_all_made() {
     }
 }
 
-/// Of two that add the same rows one does it, and the other says that it has not.
+/// Of two that add the same rows, one does it, and the other reports an error.
 #[test]
 fn the_same_change_twice_at_once_is_made_once() {
     let scratch = parts(0..1);

@@ -31,6 +31,57 @@ fn find<const N: usize>(scratch: &Scratch, args: [&str; N]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+// ------------------------------------------------------------------------------------------- columns in names of folders
+
+#[test]
+fn tables_are_dropped_by_the_names_of_their_folders() {
+    let scratch = Scratch::new();
+    for country in ["SE", "NO", "__HIVE_DEFAULT_PARTITION__"] {
+        for day in ["2026-01-01", "2026-01-02"] {
+            let folder = format!("lake/country={country}/day={day}");
+            std::fs::create_dir_all(scratch.path(&folder)).unwrap();
+            scratch.write(&format!("{folder}/t.csv"), "id,n\n1,10\n2,20\n");
+        }
+    }
+    scratch.run(["index", "build", "lake", "-o", "t.ibx"]).succeeds();
+    let left = || find(&scratch, ["id = 1", "--select", "country,day", "--format", "csv"]);
+    let header = "country,day\n";
+    scratch
+        .run(["index", "drop", "t.ibx", "--where", "country = 'SE' and day < '2026-01-02'"])
+        .succeeds();
+    let rest = "NO,2026-01-01\nNO,2026-01-02\nSE,2026-01-02\n,2026-01-01\n,2026-01-02\n";
+    assert_eq!(left(), format!("{header}{rest}"));
+    // What is unknown is not dropped: null is neither SE nor another country.
+    scratch.run(["index", "drop", "t.ibx", "--where", "country <> 'NO'"]).succeeds();
+    let rest = "NO,2026-01-01\nNO,2026-01-02\n,2026-01-01\n,2026-01-02\n";
+    assert_eq!(left(), format!("{header}{rest}"));
+    scratch.run(["index", "drop", "t.ibx", "--where", "country is null"]).succeeds();
+    assert_eq!(left(), format!("{header}NO,2026-01-01\nNO,2026-01-02\n"));
+    scratch.run(["index", "verify", "t.ibx", "--tables"]).succeeds();
+    scratch.refuses(
+        ["index", "drop", "t.ibx", "--where", "country = 'SE'"],
+        "",
+        "t.ibx: no table is in folders where country = 'SE'",
+    );
+    scratch.refuses(
+        ["index", "drop", "t.ibx", "--where", "id = 1"],
+        "",
+        "--where is about the names of folders (country, day): no column id",
+    );
+    // Dropped folders can be added again, and the last ones dropped.
+    scratch.run(["index", "append", "t.ibx", "lake/country=SE/day=2026-01-01"]).succeeds();
+    assert_eq!(left(), format!("{header}NO,2026-01-01\nNO,2026-01-02\nSE,2026-01-01\n"));
+    scratch.run(["index", "drop", "t.ibx", "--where", "day is not null"]).succeeds();
+    scratch.refuses(["index", "find", "t.ibx", "id = 1"], "", "t.ibx: there is no table in it");
+    scratch.write("plain.csv", "id\n1\n");
+    scratch.run(["index", "build", "plain.csv", "-o", "plain.ibx"]).succeeds();
+    scratch.refuses(
+        ["index", "drop", "plain.ibx", "--where", "id = 1"],
+        "",
+        "plain.ibx: its tables are not in folders such as country=SE",
+    );
+}
+
 // ---------------------------------------------------------------------------------------------------------- time zones
 
 #[test]
@@ -270,10 +321,10 @@ fn arrow_and_parquet_have_the_rows_and_types_of_the_tables() {
 }
 
 #[test]
-fn what_sql_has_and_this_has_not_is_named() {
+fn conditions_of_sql_that_are_not_supported_are_named() {
     let scratch = nested();
     for (condition, words) in [
-        ("id like '1%'", "`like` and other patterns are not supported"),
+        ("name ilike '1%'", "`ilike` is not supported"),
         ("abs(id) = 1", "functions are not supported"),
         ("id = \"a,b\"", "comparing two columns is not supported"),
     ] {
@@ -303,4 +354,30 @@ fn values_of_a_file_are_found_in_one_pass() {
     assert!(run.stderr.contains("bad.txt") && run.stderr.contains("seven"), "{}", run.stderr);
     scratch.write("none.txt", "");
     scratch.run(["index", "find", "t.ibx", "--values", "none.txt", "--column", "id"]).ends_with(1);
+}
+
+#[test]
+fn ranges_and_patterns_are_answered_from_bounds_and_info_shows_them() {
+    let scratch = Scratch::new();
+    let rows: String = (0..20_000).map(|id| format!("{id},n{:05}\n", id / 3)).collect();
+    scratch.write("t.csv", format!("id,name\n{rows}"));
+    scratch.run(["index", "build", "t.csv", "-o", "t.ibx"]).succeeds();
+    for (condition, count) in [
+        ("id between 700 and 799", "100\n"),
+        ("name like 'n00%9'", "300\n"),
+        ("starts_with(name, 'n0012')", "30\n"),
+        ("not (id < 19990) and name not like '%6'", "8\n"),
+    ] {
+        let run =
+            scratch.run(["index", "find", "t.ibx", condition, "--count", "--explain"]).succeeds();
+        assert_eq!(run.text(), count, "{condition}");
+        let blocks = run.stderr.lines().find(|line| line.starts_with("blocks")).unwrap();
+        let candidates = blocks.split_whitespace().nth(3).unwrap();
+        assert!(candidates.parse::<u32>().unwrap() <= 9, "{condition}: {blocks}");
+    }
+    let info = scratch.run(["index", "info", "t.ibx"]).succeeds();
+    assert!(info.text().contains("min and max"), "{}", info.text());
+    let json = scratch.run(["index", "info", "t.ibx", "--json"]).succeeds().text();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["columns"][0]["min_and_max"].as_u64().is_some_and(|bytes| bytes > 0), "{json}");
 }

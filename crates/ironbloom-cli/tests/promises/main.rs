@@ -3,15 +3,26 @@
 mod bad_input;
 mod build_and_check;
 mod dedup;
+mod foreign;
+#[cfg(feature = "index")]
+mod foreign_tables;
+#[cfg(feature = "index")]
 mod index;
+#[cfg(all(feature = "index", target_os = "linux"))]
+mod index_limits;
+#[cfg(feature = "index")]
 mod index_tables;
 mod interrupted;
 mod manners;
 mod merge_add_remove;
+#[cfg(feature = "index")]
+mod objects;
 mod plan_info_verify;
 mod program;
+#[cfg(feature = "redis")]
 mod redis;
 mod rows;
+#[cfg(feature = "store")]
 mod store;
 mod tables;
 mod text;

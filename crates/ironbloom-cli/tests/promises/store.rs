@@ -15,7 +15,7 @@ fn a_measurement_counts_what_it_skips_and_leaves_statistics() {
         assert_eq!(stats["kind"], kind);
         assert_eq!(stats["lookups"], 8000);
         assert_eq!(stats["unguarded"], 0);
-        // 90 % of 8000 are absent, and 1 % of these are asked for nothing: six standard deviations are 161 + 51.
+        // 90 % of 8000 are absent, and 1 % of these reach the store in vain: six standard deviations are 161 + 51.
         let skipped = stats["reads_avoided"].as_u64().unwrap();
         assert!((6916..7340).contains(&skipped), "{kind}: {skipped}");
         assert!(stats["rate_measured"].as_f64().unwrap() < 0.0171, "{kind}: {stats}");

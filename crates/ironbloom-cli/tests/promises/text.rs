@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use crate::program::{Run, Scratch, lines};
+use crate::program::{Run, Scratch, lines, most_memory};
 
 const MARK: &str = "\u{feff}";
 
@@ -135,13 +135,6 @@ fn a_byte_order_mark_before_a_csv_header_is_no_part_of_the_name() {
     assert_eq!((run.text(), notes(&run)), ("alice\n".to_owned(), vec![]));
 }
 
-/// The most memory that a process has had, in KiB.
-fn most_memory(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[test]
 fn a_line_of_64_mib_takes_little_more_memory_than_its_length() {
     const LENGTH: usize = 64 << 20;
@@ -159,7 +152,7 @@ fn a_line_of_64_mib_takes_little_more_memory_than_its_length() {
         let mut printed = vec![0; line.len()];
         child.stdout.take().unwrap().read_exact(&mut printed).unwrap();
         assert!(printed == line, "{args:?}");
-        let most = most_memory(child.id());
+        let most = most_memory(child.id()).unwrap();
         drop(input);
         assert!(child.wait().unwrap().success() || args[0] == "check");
         // The line, an eighth of it to grow into, and the program itself.

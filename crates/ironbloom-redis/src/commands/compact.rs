@@ -82,7 +82,7 @@ pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) {
             if is_small {
                 filter.compact_until_stuck();
             }
-            filter.removed = 0;
+            filter.forget_removed();
             true
         }
         ByLayout::RedisBloom(_) => false,
@@ -113,7 +113,7 @@ impl CuckooMut<'_> {
 
     fn buckets(&self, part: usize) -> u64 {
         match self {
-            ByLayout::RedisBloom(filter) => filter.sub_filters[part].buckets(),
+            ByLayout::RedisBloom(filter) => filter.buckets_in(part),
             ByLayout::Native(filter) => filter.params().buckets(),
         }
     }

@@ -93,7 +93,7 @@ fn processor_time() -> Option<Duration> {
 /// A condition on the first two columns that this row satisfies. Opens the table separately, so that the pages are not already
 /// decompressed when they are measured.
 fn values_of(table: &Table, row: u64) -> Result<Predicate, Failure> {
-    let apart = Table::open(table.path())?;
+    let apart = Table::open(table.location())?;
     let this = row..row + 1;
     let batch =
         apart.read_rows(std::slice::from_ref(&this), &[0, 1], &mut Reads::default())?.remove(0);

@@ -146,6 +146,13 @@ impl Scratch {
     }
 }
 
+/// The most memory that a process has had until now, in KiB. `None` if it has ended.
+pub(crate) fn most_memory(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ironbloom");
 
 fn finish(mut command: Command, stdin: &[u8]) -> Run {
