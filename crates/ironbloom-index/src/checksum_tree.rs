@@ -143,6 +143,12 @@ impl TreeReader {
         self.file.prefetch(&wanted).map_err(Fault::Io)
     }
 
+    /// Where all checksums are in the file.
+    pub(crate) fn checksums(&self) -> Range<u64> {
+        let end = |level: Option<&Range<u64>>| level.map_or(0, |level| level.end);
+        end(self.levels.first())..end(self.levels.last())
+    }
+
     /// Whether at least half of the section has been read.
     pub(crate) fn is_half_read(&self) -> bool {
         let nodes = (self.levels[0].end - self.levels[0].start).div_ceil(NODE_BYTES);

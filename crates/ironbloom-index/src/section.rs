@@ -169,6 +169,15 @@ impl Section {
         self.file.prefetch(std::slice::from_ref(&self.range)).map_err(|error| self.failed(error))
     }
 
+    /// Requests this many bytes from its start, and the checksums of all of it if they are no more than that, if it is an object.
+    pub(crate) fn prefetch_start(&self, bytes: u64) -> Result<(), Fault> {
+        let Some(tree) = self.tree().filter(|_| self.is_far()) else { return Ok(()) };
+        let start = self.range.start..self.range.end.min(self.range.start + bytes);
+        let above = tree.checksums();
+        let above = if above.end - above.start <= bytes { above } else { 0..0 };
+        self.file.prefetch(&[start, above]).map_err(|error| self.failed(error))
+    }
+
     /// Whether it is so far away that all of it, if it is not long, costs no more than a piece.
     pub(crate) fn is_far(&self) -> bool {
         self.file.is_object()

@@ -161,6 +161,8 @@ impl StoredPostings {
         if let Some(outline) = self.outline.get() {
             return Ok(outline);
         }
+        // What is read next, the samples of a list, is behind the head: of most columns, near enough to come with it.
+        self.section.prefetch_start(REQUEST_BYTES)?;
         let words = (self.section.len() / size_of::<u64>() as u64) as usize;
         let outline = Outline::read(&self.section, words, self.blocks)?;
         Ok(self.outline.get_or_init(|| outline))

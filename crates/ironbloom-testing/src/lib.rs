@@ -7,12 +7,13 @@
 //! - [`s3`]: a server of S3 behind a proxy that counts, delays and breaks requests
 //! - [`tls`]: servers that speak TLS; `certificates` (a feature, since it needs cryptography) for them
 //!
-//! Every server has a free port of loopback and a folder of its own, and ends with the test.
+//! Every server has a port of loopback to itself and a folder of its own, and ends with the test.
 
 #[cfg(feature = "certificates")]
 pub mod certificates;
 pub mod cluster;
 pub mod module;
+mod ports;
 pub mod postgres;
 mod process;
 mod random;
@@ -22,6 +23,7 @@ mod scratch;
 pub mod sentinel;
 pub mod tls;
 
-pub use process::{eventually, free_port, wait_until};
+pub use ports::free_port;
+pub use process::{eventually, wait_until};
 pub use random::Random;
 pub use scratch::{Scratch, TemporaryFile};

@@ -1,9 +1,8 @@
-//! What every server needs: a program, a port, a process that ends with its owner, and patience.
+//! What every server needs: a program, a process that ends with its owner, and patience.
 
 use std::env;
 use std::fmt::Debug;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -20,16 +19,6 @@ pub(crate) fn find_program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
 pub(crate) fn skipped(name: &str) {
     assert!(env::var_os("IRONBLOOM_REQUIRE_SERVER").is_none(), "{name} is not installed");
     eprintln!("SKIPPED: {name} is not installed");
-}
-
-/// A port that nobody uses, low enough that a cluster's second port, 10000 higher, is one, too.
-pub fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if port < 55_000 {
-            return port;
-        }
-    }
 }
 
 /// Tries until it works, for a minute or so. No assertion depends on the time: it only bounds how long is waited in vain.

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::process::{Process, eventually, free_port};
+use crate::free_port;
+use crate::process::{Process, eventually};
 
 /// The bucket that every server has.
 pub const BUCKET: &str = "bucket";

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use super::{keys, redis, redis_with, refused, url};
 use crate::program::{Run, Scratch, lines};
+use ironbloom_testing::free_port;
 use ironbloom_testing::module::{Server, programs};
 
 #[test]
@@ -151,8 +152,7 @@ fn passwords_are_asked_for_and_never_shown() {
 #[test]
 fn a_server_that_is_not_there_is_an_error_that_names_it() {
     let scratch = Scratch::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("redis://127.0.0.1:{port}");
+    let url = format!("redis://127.0.0.1:{}", free_port());
     let run = redis_with(&scratch, &url, &["check", "--key", "k"], "1\n");
     refused(&run, &format!("{url}: "), "is the server running");
     let mut command = scratch.command(["redis", "check", "--key", "k"]);
