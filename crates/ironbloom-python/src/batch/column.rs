@@ -88,6 +88,24 @@ impl Hasher {
         }
     }
 
+    /// The hashes of many texts or bytes; only after [`accept`](Self::accept). The function is chosen once for all.
+    #[inline]
+    fn all_bytes<'a>(self, keys: impl Iterator<Item = &'a [u8]>, hashes: &mut [u64]) {
+        match self {
+            Self::Hash(hash_fn) => hash_fn.hash_keys(keys, hashes),
+            Self::Integer => unreachable!("bytes are not accepted"),
+        }
+    }
+
+    /// The hashes of many integers.
+    #[inline]
+    fn all_integers(self, keys: impl Iterator<Item = u64>, hashes: &mut [u64]) {
+        match self {
+            Self::Hash(hash_fn) => hash_fn.hash_keys(keys, hashes),
+            Self::Integer => hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key),
+        }
+    }
+
     /// The number of a key.
     #[inline]
     pub(crate) fn of(self, key: Stable<'_>) -> PyResult<u64> {
@@ -210,14 +228,15 @@ impl<'a> Prepared<'a> {
             );
             return;
         }
-        /// The hash of each value, whatever the array.
-        macro_rules! each {
-            ($array:expr, |$value:ident| $hash:expr) => {{
+        /// Texts or bytes, by their offsets in one buffer.
+        macro_rules! of_offsets {
+            ($array:expr) => {{
                 let array = $array;
-                for (row, hash) in rows.zip(hashes) {
-                    let $value = array.value(row);
-                    *hash = $hash;
-                }
+                let (data, offsets) = (array.value_data(), array.value_offsets());
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                // What lies outside of the buffer is a panic: offsets are other libraries' numbers.
+                let values = ends.map(|ends| &data[ends[0].as_usize()..ends[1].as_usize()]);
+                hasher.all_bytes(values, hashes);
             }};
         }
         macro_rules! of_values {
@@ -229,15 +248,25 @@ impl<'a> Prepared<'a> {
         }
         match array.data_type() {
             DataType::Null => hashes.fill(0),
-            DataType::Boolean => each!(array.as_boolean(), |v| hasher.integer(v.into())),
-            DataType::Utf8 => each!(array.as_string::<i32>(), |v| hasher.bytes(v.as_bytes())),
-            DataType::LargeUtf8 => each!(array.as_string::<i64>(), |v| hasher.bytes(v.as_bytes())),
-            DataType::Utf8View => each!(array.as_string_view(), |v| hasher.bytes(v.as_bytes())),
-            DataType::Binary => each!(array.as_binary::<i32>(), |v| hasher.bytes(v)),
-            DataType::LargeBinary => each!(array.as_binary::<i64>(), |v| hasher.bytes(v)),
-            DataType::BinaryView => each!(array.as_binary_view(), |v| hasher.bytes(v)),
+            DataType::Boolean => {
+                let values = array.as_boolean();
+                hasher.all_integers(rows.map(|row| values.value(row).into()), hashes);
+            }
+            DataType::Utf8 => of_offsets!(array.as_string::<i32>()),
+            DataType::LargeUtf8 => of_offsets!(array.as_string::<i64>()),
+            DataType::Binary => of_offsets!(array.as_binary::<i32>()),
+            DataType::LargeBinary => of_offsets!(array.as_binary::<i64>()),
+            DataType::Utf8View => {
+                let values = array.as_string_view();
+                hasher.all_bytes(rows.map(|row| values.value(row).as_bytes()), hashes);
+            }
+            DataType::BinaryView => {
+                let values = array.as_binary_view();
+                hasher.all_bytes(rows.map(|row| values.value(row)), hashes);
+            }
             DataType::FixedSizeBinary(_) => {
-                each!(array.as_fixed_size_binary(), |v| hasher.bytes(v));
+                let values = array.as_fixed_size_binary();
+                hasher.all_bytes(rows.map(|row| values.value(row)), hashes);
             }
             DataType::Float16 => of_values!(array.as_primitive::<Float16Type>(), |v| {
                 float_hash(hasher, v.to_f64())
@@ -262,7 +291,9 @@ impl<'a> Prepared<'a> {
                 hash_nanos(hasher, array, Nanos::Span, *unit, rows, hashes);
             }
             _ => downcast_integer_array!(
-                array => of_values!(array, |v| hasher.integer(v as u64)),
+                array => {
+                    hasher.all_integers(array.values()[rows].iter().map(|&v| v as u64), hashes);
+                }
                 other => unreachable!("columns of {other} were refused")
             ),
         }
