@@ -5,7 +5,7 @@ SHELL := bash
 .ONESHELL:
 .DEFAULT_GOAL := help
 .PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
-.PHONY: bench-postgres lint-postgres postgres test-postgres
+.PHONY: bench-postgres lint-postgres postgres test-postgres test-postgres-versions
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 TOOLS := $(TARGET)/tools
@@ -158,6 +158,18 @@ lint-postgres:
 test-postgres:
 	@$(EXTENSION) build $(EXTENSION_FLAGS)
 	$(EXTENSION) test $(EXTENSION_FLAGS) --no-fail-fast
+
+# Where a server comes without headers, the declarations are those that pgrx carries for its own documentation. They are
+# switched on as there; that other crates then ask for features of nightly is no matter to these tests.
+test-postgres-versions: ## The extension's tests on PostgreSQL 13, 14, 16, 17 and 18, which are fetched
+	@for config in $$(bash crates/ironbloom-postgres/servers.sh $(TOOLS)/postgres); do
+		printf '\n== %s\n' "$$($$config --version)"
+		if [[ -d $$($$config --includedir-server 2> /dev/null) ]]; then
+			$(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
+		else
+			DOCS_RS=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS='--cfg docsrs' $(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
+		fi
+	done
 
 postgres: ## Start a private PostgreSQL with the extension, to try it with psql (PG_CONFIG=pg_config)
 	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }

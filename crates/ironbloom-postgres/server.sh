@@ -16,6 +16,12 @@ libraries=$("$config" --pkglibdir)
 # What the three have in common is replaced by our folder.
 prefix=$bin
 while [[ $share != "$prefix"/* || $libraries != "$prefix"/* ]]; do prefix=$(dirname "$prefix"); done
+# Wheels have libraries in a folder beside the package, and programs that look for it there: all keep their places.
+if compgen -G "$prefix/../../*.libs" > /dev/null; then
+	prefix=$(cd "$prefix/../.." && pwd)
+	mkdir -p "$folder"
+	ln -sfn "$prefix"/*.libs "$folder"
+fi
 ours() { echo "$folder/${1#"$prefix"/}"; }
 
 mkdir -p "$(ours "$bin")" "$(ours "$share")/extension" "$(ours "$libraries")"
@@ -27,7 +33,7 @@ for entry in "$share"/*; do
 done
 ln -sf "$share"/extension/* "$(ours "$share")/extension"
 ln -sf "$libraries"/* "$(ours "$libraries")"
-# Programs of wheels look for libraries beside them; system folders are found anyway.
+# Programs that are not the system's look for libraries beside them; system folders are found anyway.
 lib=$("$config" --libdir)
 if [[ $lib == "$prefix"/* && $prefix != /usr ]]; then
 	mkdir -p "$(ours "$lib")"

@@ -30,6 +30,24 @@ enum How {
     Call(*mut pg_sys::FmgrInfo),
 }
 
+/// The width of integers that are hashed here.
+#[derive(Clone, Copy)]
+pub(crate) enum Integer {
+    Two,
+    Four,
+    Eight,
+}
+
+impl Integer {
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
 /// Without the guard of every single call: see [`Hasher::hash`].
 mod raw {
     use super::pg_sys;
@@ -65,6 +83,22 @@ impl Hasher {
                 u32::from(number) < pg_sys::FirstNormalObjectId
             }
         }
+    }
+
+    /// If it is for integers that [`Hasher::hash_integer`] hashes.
+    pub(crate) fn integer(&self) -> Option<Integer> {
+        match self.how {
+            How::Int2 => Some(Integer::Two),
+            How::Int4 => Some(Integer::Four),
+            How::Int8 => Some(Integer::Eight),
+            How::Call(_) => None,
+        }
+    }
+
+    /// The hash of an integer of any width.
+    #[inline]
+    pub(crate) fn hash_integer(number: i64) -> u32 {
+        fingerprint(hash_small(number, ValueKind::Int))
     }
 
     /// Those of all columns.
@@ -112,11 +146,10 @@ impl Hasher {
     /// must be nothing to drop.
     #[inline]
     pub(crate) unsafe fn hash(&self, datum: pg_sys::Datum) -> u32 {
-        let small = |number: i64| hash_small(number, ValueKind::Int);
-        fingerprint(match self.how {
-            How::Int2 => small((datum.value() as i16).into()),
-            How::Int4 => small((datum.value() as i32).into()),
-            How::Int8 => small(datum.value() as i64),
+        match self.how {
+            How::Int2 => Self::hash_integer((datum.value() as i16).into()),
+            How::Int4 => Self::hash_integer((datum.value() as i32).into()),
+            How::Int8 => Self::hash_integer(datum.value() as i64),
             How::Call(function) => {
                 // SAFETY: the caller's promise; the second argument is the seed.
                 let hash = unsafe {
@@ -127,9 +160,9 @@ impl Hasher {
                         pg_sys::Datum::from(0i64),
                     )
                 };
-                mix64(hash.value() as u64)
+                fingerprint(mix64(hash.value() as u64))
             }
-        })
+        }
     }
 
     /// The same, wherever it is called.

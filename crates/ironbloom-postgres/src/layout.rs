@@ -53,6 +53,12 @@ impl Layout {
         number > 0 && number as usize <= self.0.len()
     }
 
+    /// Where a row without nulls has a column, counted from 1, from where its values begin, and its length.
+    pub(crate) fn place(&self, number: i16) -> Option<(usize, usize)> {
+        let column = self.0.get(usize::try_from(number).ok()?.checked_sub(1)?)?;
+        column.by_value.then_some((column.at, column.len))
+    }
+
     /// The value of a column, counted from 1. A value that is no number is a pointer into the row.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 //! handler.rs    what the server asks of an access method           sql/       the objects in SQL, written by hand
 //! build.rs      CREATE INDEX       insert.rs    a row              vacuum.rs  VACUUM, and the check of concurrent builds
 //! scan.rs       a query's pages    cost.rs      what that costs    options.rs selectivity
-//! narrow.rs     of these pages, the rows that may be wanted
+//! narrow.rs     of these pages, the rows that may be wanted      sift.rs   a first look at columns of integers
 //!     │
 //! maintain.rs   seal the tail, flush the pending list, merge segments: one process at a time
 //! heap.rs       heap page -> hashes of its rows, whatever their visibility            hashing.rs   datum -> hash
@@ -42,6 +42,7 @@ mod page;
 mod pending;
 mod scan;
 mod segment;
+mod sift;
 mod storage;
 mod vacuum;
 

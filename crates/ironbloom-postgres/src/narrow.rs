@@ -3,6 +3,7 @@
 //! Handed whole pages, the server would recheck each of their rows, which takes ten times as long as looking at one
 //! value in its place. Only values of columns with a fixed place are looked at (`layout.rs`), by hash functions of the server
 //! itself: they are called while the page is locked. A row that is in doubt is handed on. The server rechecks what is left.
+//! Integers, the common case, have a loop of their own before that (`sift.rs`).
 
 use pgrx_pg_sys as pg_sys;
 
@@ -10,6 +11,7 @@ use crate::hashing::Hasher;
 use crate::heap::{MOST_ROWS, row_count, tuple_at};
 use crate::layout::{Found, Layout};
 use crate::meta::NULL;
+use crate::sift::{self, Sift};
 use crate::storage::Index;
 
 /// Without the guard of every single call: some pages are one guarded call.
@@ -45,8 +47,13 @@ pub(crate) const WORTH: u64 = 8;
 /// Pages asked for ahead, at most.
 const MOST_AHEAD: usize = 64;
 
+/// Bits for each wanted hash, and at least: so few other hashes share a bit with one, and all bits are in the first cache.
+const BITS_PER_HASH: usize = 64;
+const LEAST_BITS: usize = 1 << 10;
+const MOST_BITS: usize = 1 << 24;
+
 /// The hashes that a column may have.
-struct Wanted {
+pub(crate) struct Wanted {
     /// Column of the table, from 1.
     number: i16,
     hasher: Hasher,
@@ -58,7 +65,7 @@ struct Wanted {
 
 impl Wanted {
     fn new(number: i16, hasher: Hasher, hashes: Vec<u32>) -> Self {
-        let size = (32 * hashes.len()).next_power_of_two().clamp(64, 1 << 24);
+        let size = (BITS_PER_HASH * hashes.len()).next_power_of_two().clamp(LEAST_BITS, MOST_BITS);
         let shift = 32 - size.ilog2();
         let mut bits = vec![0; size / 64];
         for hash in &hashes {
@@ -68,13 +75,19 @@ impl Wanted {
         Self { number, hasher, hashes, bits, shift }
     }
 
-    /// Nothing here panics.
+    /// Whether a hash may be one of these. Nothing here panics.
     #[inline]
-    fn has(&self, hash: u32) -> bool {
+    pub(crate) fn may_have(&self, hash: u32) -> bool {
         let bit = (hash >> self.shift) as usize;
         // SAFETY: as many bits as the upper bits of a hash can be.
         let word = unsafe { *self.bits.as_ptr().add(bit / 64) };
-        word >> (bit % 64) & 1 == 1 && self.hashes.binary_search(&hash).is_ok()
+        word >> (bit % 64) & 1 == 1
+    }
+
+    /// Nothing here panics.
+    #[inline]
+    fn has(&self, hash: u32) -> bool {
+        self.may_have(hash) && self.hashes.binary_search(&hash).is_ok()
     }
 }
 
@@ -83,6 +96,8 @@ pub(crate) struct Narrow {
     heap: pg_sys::Relation,
     layout: Layout,
     wanted: Vec<Wanted>,
+    /// For one of the wanted columns, by its place: rows that it rules out are not looked at otherwise.
+    sift: Option<(usize, Sift)>,
     /// Rows looked at, and those handed on.
     looked_at: u64,
     kept: u64,
@@ -95,12 +110,16 @@ impl Narrow {
     pub(crate) unsafe fn new(heap: pg_sys::Relation) -> Self {
         // SAFETY: the caller's promise.
         let layout = unsafe { Layout::new(heap) };
-        Self { heap, layout, wanted: Vec::new(), looked_at: 0, kept: 0 }
+        Self { heap, layout, wanted: Vec::new(), sift: None, looked_at: 0, kept: 0 }
     }
 
     /// Adds a condition, if values of that column can be looked at: it must have one of these hashes, which ascend.
     pub(crate) fn add(&mut self, index: Index, column: usize, hashes: &[u32]) {
         if let Some((number, hasher)) = place(&self.layout, index, column) {
+            if self.sift.is_none() {
+                let sift = Sift::new(&hasher, &self.layout, number);
+                self.sift = sift.map(|sift| (self.wanted.len(), sift));
+            }
             self.wanted.push(Wanted::new(number, hasher, hashes.to_vec()));
         }
     }
@@ -129,13 +148,24 @@ impl Narrow {
             // SAFETY: the caller's promise. Nothing is dropped in there.
             unsafe {
                 pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    let mut pinned = 0;
                     for i in done..end {
-                        if narrow {
-                            (*this).ask_ahead(blocks, i, ahead as usize);
-                            (*this).add_page(*blocks.as_ptr().add(i), bitmap);
-                        } else {
-                            raw::tbm_add_page(bitmap, *blocks.as_ptr().add(i));
+                        let block = *blocks.as_ptr().add(i);
+                        if !narrow {
+                            raw::tbm_add_page(bitmap, block);
+                            continue;
                         }
+                        (*this).ask_ahead(blocks, i, ahead as usize);
+                        let heap = (*this).heap;
+                        let buffer =
+                            if pinned != 0 { pinned } else { raw::ReadBuffer(heap, block) };
+                        // The next page comes to the caches while this one is looked at.
+                        pinned = 0;
+                        if i + 1 < end {
+                            pinned = raw::ReadBuffer(heap, *blocks.as_ptr().add(i + 1));
+                            sift::fetch(pg_sys::BufferGetPage(pinned).cast());
+                        }
+                        (*this).add_page(buffer, block, bitmap);
                     }
                 });
             }
@@ -166,20 +196,25 @@ impl Narrow {
 
     /// # Safety
     ///
-    /// As above. Nothing here may be dropped or panic: errors jump.
-    unsafe fn add_page(&mut self, block: u32, bitmap: *mut pg_sys::TIDBitmap) {
+    /// As above, and the buffer with the page is pinned; it is released here. Nothing here may be dropped or panic: errors jump.
+    unsafe fn add_page(
+        &mut self,
+        buffer: pg_sys::Buffer,
+        block: u32,
+        bitmap: *mut pg_sys::TIDBitmap,
+    ) {
         let mut kept = [pg_sys::ItemPointerData::default(); MOST_ROWS];
         let kept = kept.as_mut_ptr();
+        let mut offsets = [0; MOST_ROWS];
         let mut count = 0;
         // SAFETY: the buffer is pinned and locked while the page is looked at, and there is room for all its rows.
         unsafe {
-            let buffer = raw::ReadBuffer(self.heap, block);
             raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
             let page: *mut u8 = pg_sys::BufferGetPage(buffer).cast();
             let rows = row_count(page);
             let mut within_page = false;
-            for offset in 1..=rows {
-                let row = tuple_at(page, block, offset, self.heap);
+            for i in 0..self.sifted(page, rows, offsets.as_mut_ptr()) {
+                let row = tuple_at(page, block, *offsets.as_ptr().add(i), self.heap);
                 if row.t_data.is_null() || !self.is_wanted(&row) {
                     continue;
                 }
@@ -198,6 +233,24 @@ impl Narrow {
             self.looked_at += u64::from(rows);
             self.kept += count as u64;
         }
+    }
+
+    /// Writes the numbers of the rows that are worth a look, and returns how many.
+    ///
+    /// # Safety
+    ///
+    /// The page is locked and has this number of rows, and there is room for all of them. Nothing here may be dropped or panic.
+    unsafe fn sifted(&self, page: *const u8, rows: u16, offsets: *mut u16) -> usize {
+        // SAFETY: the caller's promise; the sift is for a column that is wanted.
+        unsafe {
+            if let Some((place, sift)) = &self.sift {
+                return sift.rows(&*self.wanted.as_ptr().add(*place), page, rows, offsets);
+            }
+            for i in 0..rows {
+                *offsets.add(i as usize) = i + 1;
+            }
+        }
+        rows.into()
     }
 
     /// # Safety
