@@ -12,7 +12,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use crate::location::Location;
@@ -58,6 +58,8 @@ enum Place {
         /// To see whether it changes while it is open.
         opened: Stamp,
         is_regular: bool,
+        /// For a file of our own that has no name.
+        unnamed: AtomicBool,
     },
     #[cfg(feature = "object_store")]
     Object(Box<ObjectBytes>),
@@ -123,7 +125,8 @@ impl FileBytes {
 
     fn new(file: File, location: Location, metadata: &Metadata) -> Self {
         let (opened, is_regular) = (Stamp::of(metadata), metadata.is_file());
-        let place = Place::File { file, opened, is_regular };
+        let unnamed = AtomicBool::new(false);
+        let place = Place::File { file, opened, is_regular, unnamed };
         Self(Arc::new(OpenFile { place, location, len: opened.length, read: AtomicU64::new(0) }))
     }
 
@@ -133,12 +136,40 @@ impl FileBytes {
         Ok(Self::new(file, location.clone(), &metadata))
     }
 
-    /// A file of our own that is written to while it is read. What is not there yet is an error when it is read.
+    /// A file of our own, without a name, that is written to while it is read. What is not there yet is an error when it is read.
     pub(crate) fn of_growing_file(file: File, location: &Location) -> Self {
         let opened = Stamp { length: u64::MAX, modified: None };
-        let place = Place::File { file, opened, is_regular: true };
+        let unnamed = AtomicBool::new(true);
+        let place = Place::File { file, opened, is_regular: true, unnamed };
         let (location, read) = (location.clone(), AtomicU64::new(0));
         Self(Arc::new(OpenFile { place, location, len: u64::MAX, read }))
+    }
+
+    /// The file of our own that has no name, for the one caller who will give it one.
+    pub(crate) fn take_unnamed(&self) -> Option<&File> {
+        match &self.0.place {
+            Place::File { file, unnamed, .. } => {
+                unnamed.swap(false, Ordering::AcqRel).then_some(file)
+            }
+            #[cfg(feature = "object_store")]
+            Place::Object(_) => None,
+        }
+    }
+
+    /// The number of the file in its file system.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn inode(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        match &self.0.place {
+            Place::File { file, .. } => file.metadata().unwrap().ino(),
+            #[cfg(feature = "object_store")]
+            Place::Object(_) => unreachable!("no file"),
+        }
+    }
+
+    /// Whether this is a copy of the other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn location(&self) -> &Location {

@@ -30,6 +30,7 @@ mod file_bytes;
 mod find;
 mod fingerprints;
 mod float;
+mod flusher;
 mod followed;
 mod hive;
 mod images;

@@ -90,6 +90,19 @@ impl Section {
         self.range.clone()
     }
 
+    /// The same with the tree.
+    pub(crate) fn stored_range(&self) -> Range<u64> {
+        let bytes = match self.form() {
+            Form::Whole => self.len(),
+            Form::Tree => stored_bytes(self.len()).expect("compared with the file's length"),
+        };
+        self.range.start..self.range.start + bytes
+    }
+
+    pub(crate) fn file(&self) -> &FileBytes {
+        &self.file
+    }
+
     /// Bytes without the tree.
     pub(crate) fn len(&self) -> u64 {
         self.range.end - self.range.start
@@ -191,11 +204,7 @@ impl Section {
 
     /// The section as it is, damaged or not, with its tree if it has one.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
-        let bytes = match self.form() {
-            Form::Whole => self.len(),
-            Form::Tree => stored_bytes(self.len()).expect("compared with the file's length"),
-        };
-        self.file.pieces(self.range.start..self.range.start + bytes)
+        self.file.pieces(self.stored_range())
     }
 
     /// An error of [`pieces`](Self::pieces).

@@ -10,15 +10,17 @@ use ironbloom_blocks::{CELL_PARTS, CellPieces, PartMemory, Postings};
 
 use crate::checksum_tree::TreeBuilder;
 use crate::error::Error;
+use crate::file::{HEADER_BYTES, LINE_BYTES};
 use crate::file_bytes::FileBytes;
+use crate::flusher::Flusher;
 use crate::resources::Resources;
 use crate::section::{Form, Section, little_endian};
 use crate::segment::{SegmentColumn, StoredPostings};
 
 /// The memory of a build, and its temporary file.
 ///
-/// The file has no name, so nothing is left of it, however the process ends. Its sections are like those of an index file, and
-/// are copied there.
+/// The file has no name, so nothing is left of it, however the process ends. Its sections lie like those of an index file: it
+/// becomes the index, or they are copied there (`file/adopt.rs`).
 pub(crate) struct Workspace {
     /// Where the temporary file is made, when it is needed.
     folder: PathBuf,
@@ -36,10 +38,20 @@ pub(crate) struct Workspace {
 #[derive(Default)]
 struct Spilled {
     in_memory: u64,
-    file: Option<(File, FileBytes)>,
-    /// Where the next section goes.
+    file: Option<SpillFile>,
+}
+
+struct SpillFile {
+    file: File,
+    read: FileBytes,
+    flusher: Flusher,
+    /// Where the last section ends.
     end: u64,
 }
+
+/// Sections of more bytes are sent to the disk at once, while others are made. Smaller ones may be merged soon, and then nobody
+/// needs them there.
+const FLUSHED_BYTES: usize = 16 << 20;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -136,20 +148,34 @@ impl Workspace {
 impl Spilled {
     fn write(&mut self, folder: &Path, postings: &Postings) -> io::Result<Section> {
         if self.file.is_none() {
-            let file = tempfile::tempfile_in(folder)?;
-            let read = FileBytes::of_growing_file(file.try_clone()?, &folder.into());
-            self.file = Some((file, read));
+            self.file = Some(SpillFile::new(folder)?);
         }
-        let (file, read) = self.file.as_mut().expect("made above");
+        self.file.as_mut().expect("made above").write(postings)
+    }
+}
+
+impl SpillFile {
+    fn new(folder: &Path) -> io::Result<Self> {
+        let file = tempfile::tempfile_in(folder)?;
+        let read = FileBytes::of_growing_file(file.try_clone()?, &folder.into());
+        let flusher = Flusher::new(file.try_clone()?)?;
+        Ok(Self { file, read, flusher, end: HEADER_BYTES as u64 })
+    }
+
+    fn write(&mut self, postings: &Postings) -> io::Result<Section> {
         let bytes = little_endian(postings.words());
         let mut builder = TreeBuilder::default();
         builder.update(&bytes);
         let (tree, root) = builder.finish();
-        file.seek(SeekFrom::Start(self.end))?;
-        file.write_all(&bytes)?;
-        file.write_all(&tree)?;
-        let range = self.end..self.end + bytes.len() as u64;
+        let start = self.end.next_multiple_of(LINE_BYTES as u64);
+        self.file.seek(SeekFrom::Start(start))?;
+        self.file.write_all(&bytes)?;
+        self.file.write_all(&tree)?;
+        if bytes.len() > FLUSHED_BYTES {
+            self.flusher.flush();
+        }
+        let range = start..start + bytes.len() as u64;
         self.end = range.end + tree.len() as u64;
-        Ok(Section::new(read.clone(), range, root, Form::Tree))
+        Ok(Section::new(self.read.clone(), range, root, Form::Tree))
     }
 }

@@ -24,8 +24,8 @@ use crate::{Outcome, number, output};
 /// <, <=, >, >=, !=, between, like, starts_with(column, 'text'), and, or, not and parentheses. =, in and is null find blocks of
 /// rows in any table; <, <=, >, >=, between and like 'abc%' exclude blocks where rows are in order; what remains is read and
 /// compared. Text and dates are written in single quotes, unusual column names in double quotes. A timestamp without an offset
-/// is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. Other patterns, functions and comparisons
-/// of two columns are not supported.
+/// is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. Other patterns, functions, arithmetic
+/// and comparisons of two columns are not supported.
 ///
 /// Rows are shown in the order of the tables and of the rows in them, unless --order says otherwise.
 ///

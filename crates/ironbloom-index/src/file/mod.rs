@@ -53,6 +53,7 @@
 //! All numbers are little-endian. To change an index, a new file is written and renamed over the old one, so that a
 //! process with the old one open keeps it, and a crash on the way leaves the old one.
 
+mod adopt;
 mod directory;
 mod read;
 mod write;
@@ -75,9 +76,9 @@ const DIRECTORY_AT: usize = LENGTH_AT + 8;
 const CHECKSUM_AT: usize = DIRECTORY_AT + 8;
 const SPARE_AT: usize = CHECKSUM_AT + 8;
 const SEAL_AT: usize = SPARE_AT + 16;
-const HEADER_BYTES: usize = SEAL_AT + 8;
+pub(crate) const HEADER_BYTES: usize = SEAL_AT + 8;
 /// Every section starts at a multiple of this.
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Instead of the number of a source that was removed.
 const GONE: u32 = u32::MAX;

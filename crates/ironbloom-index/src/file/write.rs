@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use ironbloom::format::native::replace_file;
+use ironbloom::format::native::replace_file_at;
 use ironbloom_blocks::Postings;
 use ironbloom_blocks::bounds::BoundsHead;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::adopt::Begun;
 use super::directory::{Extent, Fields};
 use super::*;
 use crate::checksum_tree::TreeBuilder;
@@ -24,8 +25,17 @@ use crate::source::Blob;
 pub(crate) fn save(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
     let Some(path) = target.as_file() else { return save_object(index, target) };
     let mut header = Vec::new();
-    let write = |file: &File| {
-        header = write_index(index, file)?;
+    let write = |file: &File, temporary: &Path| {
+        let begun = Begun::of(index);
+        let taken = begun.and_then(|begun| Some((begun.take_name(temporary, file)?, begun)));
+        header = match taken {
+            Some((file, begun)) => {
+                let header = write_index(index, file, Some(&begun))?;
+                file.sync_all()?;
+                header
+            }
+            None => write_index(index, file, None)?,
+        };
         Ok(())
     };
     replace(path, write).map_err(|error| match error.downcast() {
@@ -49,7 +59,7 @@ fn save_object(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
     let failed = |error| Error::Io { path: target.clone(), error };
     let origin = index.origin.as_ref().filter(|origin| origin.target == *target);
     let file = tempfile::tempfile().map_err(failed)?;
-    let header = write_index(index, &file).map_err(|error| match error.downcast() {
+    let header = write_index(index, &file, None).map_err(|error| match error.downcast() {
         Ok(of_another_file) => of_another_file,
         Err(error) => failed(error),
     })?;
@@ -103,11 +113,11 @@ fn parts(file: &File) -> io::Result<Vec<bytes::Bytes>> {
     }
 }
 
-fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+fn replace(path: &Path, write: impl FnOnce(&File, &Path) -> io::Result<()>) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not a file"));
     }
-    replace_file(path, write)
+    replace_file_at(path, write)
 }
 
 /// Writes sections one after the other, each from a multiple of 64 bytes on.
@@ -206,17 +216,27 @@ impl<W: Write> Sections<W> {
     }
 }
 
-/// Writes all sections, and returns the header.
-fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
-    let mut sections = Sections { out: BufWriter::with_capacity(1 << 20, file), at: 0 };
-    sections.write(&[0; HEADER_BYTES])?;
+/// Writes all sections, but for those with which the file has begun, and returns the header.
+fn write_index(index: &Index, mut file: &File, begun: Option<&Begun<'_>>) -> io::Result<Vec<u8>> {
+    let (at, mut present) =
+        begun.map_or((HEADER_BYTES as u64, 0), |begun| (begun.end, begun.sections));
+    file.set_len(at)?;
+    file.seek(SeekFrom::Start(at))?;
+    let mut sections = Sections { out: BufWriter::with_capacity(1 << 20, file), at };
     // Column by column, so that what a question needs of all segments lies together.
     let mut columns = Vec::new();
     for column in 0..index.columns().len() {
         let mut extents = Vec::new();
         for (number, segment) in index.segments.iter().enumerate() {
+            let column_here = &segment.columns[column];
             let part = || index.column_part(number, segment, column);
-            extents.push(sections.column(&segment.columns[column], part)?);
+            extents.push(match present.checked_sub(1) {
+                Some(left) => {
+                    present = left;
+                    place_of(column_here)
+                }
+                None => sections.column(column_here, part)?,
+            });
         }
         columns.push(extents);
     }
@@ -239,10 +259,18 @@ fn write_index(index: &Index, file: &File) -> io::Result<Vec<u8>> {
     let header = header(sections.at + HEADER_BYTES as u64, start, xxh3_64(&fields));
     sections.write(&header)?;
     sections.out.flush()?;
-    let mut file = file;
+    drop(sections);
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&header)?;
     Ok(header.to_vec())
+}
+
+/// Where a column is that its file has already.
+fn place_of(column: &SegmentColumn) -> (Form, Extent) {
+    let SegmentColumn::Stored(stored) = column else { unreachable!("found in a file before") };
+    let (section, range) = (&stored.section, stored.section.range());
+    let bytes = range.end - range.start;
+    (section.form(), Extent { start: range.start, bytes, checksum: section.checksum() })
 }
 
 /// The directory: where the blobs and the deleted rows of sources are, and the columns and bounds of segments.

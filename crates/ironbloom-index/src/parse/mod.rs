@@ -30,7 +30,7 @@ use std::fmt;
 
 use arrow::datatypes::{DataType, Schema};
 
-use self::tokens::{Token, Tokens};
+use self::tokens::{ARITHMETIC, Token, Tokens};
 use crate::similar::write_similar;
 use crate::{Pattern, Predicate};
 
@@ -349,6 +349,10 @@ impl Parser<'_> {
         if found == Some(Token::LeftParen) {
             return Ok(self.tokens.unsupported(FUNCTIONS));
         }
+        if matches!(&found, Some(Token::Literal(Literal::Number(number))) if number.starts_with(['+', '-']))
+        {
+            return Ok(self.tokens.unsupported(ARITHMETIC));
+        }
         let named = PATTERNS.iter().find(|(word, _)| {
             matches!(&found, Some(Token::Name(name)) if name.eq_ignore_ascii_case(word))
         });
@@ -517,6 +521,11 @@ mod tests {
             ("starts_with(a)", "in `starts_with(a)`: expected `,` at `)`"),
             ("lower(a) = 'x'", "in `lower(a) = 'x'`: functions are not supported"),
             ("a = date('x')", "in `a = date('x')`: functions are not supported"),
+            ("a + 1 = 2", "in `a + 1 = 2`: arithmetic is not supported"),
+            ("a -1 = 2", "in `a -1 = 2`: arithmetic is not supported"),
+            ("a = 2 * 3", "in `a = 2 * 3`: arithmetic is not supported"),
+            ("a = 2-1", "in `a = 2-1`: arithmetic is not supported"),
+            ("a % 2 = 0", "in `a % 2 = 0`: arithmetic is not supported"),
             (
                 "a = null",
                 "in `a = null`: expected a value (nulls are found by `is null`) at `null`",

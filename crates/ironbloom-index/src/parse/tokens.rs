@@ -23,13 +23,18 @@ pub(super) struct Tokens<'a> {
     at: usize,
     /// The token at `at`, and the byte after it.
     peeked: Option<(Token, usize)>,
+    /// Whether the last token was a value, so that a sign cannot begin one.
+    is_after_value: bool,
 }
+
+/// What is said of signs that calculate.
+pub(super) const ARITHMETIC: &str = "arithmetic is";
 
 type Found<T> = Result<T, ConditionError>;
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: text.len() - text.trim_start().len(), peeked: None }
+        Self { text, at: text.len() - text.trim_start().len(), peeked: None, is_after_value: false }
     }
 
     /// The next token, left where it is; `None` at the end.
@@ -42,7 +47,9 @@ impl<'a> Tokens<'a> {
 
     pub(super) fn next(&mut self) -> Found<Option<Token>> {
         let token = self.peek()?;
-        if let Some((_, end)) = self.peeked.take() {
+        if let Some((token, end)) = self.peeked.take() {
+            self.is_after_value =
+                matches!(token, Token::Literal(_) | Token::Quoted(_) | Token::RightParen);
             let rest = &self.text[end..];
             self.at = self.text.len() - rest.trim_start().len();
         }
@@ -95,6 +102,10 @@ impl<'a> Tokens<'a> {
             }
             '"' => self.quoted(rest, '"').map(|(name, n)| (Token::Quoted(name), n))?,
             'x' | 'X' if rest[1..].starts_with('\'') => self.bytes(rest)?,
+            '*' | '/' | '%' => return Err(self.unsupported(ARITHMETIC)),
+            '+' | '-' if self.is_after_value || rest[1..].starts_with(' ') => {
+                return Err(self.unsupported(ARITHMETIC));
+            }
             '0'..='9' | '.' | '+' | '-' => self.number(rest)?,
             '=' | '!' | '<' | '>' => self.comparison(rest)?,
             _ if is_name(first) => {

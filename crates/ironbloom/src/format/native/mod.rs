@@ -42,7 +42,7 @@ use std::path::Path;
 pub use header::Header;
 pub use piece::{ImageReading, Table, image_bytes, image_piece, table_start, visit_image};
 pub use receive::Incoming;
-pub use replace::{replace_file, temporary_path};
+pub use replace::{replace_file, replace_file_at, temporary_path};
 
 use self::header::{chunk_count, read_header};
 #[cfg(feature = "mmap")]

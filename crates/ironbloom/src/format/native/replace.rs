@@ -18,13 +18,22 @@ pub fn temporary_path(path: &Path) -> PathBuf {
 /// Replaces a file with what `write` writes, or creates a new one. The file under the real name is always either the
 /// old one or the new one, complete; permissions are kept.
 pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    replace_file_at(path, |file, _| write(file))
+}
+
+/// As [`replace_file`], for those who have the new content in a file already: `write` is also told the temporary name, under which
+/// it may put another file, synced, instead of writing to the one it gets.
+pub fn replace_file_at(
+    path: &Path,
+    write: impl FnOnce(&File, &Path) -> io::Result<()>,
+) -> io::Result<()> {
     let existing = fs::metadata(path).ok();
     let target = behind_links(path);
     let (temporary, file) = create_temporary(&target)?;
     // Before the first byte: a private file must never be readable by others.
     let protected = existing.map_or(Ok(()), |found| file.set_permissions(found.permissions()));
     let written = protected
-        .and_then(|()| write(&file))
+        .and_then(|()| write(&file, &temporary))
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&temporary, &target));
     if let Err(error) = written {
