@@ -49,8 +49,8 @@ struct SpillFile {
     end: u64,
 }
 
-/// Sections of more bytes are sent to the disk at once, while others are made. Smaller ones may be merged soon, and then nobody
-/// needs them there.
+/// Sections of more bytes are sent to the disk as they are written. Smaller ones may be merged soon, and then nobody needs them
+/// there.
 const FLUSHED_BYTES: usize = 16 << 20;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -169,11 +169,13 @@ impl SpillFile {
         let (tree, root) = builder.finish();
         let start = self.end.next_multiple_of(LINE_BYTES as u64);
         self.file.seek(SeekFrom::Start(start))?;
-        self.file.write_all(&bytes)?;
-        self.file.write_all(&tree)?;
-        if bytes.len() > FLUSHED_BYTES {
-            self.flusher.flush();
+        for some in bytes.chunks(FLUSHED_BYTES) {
+            self.file.write_all(some)?;
+            if bytes.len() > FLUSHED_BYTES {
+                self.flusher.flush();
+            }
         }
+        self.file.write_all(&tree)?;
         let range = start..start + bytes.len() as u64;
         self.end = range.end + tree.len() as u64;
         Ok(Section::new(self.read.clone(), range, root, Form::Tree))

@@ -124,6 +124,10 @@ enum Format {
 /// Rows of a part of a CSV file.
 const CSV_PART_ROWS: u64 = 1 << 16;
 
+/// An object of at most this many bytes is requested as a whole: its footer alone would soon be followed by another request, which
+/// takes as long.
+const WHOLE_OBJECT_BYTES: u64 = 2 << 20;
+
 /// What an index knows about a file.
 #[derive(Clone, Copy)]
 enum Known<'a> {
@@ -223,7 +227,12 @@ impl Table {
         };
         let file = match known {
             Known::Everything(identity, version, _) if !version.is_empty() => {
-                FileBytes::open_version(path.clone(), version, identity.length)
+                FileBytes::open_version(path.clone(), version, identity.length).and_then(|file| {
+                    if identity.length <= WHOLE_OBJECT_BYTES {
+                        file.prefetch(&[0..identity.length])?;
+                    }
+                    Ok(file)
+                })
             }
             _ => FileBytes::open_for(path.clone(), purpose),
         };
