@@ -141,6 +141,9 @@ struct State {
     always: Option<Fault>,
     /// Method, path and range of every request.
     log: Vec<String>,
+    /// Requests that have no answer yet, and the most there were at a time.
+    open: usize,
+    most_open: usize,
     ignores_conditions: bool,
     /// Put after this number of further requests: its path and content.
     put: Option<(usize, String, Vec<u8>)>,
@@ -218,6 +221,11 @@ impl Proxy {
         self.state().ignores_conditions = ignore;
     }
 
+    /// The most requests that waited for an answer at the same time, since the last call.
+    pub fn take_most_open(&self) -> usize {
+        std::mem::take(&mut self.state().most_open)
+    }
+
     /// The requests since the last call: method, path and range of each.
     pub fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut self.state().log)
@@ -279,6 +287,8 @@ fn serve(client: TcpStream, server: u16, shared: &Mutex<State>) -> io::Result<()
         let (fault, latency, due) = {
             let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
             state.log.push(line + &range);
+            state.open += 1;
+            state.most_open = state.most_open.max(state.open);
             if state.ignores_conditions {
                 request.head.retain(|line| !line.to_ascii_lowercase().starts_with("if-"));
             }
@@ -289,6 +299,8 @@ fn serve(client: TcpStream, server: u16, shared: &Mutex<State>) -> io::Result<()
             ask(server, "PUT", &path, &content);
         }
         thread::sleep(latency);
+        // Before the answer: the client may ask again as soon as it has that.
+        shared.lock().unwrap_or_else(PoisonError::into_inner).open -= 1;
         match fault {
             None => output.write_all(&pass(request, server)?)?,
             Some(Fault::Reset) => return Ok(()),
