@@ -340,10 +340,12 @@ impl Sorter {
         }
         self.count(slices.clone());
         self.sorted.resize(cells, Entry(0));
+        // In variables of this function: the compiler cannot know that they are not what is written to.
+        let (fine_bits, next, sorted) = (self.fine_bits, &mut self.next[..], &mut self.sorted[..]);
         for (first_block, cells) in slices {
             for &cell in cells {
-                let place = &mut self.next[fine_bucket(cell, self.fine_bits) as usize];
-                self.sorted[*place as usize] = Entry::new(cell, first_block);
+                let place = &mut next[fine_bucket(cell, fine_bits) as usize];
+                sorted[*place as usize] = Entry::new(cell, first_block);
                 *place += 1;
             }
         }
@@ -352,9 +354,10 @@ impl Sorter {
     /// Counts the cells of each bucket, and finds where they will start.
     fn count<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])>) {
         self.next.resize(1 << self.fine_bits, 0);
+        let (fine_bits, next) = (self.fine_bits, &mut self.next[..]);
         for (_, cells) in slices {
             for &cell in cells {
-                self.next[fine_bucket(cell, self.fine_bits) as usize] += 1;
+                next[fine_bucket(cell, fine_bits) as usize] += 1;
             }
         }
         let mut at = 0;

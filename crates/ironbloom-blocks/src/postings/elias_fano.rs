@@ -141,7 +141,8 @@ impl SequenceWriter {
         let mask = (1 << bits) - 1;
         let (mut high, mut low) = (std::mem::take(&mut self.high), std::mem::take(&mut self.low));
         let (mut len, mut pending, mut filled) = (self.len, self.pending, self.filled);
-        for number in numbers {
+        // Not a loop over `next`, which is called for each number if they are filtered.
+        numbers.for_each(|number| {
             let position = (number >> bits) - base + len;
             let word = (position / 64) as usize;
             if word >= high.len() {
@@ -158,7 +159,7 @@ impl SequenceWriter {
                 // What did not fit; nothing if the word ends with the number.
                 pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
             }
-        }
+        });
         (self.high, self.low) = (high, low);
         (self.len, self.pending, self.filled) = (len, pending, filled);
     }
