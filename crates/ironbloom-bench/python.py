@@ -173,7 +173,7 @@ def filters(folder: pathlib.Path) -> None:
     report(f"look {KEYS:,} strings up, all there", times)
     goal("contains_many of strings: times as fast as rbloom's loop", times["rbloom, a loop of in"] / times["BlockedBloom.contains_many(column)"], 10)
     # One at a time, in filters of all keys and of a tenth of them: the same texts again and again, whose hash Python remembers,
-    # and fresh ones, as from a file.
+    # and fresh ones, as from a file. Each filter is asked twice in a row: other filters have driven it out of the cache.
     encoded = [text.encode() for text in asked]
 
     def loop(filter: Any) -> int:
@@ -202,16 +202,20 @@ def filters(folder: pathlib.Path) -> None:
         for one in small.values():
             one.update(keys)
         for again, ask in ((True, loop), (False, fresh)):
-            competitors: dict[str, tuple[int, Callable[[], Any]]] = {
-                name: (FEW, lambda ask=ask, one=one: ask(one)) for name, one in small.items()
-            }
+            # The second time, the filter is in the cache, unless it is too large for that.
+            competitors: dict[str, tuple[int, Callable[[], Any]]] = {}
+            for name, one in small.items():
+                for turn in ("", ", a second time"):
+                    competitors[name + turn] = (FEW, lambda ask=ask, one=one: ask(one))
             if again:
                 competitors["the loop alone"] = (FEW, none)
             times = interleaved(competitors)
             which = "whose hash Python remembers" if again else "whose hash Python has not computed yet"
             report(f"`key in filter`, one str at a time {which}, filters of {size:,} keys", times)
             for name in ("BlockedBloom", "Bloom"):
-                goal(f"`key in {name}` of {size:,}, str {'again' if again else 'fresh'}: times as fast as rbloom", times["rbloom"] / times[name], 1)
+                for turn in ("", ", a second time"):
+                    what = f"`key in {name}` of {size:,}, str {'again' if again else 'fresh'}{turn}: times as fast as rbloom"
+                    goal(what, times["rbloom" + turn] / times[name + turn], 1)
 
 
 def memory() -> None:

@@ -2,19 +2,15 @@
 //!
 //! What is called once per key is here; the rest of the class is in `_filters.py`, which this one is the base of.
 //!
-//! The filter is behind a lock of its own, because batches work without the interpreter's. **Nobody waits for the
-//! interpreter while holding it**, or two threads would wait for each other.
-
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+//! How threads share the filter is in `shared.rs`.
 
 use ironbloom::any::KeyHash;
 use ironbloom::describe::FactValue;
-use ironbloom::{AnyFilter, Filter as _, Insert as _, Persist};
+use ironbloom::{AnyFilter, Filter as _, HashFn, Persist};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::batch::column::Hasher;
 use crate::batch::mask::Mask;
@@ -22,47 +18,50 @@ use crate::errors::{OrRaise, named};
 use crate::key::with_key;
 use crate::make::Made;
 use crate::many::Work;
+use crate::shared::{Reading, Shared, Writing};
 
 #[pyclass(frozen, subclass, module = "ironbloom._native")]
 pub(crate) struct Filter {
-    pub(crate) filter: RwLock<AnyFilter>,
-    /// Never changes, so that keys are hashed before the lock is taken.
+    pub(crate) filter: Shared,
+    /// Never changes, so that keys are hashed before a lock is taken.
     pub(crate) hasher: Hasher,
+    /// That of the hasher if it takes keys of all types, as nearly always.
+    any_key: Option<HashFn>,
     /// Keys are rows of several attributes.
     rows: bool,
 }
 
 impl Filter {
-    pub(crate) fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter> {
-        self.reading(Some(py))
+    pub(crate) fn read(&self, py: Python<'_>) -> Reading<'_> {
+        self.filter.read(py)
     }
 
-    pub(crate) fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyFilter> {
-        self.writing(Some(py))
-    }
-
-    /// The filter, for a thread that has the interpreter or has not.
-    #[inline]
-    pub(crate) fn reading(&self, py: Option<Python<'_>>) -> RwLockReadGuard<'_, AnyFilter> {
-        let lock = match py {
-            Some(py) => self.filter.read_py_attached(py),
-            None => self.filter.read(),
-        };
-        // The library panics only on batches of wrong lengths, before it changes anything.
-        lock.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn writing(&self, py: Option<Python<'_>>) -> RwLockWriteGuard<'_, AnyFilter> {
-        let lock = match py {
-            Some(py) => self.filter.write_py_attached(py),
-            None => self.filter.write(),
-        };
-        lock.unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn write(&self, py: Python<'_>) -> Writing<'_> {
+        self.filter.write(py)
     }
 
     /// The number that the filter knows a key by.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        match self.usual_number(key) {
+            Some(number) => Ok(number),
+            None => self.any_number(key),
+        }
+    }
+
+    /// That of a usual key. Errors are large, and would be handed on through memory also where there are none.
+    #[inline(always)]
+    fn usual_number(&self, key: &Bound<'_, PyAny>) -> Option<u64> {
+        let hash_fn = self.any_key?;
+        if let Ok(text) = key.cast::<PyString>() {
+            return Some(hash_fn.hash(text.to_str().ok()?));
+        }
+        let number: i64 = key.cast::<PyInt>().ok()?.extract().ok()?;
+        Some(hash_fn.hash(number))
+    }
+
+    #[inline(never)]
+    fn any_number(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         if let Hasher::Integer = self.hasher {
             return integer_of(key);
         }
@@ -100,10 +99,15 @@ impl Filter {
     fn new(made: &Bound<'_, Made>) -> PyResult<Self> {
         let filter = made.get().take()?;
         let key_hash = filter.key_hash();
+        let any_key = match key_hash {
+            KeyHash::Hash(hash_fn @ (HashFn::Xxh3 { .. } | HashFn::Xxh64 { .. })) => Some(hash_fn),
+            _ => None,
+        };
         Ok(Self {
             hasher: Hasher::new(key_hash),
+            any_key,
             rows: matches!(key_hash, KeyHash::Row(_)),
-            filter: RwLock::new(filter),
+            filter: Shared::new(made.py(), filter)?,
         })
     }
 
@@ -112,7 +116,7 @@ impl Filter {
             return self.contains_row(py, key);
         }
         let number = self.number(key)?;
-        Ok(self.read(py).contains_hash(number))
+        Ok(self.filter.contains_hash(py, number))
     }
 
     /// Adds a key. True if it was new; False if it might have been there before.
@@ -121,7 +125,7 @@ impl Filter {
             return self.add_row(py, key);
         }
         let number = self.number(key)?;
-        self.write(py).insert_hash(number).or_raise(py)
+        self.filter.insert_hash(py, number).or_raise(py)
     }
 
     /// Removes a key that was added, once. False, changing nothing, if it is certainly not there.
@@ -130,7 +134,7 @@ impl Filter {
             return self.remove_row(py, key);
         }
         let number = self.number(key)?;
-        self.write(py).remove_hash(number).or_raise(py)
+        self.filter.remove_hash(py, number).or_raise(py)
     }
 
     /// Adds, looks up or removes the keys of a column or an iterable.
@@ -153,12 +157,12 @@ impl Filter {
     /// Adds the keys of another filter of the same kind, shape and hash.
     fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         let other = other.get().read(py).clone();
-        py.detach(|| self.writing(None).union_with(&other)).or_raise(py)
+        self.filter.write_detached(py, |filter| filter.union_with(&other)).or_raise(py)
     }
 
     fn _intersect(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         let other = other.get().read(py).clone();
-        py.detach(|| self.writing(None).intersect_with(&other)).or_raise(py)
+        self.filter.write_detached(py, |filter| filter.intersect_with(&other)).or_raise(py)
     }
 
     fn _equals(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
@@ -166,11 +170,11 @@ impl Filter {
             return true;
         }
         let other = other.get().read(py).clone();
-        py.detach(|| *self.reading(None) == other)
+        self.filter.read_detached(py, |filter| *filter == other)
     }
 
     fn _copy(&self, py: Python<'_>) -> Made {
-        py.detach(|| Made::new(self.reading(None).clone()))
+        self.filter.read_detached(py, |filter| Made::new(filter.clone()))
     }
 
     fn __bool__(&self, py: Python<'_>) -> bool {
@@ -210,11 +214,11 @@ impl Filter {
     }
 
     fn estimate_len(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.reading(None).estimate_len())
+        self.filter.read_detached(py, |filter| filter.estimate_len())
     }
 
     fn rate(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.reading(None).estimate_rate())
+        self.filter.read_detached(py, |filter| filter.estimate_rate())
     }
 
     /// The hash function and its seed.
@@ -230,7 +234,7 @@ impl Filter {
 
     /// What only this kind has.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let facts = py.detach(|| self.reading(None).describe());
+        let facts = self.filter.read_detached(py, |filter| filter.describe());
         let described = PyDict::new(py);
         for (name, value) in facts {
             match value {
@@ -251,12 +255,12 @@ impl Filter {
 
     /// Writes the filter to a file: under a temporary name, synced, then renamed.
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        py.detach(|| self.reading(None).save(path)).or_raise(py)
+        self.filter.read_detached(py, |filter| filter.save(path)).or_raise(py)
     }
 
     /// The bytes of a file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| self.reading(None).to_bytes());
+        let bytes = self.filter.read_detached(py, |filter| filter.to_bytes());
         PyBytes::new(py, &bytes)
     }
 
@@ -267,7 +271,8 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let all = self.numbers(py, keys)?;
-        let check = py.detach(|| self.reading(None).check_removal(&all)).or_raise(py)?;
+        let check =
+            self.filter.read_detached(py, |filter| filter.check_removal(&all)).or_raise(py)?;
         let said = PyDict::new(py);
         said.set_item(intern!(py, "present"), check.present())?;
         said.set_item(intern!(py, "absent"), check.absent())?;

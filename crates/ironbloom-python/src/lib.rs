@@ -4,7 +4,8 @@
 //!  python/ironbloom/    what users see: classes, docstrings, types
 //!        │
 //!        ▼ _native
-//!  filter.rs            a filter of any kind behind a lock        make.rs    new ones, and from files
+//!  filter.rs            a filter of any kind                      make.rs    new ones, and from files
+//!  shared.rs            the same for threads
 //!  rows.rs              the same for rows of several attributes   plan.rs    what kinds cost
 //!  many.rs              many keys at once                         groups.rs  all keys, as numbers, in groups
 //!  key.rs               a Python object ──► stable bytes
@@ -30,6 +31,7 @@ mod make;
 mod many;
 mod plan;
 mod rows;
+mod shared;
 
 /// The part of the package that is not Python.
 #[pyo3::pymodule]

@@ -40,6 +40,7 @@ impl Filter {
     ) -> PyResult<Mask> {
         let mut answers = Answers::default();
         let mut found = Vec::new();
+        let user = self.filter.user(py);
         each_group(
             py,
             keys,
@@ -48,14 +49,14 @@ impl Filter {
             |key| self.number(key),
             |group| {
                 if work == Work::Add {
-                    return self.writing(group.py).insert_hashes(group.numbers);
+                    return user.writing(group.py).insert_hashes(group.numbers);
                 }
                 found.clear();
                 found.resize(group.numbers.len(), false);
                 if work == Work::Contains {
-                    self.reading(group.py).contains_hashes(group.numbers, &mut found);
+                    user.reading(group.py).contains_hashes(group.numbers, &mut found);
                 } else {
-                    let mut filter = self.writing(group.py);
+                    let mut filter = user.writing(group.py);
                     for (&number, removed) in group.numbers.iter().zip(&mut found) {
                         *removed = filter.remove_hash(number)?;
                     }

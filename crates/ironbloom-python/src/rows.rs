@@ -179,12 +179,13 @@ impl Filter {
         }
         let mut hashes = vec![Vec::new(); columns.len()];
         let mut row = vec![0; columns.len()];
+        let user = self.filter.user(py);
         let worked = in_slices(py, batch.num_rows(), |rows| {
             for (column, hashes) in columns.iter().zip(&mut hashes) {
                 hashes.resize(rows.len(), 0);
                 column.hash(rows.clone(), hashes);
             }
-            let mut filter = self.writing(None);
+            let mut filter = user.writing(None);
             for i in 0..rows.len() {
                 for (value, hashes) in row.iter_mut().zip(&hashes) {
                     *value = hashes[i];

@@ -121,6 +121,17 @@ def test_answers_come_as_the_keys_came() -> None:
     assert frame.filter(seen.contains_many(frame["x"]))["x"].to_list() == [1, 2]
 
 
+def test_answers_of_any_length_are_packed_right() -> None:
+    thirds = ib.Bitmap(100)
+    thirds.update(range(0, 100, 3))
+    for length in range(70):
+        expected = [key % 3 == 0 for key in range(length)]
+        assert thirds.contains_many(pa.array(range(length), pa.int64())).to_pylist() == expected
+        keys = [None if key % 5 == 4 else key for key in range(length)]
+        expected_or_none = [None if key is None else key % 3 == 0 for key in keys]
+        assert thirds.contains_many(pa.array(keys, pa.int64())).to_pylist() == expected_or_none
+
+
 def as_list(answers: Any) -> list[Any]:
     return answers.to_pylist() if hasattr(answers, "to_pylist") else list(answers)
 

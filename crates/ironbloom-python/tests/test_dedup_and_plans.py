@@ -60,6 +60,9 @@ def test_plans_say_what_filters_then_are() -> None:
             ib.plan(**wrong)
     with pytest.raises(ib.InvalidParameter):
         ib.plan(1000, 1.5)
+    for nothing in ({"capacity": 0, "rate": 0.1}, {"rate": 0.1, "memory": 0}):
+        with pytest.raises(ib.InvalidParameter, match="at least 1"):
+            ib.plan(**nothing)
 
 
 def test_rates_are_plotted_if_matplotlib_is_there() -> None:

@@ -134,6 +134,7 @@ def test_what_a_kind_cannot_do_is_refused_by_name() -> None:
         with pytest.raises(ib.Refused, match=message):
             operation()
     assert issubclass(ib.Refused, ib.Error)
+    assert f"{ib.Refused.__module__}.{ib.Refused.__name__}" == "ironbloom.Refused"  # as users write it
 
 
 def test_a_full_filter_says_so_and_keeps_its_keys() -> None:

@@ -166,6 +166,8 @@ def test_other_libraries_read_only_the_row_groups_that_matter(index: ib.Index, t
     condition = (ib.col("id") == 17_003) | (ib.col("id") == 5)
     groups = index.row_groups(condition)
     assert {os.path.basename(path): numbers for path, numbers in groups.items()} == {"a.parquet": [0], "b.parquet": [2]}
+    several = index.row_groups(ib.col("id").isin([5, 2500, 11_999]))
+    assert list(several.values()) == [[0, 1, 5]]
     dataset = index.dataset(condition)
     assert dataset.to_table().num_rows == 4000
     found = dataset.to_table(filter=(ds.field("id") == 17_003) | (ds.field("id") == 5), columns=["id"])

@@ -41,3 +41,9 @@ class TableChanged(Error):
 
 class Overtaken(Error):
     """Another process has changed the index meanwhile. Nothing was written."""
+
+
+# Tracebacks and pickles name them as users do.
+for _error in list(vars().values()):
+    if isinstance(_error, type) and issubclass(_error, Error):
+        _error.__module__ = "ironbloom"

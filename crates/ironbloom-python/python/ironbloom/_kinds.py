@@ -164,7 +164,7 @@ class BinaryFuse(_Counted, Filter):
     >>> words.add("dave")
     Traceback (most recent call last):
         ...
-    ironbloom._errors.Refused: a fuse filter cannot take keys after it was built
+    ironbloom.Refused: a fuse filter cannot take keys after it was built
     """
 
     __slots__ = ()
@@ -267,7 +267,7 @@ class Bitmap(_Counted, Filter):
     >>> odd.add(100)
     Traceback (most recent call last):
         ...
-    ironbloom._errors.OutOfBounds: 100 is outside the bitmap, which holds integers below 100
+    ironbloom.OutOfBounds: 100 is outside the bitmap, which holds integers below 100
     """
 
     __slots__ = ()

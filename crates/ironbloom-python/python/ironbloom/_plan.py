@@ -62,6 +62,9 @@ def plan(
 
     capacity = None if capacity is None else natural(capacity, "capacity")
     memory = None if memory is None else natural(memory, "memory")
+    for what, number in (("capacity", capacity), ("memory", memory)):
+        if number == 0:
+            raise InvalidParameter(f"{what} must be at least 1, got 0")
     if rate is not None and not 0 < rate < 1:
         raise InvalidParameter(f"rate must lie strictly between 0 and 1, got {rate}")
     return Plans(_native.plans(capacity, rate, memory))

@@ -12,7 +12,7 @@ use std::ops::Range;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, PrimitiveArray, downcast_integer_array,
 };
-use arrow::buffer::{Buffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{
     ArrowNativeType, DataType, Date32Type, Date64Type, Float16Type, Float32Type, Float64Type,
     TimeUnit,
@@ -246,6 +246,11 @@ impl<'a> Prepared<'a> {
                 }
             };
         }
+        macro_rules! of_integers {
+            ($values:expr) => {
+                hasher.all_integers($values.values()[rows].iter().map(|&v| v as u64), hashes)
+            };
+        }
         match array.data_type() {
             DataType::Null => hashes.fill(0),
             DataType::Boolean => {
@@ -291,9 +296,7 @@ impl<'a> Prepared<'a> {
                 hash_nanos(hasher, array, Nanos::Span, *unit, rows, hashes);
             }
             _ => downcast_integer_array!(
-                array => {
-                    hasher.all_integers(array.values()[rows].iter().map(|&v| v as u64), hashes);
-                }
+                array => of_integers!(array),
                 other => unreachable!("columns of {other} were refused")
             ),
         }
@@ -365,6 +368,21 @@ fn key_type(chunk: &Chunk) -> PyResult<KeyType> {
 
 /// One answer for each key, and for a null none.
 pub(crate) fn as_arrow(answers: &[bool], there: Option<&[bool]>) -> BooleanArray {
-    let nulls = there.map(|there| NullBuffer::from(there.to_vec()));
-    BooleanArray::new(arrow::buffer::BooleanBuffer::from(answers), nulls)
+    BooleanArray::new(packed(answers), there.map(packed).map(NullBuffer::new))
+}
+
+/// A bit for each answer.
+fn packed(answers: &[bool]) -> BooleanBuffer {
+    /// The product has byte i, 0 or 1, as bit 56 + i.
+    fn bits(eight: &[bool; 8]) -> u8 {
+        let bytes = u64::from_le_bytes(eight.map(u8::from));
+        (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+    }
+    let (eights, rest) = answers.as_chunks();
+    let mut bytes = Vec::with_capacity(eights.len() + 1);
+    bytes.extend(eights.iter().map(bits));
+    let mut last = [false; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    bytes.push(bits(&last));
+    BooleanBuffer::new(bytes.into(), 0, answers.len())
 }
