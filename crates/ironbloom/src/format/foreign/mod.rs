@@ -218,18 +218,15 @@ impl fmt::Display for Format {
 
 /// How a program sizes a filter: bits and probes.
 pub(crate) fn size(rule: Rule, capacity: u64, rate: f64) -> (u64, u32) {
-    match rule {
+    let (bits, probes) = match rule {
         Rule::Spark1 | Rule::Spark2 { .. } => spark::size(capacity, rate),
         Rule::Guava32 | Rule::Guava64 => guava::size(capacity, rate),
         Rule::DataSketches { .. } => datasketches::size(capacity, rate),
         Rule::BitsAndBlooms => bits_and_blooms::size(capacity, rate),
-        Rule::Dcso | Rule::LevelDb => dcso::size(capacity, rate),
-        Rule::RocksDb => {
-            let (bits, probes) = dcso::size(capacity, rate);
-            (bits.next_multiple_of(512), probes)
-        }
+        Rule::Dcso | Rule::LevelDb | Rule::RocksDb => dcso::size(capacity, rate),
         Rule::Ethereum => (ethereum::BITS, ethereum::PROBES),
-    }
+    };
+    (bits.next_multiple_of(rule.unit()), probes)
 }
 
 /// Bytes that are not a filter of the format they were taken for.

@@ -142,13 +142,26 @@ impl Rule {
         self == Self::RocksDb
     }
 
-    /// What bits and probes must be, beyond what holds for all rules: positions must lie in the array.
-    pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
+    /// The number of bits is a multiple of this: their files count words, bytes or lines. Positions are remainders by it, so a
+    /// part of one would be another filter once it is written.
+    pub(crate) fn unit(self) -> u64 {
         match self {
-            Self::RocksDb => bits.is_multiple_of(8 * crate::kernel::LINE_BYTES as u64),
-            Self::Ethereum => (bits, probes) == (2048, 3),
-            _ => true,
+            Self::Spark1
+            | Self::Spark2 { .. }
+            | Self::Guava32
+            | Self::Guava64
+            | Self::DataSketches { .. } => 64,
+            Self::BitsAndBlooms | Self::Dcso => 1,
+            Self::LevelDb => 8,
+            Self::RocksDb => 8 * crate::kernel::LINE_BYTES as u64,
+            Self::Ethereum => crate::format::foreign::ethereum::BITS,
         }
+    }
+
+    /// What bits and probes must be, beyond what holds for all rules.
+    pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
+        let is_whole = bits.is_multiple_of(self.unit());
+        is_whole && (self != Self::Ethereum || (bits, probes) == (self.unit(), 3))
     }
 
     /// What keys can be.
