@@ -168,3 +168,71 @@ impl Survivors {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Rule;
+
+    const RULES: [(Rule, KeyForm); 9] = [
+        (Rule::Spark1, KeyForm::Long),
+        (Rule::Spark2 { seed: 3 }, KeyForm::Long),
+        (Rule::Guava32, KeyForm::Long),
+        (Rule::Guava64, KeyForm::Long),
+        (Rule::DataSketches { seed: 9001 }, KeyForm::Long),
+        (Rule::BitsAndBlooms, KeyForm::Text),
+        (Rule::Dcso, KeyForm::Text),
+        (Rule::LevelDb, KeyForm::Text),
+        (Rule::RocksDb, KeyForm::Text),
+    ];
+
+    /// Half full, so that some keys drop out at each look, and small only to save time.
+    #[test]
+    fn looks_find_what_single_lookups_find() {
+        for (rule, form) in RULES {
+            for probes in [3, 4, 5, 6, 7, 8, 11, 30] {
+                let bits = 1 << 13;
+                let mut filter = Foreign::new(rule, bits, probes, Some(form)).unwrap();
+                let key = |i: u64| i.to_string();
+                for i in 0..bits * 7 / 10 / u64::from(probes) {
+                    filter.insert(key(i)).unwrap();
+                }
+                for len in [0, 1, GROUP - 1, GROUP] {
+                    let keys: Vec<String> = (0..len as u64).map(|i| key(i * i)).collect();
+                    let single: Vec<_> = keys.iter().map(|key| filter.contains(key)).collect();
+                    let mut found = vec![len % 2 == 0; len];
+                    let mut asked = [[0; NEXT]; GROUP];
+                    with_probing!(rule, |probing| {
+                        let hash = |key: &String| {
+                            form.with_bytes(key.encoded(), |bytes| probing.hash(bytes)).unwrap()
+                        };
+                        let hashes: Vec<_> = keys.iter().map(hash).collect();
+                        filter.has_in_steps(probing, &hashes, &mut asked, &mut found);
+                    });
+                    let batch = found.iter().map(|&found| Ok(found));
+                    assert!(single.into_iter().eq(batch), "{rule:?}, {probes} probes, {len} keys");
+                }
+            }
+        }
+    }
+
+    /// Large enough for several looks in [`Foreign::contains_keys`] itself, and with more than a group of keys.
+    #[test]
+    fn batches_of_large_filters_find_what_single_lookups_find() {
+        let form = Some(KeyForm::Long);
+        let mut filter = Foreign::new(Rule::Guava64, 1 << 26, 7, form).unwrap();
+        assert!(!is_near_for_many(filter.size_in_bytes()));
+        let keys: Vec<u64> = (0..1000).collect();
+        keys.iter().step_by(2).for_each(|key| {
+            filter.insert(key).unwrap();
+        });
+        let mut found = vec![false; keys.len()];
+        filter.contains_keys(&keys, &mut found).unwrap();
+        let single = keys.iter().map(|key| filter.contains(key).unwrap());
+        assert!(single.eq(found.iter().copied()));
+        let wrong: Vec<String> =
+            keys.iter().map(|key| format!("{key}{}", if *key == 700 { "x" } else { "" })).collect();
+        let refused = filter.contains_keys(&wrong, &mut found).unwrap_err();
+        assert_eq!(refused.0, 700);
+    }
+}

@@ -179,3 +179,31 @@ impl Rule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ParamError;
+    use crate::kinds::{AnyFilter, Foreign};
+
+    /// Files of these programs count words, so a filter of 100 bits would come back as one of 128, with other positions.
+    #[test]
+    fn a_filter_has_whole_words_and_so_comes_back_with_as_many_bits() {
+        for rule in [Rule::Spark1, Rule::Guava64, Rule::DataSketches { seed: 1 }] {
+            let refused = Foreign::new(rule, 100, 3, Some(KeyForm::Long)).unwrap_err();
+            assert!(matches!(refused, ParamError::OutOfRange { value: 100, least: 128, .. }));
+            let mut filter = Foreign::new(rule, 128, 3, Some(KeyForm::Long)).unwrap();
+            filter.insert(1).unwrap();
+            let format = rule.format().unwrap();
+            let bytes = format.write(&AnyFilter::Foreign(filter.clone())).unwrap();
+            let AnyFilter::Foreign(back) = format.read(&bytes).unwrap() else { unreachable!() };
+            assert_eq!((back.bits(), back.words()), (filter.bits(), filter.words()));
+        }
+        for rule in [Rule::BitsAndBlooms, Rule::Dcso] {
+            assert_eq!(Foreign::new(rule, 100, 3, None).unwrap().bits(), 100);
+        }
+        assert!(Foreign::new(Rule::LevelDb, 100, 3, None).is_err());
+        assert!(Foreign::new(Rule::RocksDb, 1000, 3, None).is_err());
+        assert!(Foreign::new(Rule::Ethereum, 4096, 3, None).is_err());
+    }
+}
