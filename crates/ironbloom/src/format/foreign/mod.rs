@@ -273,7 +273,9 @@ impl fmt::Display for ForeignError {
         let Self { format, offset, ref problem } = *self;
         write!(f, "not a whole {format} filter: byte {offset}: ")?;
         match problem {
+            Problem::CutShort { missing: 1 } => write!(f, "cut short, 1 byte is missing"),
             Problem::CutShort { missing } => write!(f, "cut short, {missing} bytes are missing"),
+            Problem::Trailing { bytes: 1 } => write!(f, "1 byte after the end"),
             Problem::Trailing { bytes } => write!(f, "{bytes} bytes after the end"),
             Problem::Field { what, value } => write!(f, "invalid {what}: {value}"),
             Problem::Memory { bytes } => write!(f, "cannot allocate {bytes} bytes of memory"),

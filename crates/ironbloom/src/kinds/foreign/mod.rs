@@ -125,15 +125,21 @@ impl Foreign {
         self
     }
 
-    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys.
+    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys, or if they are known to
+    /// be others: text may only be spelled in hexadecimal digits, and these as text.
     pub fn with_form(mut self, form: KeyForm) -> Result<Self, Mismatch> {
+        let refused =
+            |left| Err(Mismatch { what: "form of the keys", left, right: form.name().to_owned() });
         if !self.rule.forms().any(|possible| possible == form) {
             let forms: Vec<&str> = self.rule.forms().map(KeyForm::name).collect();
-            return Err(Mismatch {
-                what: "form of the keys",
-                left: forms.join(", "),
-                right: form.name().to_owned(),
-            });
+            return refused(forms.join(", "));
+        }
+        let are_bytes = |form| matches!(form, KeyForm::Text | KeyForm::Hex);
+        if let Some(known) = self.form
+            && known != form
+            && !(are_bytes(known) && are_bytes(form))
+        {
+            return refused(known.name().to_owned());
         }
         self.form = Some(form);
         Ok(self)
