@@ -1,11 +1,14 @@
 //! Errors with advice: what went wrong, and, where there is one, what to try.
 
 use std::fmt;
+use std::path::Path;
 
 use ironbloom::any::{Operation, Refused};
 use ironbloom::{DecodeError, FileError, Mismatch, ParamError, RowError};
 #[cfg(feature = "index")]
 use ironbloom_index::{IndexedError, TableError};
+
+use crate::foreign;
 
 /// An error message with a hint.
 #[derive(Debug)]
@@ -50,12 +53,10 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<ParamError>() {
             return param_hint(error).map(str::to_owned);
         }
-        if let Some(FileError::Decode { error: DecodeError::NotAFilter, .. }) = cause.downcast_ref()
+        if let Some(FileError::Decode { path, error: DecodeError::NotAFilter }) =
+            cause.downcast_ref()
         {
-            return Some(
-                "filters are made by `ironbloom build`, and are named before the files of keys"
-                    .to_owned(),
-            );
+            return Some(not_a_filter_hint(path));
         }
         #[cfg(feature = "index")]
         if let Some(IndexedError::Table(TableError::Grown { path, .. })) = cause.downcast_ref() {
@@ -67,6 +68,17 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         }
         refusal_hint(cause.downcast_ref::<Refused>()?).map(str::to_owned)
     })
+}
+
+fn not_a_filter_hint(path: &Path) -> String {
+    foreign::format_of(path).map_or_else(
+        || "filters are made by `ironbloom build`, and are named before the files of keys".to_owned(),
+        |format| {
+            format!(
+                "it is a filter of another program ({format}): `ironbloom convert` makes an .ibf file of it"
+            )
+        },
+    )
 }
 
 const LARGER: &str = "build it with a larger --capacity";

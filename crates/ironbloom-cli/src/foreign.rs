@@ -56,10 +56,19 @@ pub(crate) fn load(path: &Path, args: ForeignArgs) -> Result<AnyFilter> {
             read(path, format, &bytes)?
         }
     };
+    if args.keys.is_some() && !is_foreign(&filter) {
+        return Err(Advice::error(
+            format!(
+                "{}: --keys is for filters that hash as another program does",
+                dash::input_name(path)
+            ),
+            "keys of this one are bytes or decimal numbers as they stand; `ironbloom parquet check` asks a Parquet file by value",
+        ));
+    }
     with_form(filter, args.keys).map_err(|mismatch| {
         Advice::error(
             format!("{}: its keys are not {}", dash::input_name(path), mismatch.right),
-            format!("keys of this program are one of: {}", mismatch.left),
+            format!("they can be: {}", mismatch.left),
         )
     })
 }
@@ -121,8 +130,23 @@ fn read(path: &Path, format: Option<Format>, bytes: &[u8]) -> Result<AnyFilter> 
             "`ironbloom eth find` asks it",
         ));
     }
-    let error = DecodeError::NotAFilter;
-    Err(FileError::Decode { path: path.to_owned(), error }.into())
+    Err(Advice::error(
+        format!("{}: not an Ironbloom filter, nor recognised as one of another program", name()),
+        format!(
+            "if it is a filter, say of which program, and what is wrong with it is said in return: --format with one of {} \
+             (LevelDB's must be named always). Filters are named before the files of keys",
+            format_names()
+        ),
+    ))
+}
+
+/// The format of a file that a command wanted to be one of ours.
+pub(crate) fn format_of(path: &Path) -> Option<Format> {
+    /// More than this is not read only to improve a message.
+    const MOST: u64 = 1 << 28;
+    let length = std::fs::metadata(path).ok()?.len();
+    let bytes = (length <= MOST).then(|| std::fs::read(path).ok()).flatten()?;
+    Format::detect(&unpacked(bytes).ok()?)
 }
 
 /// Whether a filter hashes keys in the way of another program, and is asked by key.

@@ -122,17 +122,26 @@ pub(super) struct FindArgs {
     #[command(flatten)]
     query: QueryArgs,
 
-    /// First block
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// First block, in decimal or, after 0x, in hexadecimal digits
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = block_number)]
     from: u64,
 
-    /// Last block
-    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    /// Last block; without it, that of the index
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true, value_parser = block_number)]
     to: u64,
 
     /// Print only the number of candidates
     #[arg(long, short = 'c')]
     count: bool,
+}
+
+/// A number as people write it, or as JSON-RPC does.
+fn block_number(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "not the number of a block: write 18000000 or 0x112a880".to_owned())
 }
 
 pub(super) fn find(args: &FindArgs) -> Result<Outcome> {

@@ -40,11 +40,11 @@ pub(super) struct QueryArgs {
 impl QueryArgs {
     /// The question, which must ask for something.
     pub(super) fn query(&self) -> Result<LogQuery> {
-        let mut query = LogQuery::default().any_of(keys(&self.address, "address", 20)?);
+        let mut query = LogQuery::default().any_of(keys(&self.address, "an address", 20)?);
         let mut is_open = self.address.is_empty();
         for topics in self.topic.iter().filter(|topics| *topics != "any") {
             let topics: Vec<&str> = topics.split(',').collect();
-            query = query.any_of(keys(&topics, "topic", 32)?);
+            query = query.any_of(keys(&topics, "a topic", 32)?);
             is_open = false;
         }
         if is_open {
@@ -67,7 +67,7 @@ fn keys(texts: &[impl AsRef<str>], what: &str, bytes: usize) -> Result<Vec<Vec<u
             .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
             .collect();
         key.filter(|key| digits.len() == 2 * bytes && key.len() == bytes)
-            .ok_or_else(|| anyhow!("{text:?} is not {what}: {bytes} bytes in hexadecimal"))
+            .ok_or_else(|| anyhow!("{text:?} is not {what}: {bytes} bytes in hexadecimal digits"))
     };
     texts.iter().map(|text| parse(text.as_ref().trim())).collect()
 }

@@ -84,6 +84,39 @@ fn what_keys_are_must_be_said_and_is_then_remembered() {
     here.run(["convert", "f", "--keys", "long", "--known", "known", "-o", "f.ibf"]).succeeds();
     assert_eq!(here.present("f.ibf", &numbers(0..1000)), numbers(0..1000));
     here.run(["verify", "f.ibf"]).succeeds();
+    // What the file says is not overruled.
+    let refused = here.run_with(["check", "f.ibf", "--keys", "text"], "7\n").ends_with(2);
+    assert!(refused.stderr.contains("its keys are not text"), "{}", refused.stderr);
+    assert!(refused.hint().contains("long"), "{}", refused.stderr);
+}
+
+/// Where --keys would change nothing, it must not look as if it did.
+#[test]
+fn keys_of_our_own_filters_have_no_form() {
+    let here = Scratch::new();
+    here.run_with(["build", "-o", "own.ibf"], "7\n").succeeds();
+    let refused = here.run_with(["check", "own.ibf", "--keys", "long"], "7\n").ends_with(2);
+    assert!(refused.stderr.contains("--keys is for"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_file_that_is_not_recognised_can_be_named() {
+    let here = Scratch::new();
+    here.write("f", golden("leveldb.bin"));
+    for command in [&["info", "f"][..], &["check", "f"], &["convert", "f", "-o", "f.ibf"]] {
+        let refused = here.run(command).ends_with(2);
+        assert!(refused.stderr.contains("not an Ironbloom filter"), "{}", refused.stderr);
+        let hint = refused.hint();
+        assert!(hint.contains("--format") && hint.contains("leveldb"), "{}", refused.stderr);
+    }
+    here.run(["convert", "--format", "leveldb", "f", "-o", "f.ibf"]).succeeds();
+    // Where only our own files will do, the way there is named.
+    here.write("g", golden("guava-64-long.bin"));
+    for command in [&["add", "g"][..], &["merge", "g", "g", "-o", "h.ibf"], &["remove", "g"]] {
+        let refused = here.run(command).ends_with(2);
+        let hint = refused.hint();
+        assert!(hint.contains("guava") && hint.contains("convert"), "{}", refused.stderr);
+    }
 }
 
 #[test]
@@ -228,6 +261,8 @@ fn blocks_that_may_hold_a_log_are_found() {
         "20",
     ];
     assert_eq!(here.run(any).succeeds().text(), "7\n14\n");
+    let hex = ["eth", "find", "chain.ibe", "--address", &address, "--from", "0x3e", "--to", "0x3f"];
+    assert_eq!(here.run(hex).succeeds().text(), "63\n");
     let none = ["eth", "find", "chain.ibe", "--address", &address, "--from", "64"];
     assert_eq!(here.run(none).status, 1);
     here.run(["eth", "find", "chain.ibe"]).ends_with(2);

@@ -112,18 +112,20 @@ impl KeyForm {
         }
     }
 
+    #[inline]
     fn integer(self, key: Encoded<'_>) -> Result<i64, KeyError> {
         match key {
             Encoded::Integer(number) => Ok(number.cast_signed()),
-            Encoded::Bytes(text) => {
-                let number =
-                    std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
-                number.ok_or_else(|| self.refused(key))
-            }
+            Encoded::Bytes(text) => self.parsed(text),
             Encoded::Hashed(_) => {
                 Err(KeyError::Type { wanted: KeyType::Integer, found: KeyType::Hashed })
             }
         }
+    }
+
+    fn parsed(self, text: &[u8]) -> Result<i64, KeyError> {
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| self.refused(Encoded::Bytes(text)))
     }
 
     #[cold]

@@ -64,7 +64,8 @@ impl Probing for TwoHashes {
         range: Modulus,
         first: u32,
     ) -> impl Iterator<Item = u64> {
-        (u64::from(first) + 1..).map(move |i| range.of(h0.wrapping_add(i.wrapping_mul(h1)) >> 1))
+        (u64::from(first) + 1..)
+            .map(move |i| range.of_63_bits(h0.wrapping_add(i.wrapping_mul(h1)) >> 1))
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)).ceil() as u64;
     let probes = (bits as f64 / n * ln_2).ceil().max(1.0);
-    (bits.max(1).next_multiple_of(64), probes as u32)
+    (bits.max(1), probes as u32)
 }
 
 struct Head {

@@ -67,7 +67,7 @@ impl Probing for Mitz64 {
         first: u32,
     ) -> impl Iterator<Item = u64> {
         (u64::from(first)..)
-            .map(move |i| range.of(h1.wrapping_add(i.wrapping_mul(h2)) & i64::MAX as u64))
+            .map(move |i| range.of_63_bits(h1.wrapping_add(i.wrapping_mul(h2)) & i64::MAX as u64))
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)) as u64;
     let probes = (-rate.ln() / ln_2).round().max(1.0);
-    (bits.max(1).next_multiple_of(64), probes as u32)
+    (bits.max(1), probes as u32)
 }
 
 fn head(fields: &mut Fields<'_>) -> Result<Head, ForeignError> {

@@ -36,7 +36,7 @@ impl Probing for Rotated {
     #[inline]
     fn positions(self, hash: u32, range: Modulus, first: u32) -> impl Iterator<Item = u64> {
         let step = hash.rotate_right(17);
-        (first..).map(move |i| range.of(hash.wrapping_add(i.wrapping_mul(step)).into()))
+        (first..).map(move |i| range.of_63_bits(hash.wrapping_add(i.wrapping_mul(step)).into()))
     }
 }
 

@@ -218,18 +218,15 @@ impl fmt::Display for Format {
 
 /// How a program sizes a filter: bits and probes.
 pub(crate) fn size(rule: Rule, capacity: u64, rate: f64) -> (u64, u32) {
-    match rule {
+    let (bits, probes) = match rule {
         Rule::Spark1 | Rule::Spark2 { .. } => spark::size(capacity, rate),
         Rule::Guava32 | Rule::Guava64 => guava::size(capacity, rate),
         Rule::DataSketches { .. } => datasketches::size(capacity, rate),
         Rule::BitsAndBlooms => bits_and_blooms::size(capacity, rate),
-        Rule::Dcso | Rule::LevelDb => dcso::size(capacity, rate),
-        Rule::RocksDb => {
-            let (bits, probes) = dcso::size(capacity, rate);
-            (bits.next_multiple_of(512), probes)
-        }
+        Rule::Dcso | Rule::LevelDb | Rule::RocksDb => dcso::size(capacity, rate),
         Rule::Ethereum => (ethereum::BITS, ethereum::PROBES),
-    }
+    };
+    (bits.next_multiple_of(rule.unit()), probes)
 }
 
 /// Bytes that are not a filter of the format they were taken for.
@@ -276,7 +273,9 @@ impl fmt::Display for ForeignError {
         let Self { format, offset, ref problem } = *self;
         write!(f, "not a whole {format} filter: byte {offset}: ")?;
         match problem {
+            Problem::CutShort { missing: 1 } => write!(f, "cut short, 1 byte is missing"),
             Problem::CutShort { missing } => write!(f, "cut short, {missing} bytes are missing"),
+            Problem::Trailing { bytes: 1 } => write!(f, "1 byte after the end"),
             Problem::Trailing { bytes } => write!(f, "{bytes} bytes after the end"),
             Problem::Field { what, value } => write!(f, "invalid {what}: {value}"),
             Problem::Memory { bytes } => write!(f, "cannot allocate {bytes} bytes of memory"),

@@ -67,7 +67,7 @@ pub(super) fn positions_32(
 ) -> impl Iterator<Item = u64> {
     (first.cast_signed() + 1..).map(move |i| {
         let sum = h1.wrapping_add(i.wrapping_mul(h2));
-        range.of(u64::from((sum ^ (sum >> 31)).cast_unsigned())) // the complement if it is negative
+        range.of_63_bits(u64::from((sum ^ (sum >> 31)).cast_unsigned())) // the complement if it is negative
     })
 }
 
@@ -89,7 +89,7 @@ impl Probing for V2 {
         let start = i64::from(h1).wrapping_mul(i64::from(i32::MAX));
         (i64::from(first) + 1..).map(move |i| {
             let sum = start.wrapping_add(i.wrapping_mul(i64::from(h2)));
-            range.of((sum ^ (sum >> 63)).cast_unsigned())
+            range.of_63_bits((sum ^ (sum >> 63)).cast_unsigned())
         })
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)) as u64;
     let probes = ((bits as f64 / n) * ln_2).round().max(1.0);
-    (bits.max(1).next_multiple_of(64), probes as u32)
+    (bits.max(1), probes as u32)
 }
 
 fn head(fields: &mut Fields<'_>) -> Result<Head, ForeignError> {

@@ -7,6 +7,12 @@ use crate::hash::key_form::from_hex;
 /// The widest decimal, 38 digits, in bytes.
 const MAX_DECIMAL: usize = 16;
 
+/// Digits after the point that such a decimal can have: 10^38 is below 2^127.
+const MAX_SCALE: usize = 38;
+
+/// Bytes of the longest column of decimals that is believed.
+const MAX_FIXED_DECIMAL: usize = 1024;
+
 impl Column {
     /// What values of this column are, in words.
     fn wanted(&self) -> String {
@@ -91,7 +97,7 @@ impl Column {
             Physical::Int64 => {
                 self.physical.plain(Plain::Integer(i64::try_from(number).ok()?.into()))
             }
-            Physical::Fixed if self.length >= least => {
+            Physical::Fixed if (least..=MAX_FIXED_DECIMAL).contains(&self.length) => {
                 let sign = if number < 0 { 0xff } else { 0 };
                 let mut bytes = vec![sign; self.length.saturating_sub(MAX_DECIMAL)];
                 bytes.extend(&whole[MAX_DECIMAL.saturating_sub(self.length)..]);
@@ -115,7 +121,8 @@ fn unscaled(value: &str, scale: i32) -> Option<i128> {
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let fraction = fraction.trim_end_matches('0');
-    let scale = usize::try_from(scale).ok()?;
+    // More digits than a number here has: a file may claim any scale, and must not make us write that many zeros.
+    let scale = usize::try_from(scale).ok().filter(|&scale| scale <= MAX_SCALE)?;
     let is_number =
         !digits.is_empty() && whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
     if !is_number || fraction.len() > scale {
@@ -168,6 +175,18 @@ mod tests {
         assert_eq!(only(Physical::Int64, Meaning::Plain, 0, "7"), 7i64.to_le_bytes());
         assert!(column(Physical::Int32, Meaning::Plain, 0).encoded("4294967295").is_err());
         assert!(column(Physical::Int32, Meaning::Plain, 0).encoded("seven").is_err());
+    }
+
+    /// Found by fuzzing: a claimed scale was taken for the width of a text, and the length of a column for that of a value.
+    #[test]
+    fn a_hostile_scale_or_length_is_an_error() {
+        for scale in [39, 65_536, i32::MAX, -1] {
+            let column = column(Physical::Int32, Meaning::Decimal { scale }, 0);
+            assert!(column.encoded("7").is_err(), "{scale}");
+        }
+        assert_eq!(only(Physical::Int32, Meaning::Decimal { scale: 38 }, 0, "0"), [0; 4]);
+        let decimal = Meaning::Decimal { scale: 2 };
+        assert!(column(Physical::Fixed, decimal, i32::MAX as usize).encoded("7").is_err());
     }
 
     #[test]

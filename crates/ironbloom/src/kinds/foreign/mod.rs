@@ -9,6 +9,7 @@
 //! are a flat array of bits once their byte order is undone; where the bits of a key are is said by the [`Rule`], in the
 //! file of its format ([`format::foreign`](crate::format::foreign)).
 
+mod batch;
 mod kind;
 mod rule;
 
@@ -17,23 +18,16 @@ pub(crate) use rule::Probing;
 pub use rule::Rule;
 use rule::with_probing;
 
-use std::ops::Range;
-
 use crate::bits::address;
 use crate::error::{DecodeError, Mismatch, ParamError, check_range};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections, zero_after};
 use crate::hash::{Encoded, HashFn, Key, KeyError, KeyForm, Modulus};
-use crate::kernel::{LINE_BYTES, LINE_WORDS, Words, contains_each, is_near_for_many, prefetch};
-use crate::kinds::check_lengths;
-use crate::kinds::steps::{self, contains_in_steps};
+use crate::kernel::{LINE_BYTES, LINE_WORDS, Words};
 use crate::sizing;
 
 /// More probes than any program makes. Each costs time, so a forged file must not ask for more.
 pub const MAX_FOREIGN_PROBES: u32 = 1024;
-
-/// Positions that a batch remembers of a key between asking for their lines and looking at them: at 1 %, all.
-const KEPT: usize = 4;
 
 /// Largest number of bits, as for other kinds.
 const MAX_BITS: u64 = (1 << 60) - 1;
@@ -90,8 +84,9 @@ impl Foreign {
         check_range("number of bits", bits, 1, MAX_BITS)?;
         check_range("number of probes", probes.into(), 1, MAX_FOREIGN_PROBES.into())?;
         if !rule.fits(bits, probes) {
-            let what = "number of bits of this rule";
-            return Err(ParamError::OutOfRange { what, value: bits, least: 512, greatest: 2048 });
+            let what = "number of bits, of which this rule has whole words, bytes or lines,";
+            let next = bits.next_multiple_of(rule.unit());
+            return Err(ParamError::OutOfRange { what, value: bits, least: next, greatest: next });
         }
         let words = Words::zeroed(bits)?;
         Ok(Self::from_parts(rule, bits, probes, form, words, Noted::default()))
@@ -130,15 +125,21 @@ impl Foreign {
         self
     }
 
-    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys.
+    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys, or if they are known to
+    /// be others: text may only be spelled in hexadecimal digits, and these as text.
     pub fn with_form(mut self, form: KeyForm) -> Result<Self, Mismatch> {
+        let refused =
+            |left| Err(Mismatch { what: "form of the keys", left, right: form.name().to_owned() });
         if !self.rule.forms().any(|possible| possible == form) {
             let forms: Vec<&str> = self.rule.forms().map(KeyForm::name).collect();
-            return Err(Mismatch {
-                what: "form of the keys",
-                left: forms.join(", "),
-                right: form.name().to_owned(),
-            });
+            return refused(forms.join(", "));
+        }
+        let are_bytes = |form| matches!(form, KeyForm::Text | KeyForm::Hex);
+        if let Some(known) = self.form
+            && known != form
+            && !(are_bytes(known) && are_bytes(form))
+        {
+            return refused(known.name().to_owned());
         }
         self.form = Some(form);
         Ok(self)
@@ -198,93 +199,10 @@ impl Foreign {
         }
     }
 
-    /// `found[i]` tells whether `keys[i]` might be here; memory accesses overlap. Fails at the first key that is not of
-    /// the filter's form: its place, and why.
-    ///
-    /// # Panics
-    ///
-    /// If the two slices differ in length.
-    #[track_caller]
-    pub fn contains_keys<K: Key>(
-        &self,
-        keys: &[K],
-        found: &mut [bool],
-    ) -> Result<(), (usize, KeyError)> {
-        check_lengths(keys.len(), found.len());
-        let form = self.known_form().map_err(|error| (0, error))?;
-        with_probing!(self.rule, |probing| self.contains_all(probing, form, keys, found))
-    }
-
-    fn contains_all<P: Probing, K: Key>(
-        &self,
-        probing: P,
-        form: KeyForm,
-        keys: &[K],
-        found: &mut [bool],
-    ) -> Result<(), (usize, KeyError)> {
-        let mut hashes = [P::Hash::default(); steps::BATCH];
-        let groups = keys.chunks(steps::BATCH).zip(found.chunks_mut(steps::BATCH));
-        for (number, (keys, found)) in groups.enumerate() {
-            // Keys that are answered in another way: some programs ignore the empty one, and a zero has two forms.
-            let mut special = form == KeyForm::Double;
-            for (i, (hash, key)) in hashes.iter_mut().zip(keys).enumerate() {
-                *hash = form
-                    .with_bytes(key.encoded(), |bytes| {
-                        special |= !self.takes(bytes);
-                        probing.hash(bytes)
-                    })
-                    .map_err(|error| (number * steps::BATCH + i, error))?;
-            }
-            self.has_all(probing, &hashes[..keys.len()], found);
-            if special {
-                for (found, key) in found.iter_mut().zip(keys) {
-                    let taken = form.with_bytes(key.encoded(), |bytes| self.takes(bytes));
-                    if taken == Ok(false) || form.zeros(key.encoded()).is_some() {
-                        *found = self.contains(key) != Ok(false);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Whether the program inserts such a key at all.
     #[inline]
     fn takes(&self, bytes: &[u8]) -> bool {
         !bytes.is_empty() || self.rule.takes_empty()
-    }
-
-    /// Answers for hashes that are already computed.
-    #[inline]
-    fn has_all<P: Probing>(&self, probing: P, hashes: &[P::Hash], found: &mut [bool]) {
-        if is_near_for_many(self.size_in_bytes()) {
-            return contains_each(hashes, found, |hash| self.has(probing, hash));
-        }
-        let positions = |hash, probes: Range<u32>| {
-            probing.positions(hash, self.range, probes.start).take(probes.len())
-        };
-        // A remainder costs more than keeping it until its line has come.
-        contains_in_steps(
-            hashes,
-            found,
-            self.probes,
-            |hash, probes| {
-                let mut kept = [0; KEPT];
-                for (i, position) in positions(hash, probes).enumerate() {
-                    prefetch(&self.words, address(position).0);
-                    if let Some(kept) = kept.get_mut(i) {
-                        *kept = position;
-                    }
-                }
-                kept
-            },
-            |hash, probes, kept| {
-                let known = probes.len().min(KEPT);
-                let rest = probes.start + known as u32..probes.end;
-                let known = kept[..known].iter().fold(1, |all, &at| all & self.bit(at));
-                positions(hash, rest).fold(known, |all, at| all & self.bit(at)) & 1 == 1
-            },
-        );
     }
 
     #[inline]

@@ -142,13 +142,26 @@ impl Rule {
         self == Self::RocksDb
     }
 
-    /// What bits and probes must be, beyond what holds for all rules: positions must lie in the array.
-    pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
+    /// The number of bits is a multiple of this: their files count words, bytes or lines. Positions are remainders by it, so a
+    /// part of one would be another filter once it is written.
+    pub(crate) fn unit(self) -> u64 {
         match self {
-            Self::RocksDb => bits.is_multiple_of(8 * crate::kernel::LINE_BYTES as u64),
-            Self::Ethereum => (bits, probes) == (2048, 3),
-            _ => true,
+            Self::Spark1
+            | Self::Spark2 { .. }
+            | Self::Guava32
+            | Self::Guava64
+            | Self::DataSketches { .. } => 64,
+            Self::BitsAndBlooms | Self::Dcso => 1,
+            Self::LevelDb => 8,
+            Self::RocksDb => 8 * crate::kernel::LINE_BYTES as u64,
+            Self::Ethereum => crate::format::foreign::ethereum::BITS,
         }
+    }
+
+    /// What bits and probes must be, beyond what holds for all rules.
+    pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
+        let is_whole = bits.is_multiple_of(self.unit());
+        is_whole && (self != Self::Ethereum || (bits, probes) == (self.unit(), 3))
     }
 
     /// What keys can be.
@@ -164,5 +177,33 @@ impl Rule {
             &[form] => Some(form),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ParamError;
+    use crate::kinds::{AnyFilter, Foreign};
+
+    /// Files of these programs count words, so a filter of 100 bits would come back as one of 128, with other positions.
+    #[test]
+    fn a_filter_has_whole_words_and_so_comes_back_with_as_many_bits() {
+        for rule in [Rule::Spark1, Rule::Guava64, Rule::DataSketches { seed: 1 }] {
+            let refused = Foreign::new(rule, 100, 3, Some(KeyForm::Long)).unwrap_err();
+            assert!(matches!(refused, ParamError::OutOfRange { value: 100, least: 128, .. }));
+            let mut filter = Foreign::new(rule, 128, 3, Some(KeyForm::Long)).unwrap();
+            filter.insert(1).unwrap();
+            let format = rule.format().unwrap();
+            let bytes = format.write(&AnyFilter::Foreign(filter.clone())).unwrap();
+            let AnyFilter::Foreign(back) = format.read(&bytes).unwrap() else { unreachable!() };
+            assert_eq!((back.bits(), back.words()), (filter.bits(), filter.words()));
+        }
+        for rule in [Rule::BitsAndBlooms, Rule::Dcso] {
+            assert_eq!(Foreign::new(rule, 100, 3, None).unwrap().bits(), 100);
+        }
+        assert!(Foreign::new(Rule::LevelDb, 100, 3, None).is_err());
+        assert!(Foreign::new(Rule::RocksDb, 1000, 3, None).is_err());
+        assert!(Foreign::new(Rule::Ethereum, 4096, 3, None).is_err());
     }
 }
