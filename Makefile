@@ -271,7 +271,7 @@ bench-python: python ## The Python package beside the library, rbloom, pybloom-l
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 	$(PYTHON) crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
 
-bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1)
+bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1)
 	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
 	$(EXTENSION) build --release $(EXTENSION_FLAGS)
 	python3 crates/ironbloom-bench/postgres.py $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)
