@@ -159,15 +159,14 @@ test-postgres:
 	@$(EXTENSION) build $(EXTENSION_FLAGS)
 	$(EXTENSION) test $(EXTENSION_FLAGS) --no-fail-fast
 
-# Where a server comes without headers, the declarations are those that pgrx carries for its own documentation. They are
-# switched on as there; that other crates then ask for features of nightly is no matter to these tests.
+# Where a server comes without headers, the declarations are those that pgrx carries for its own documentation.
 test-postgres-versions: ## The extension's tests on PostgreSQL 13, 14, 16, 17 and 18, which are fetched
 	@for config in $$(bash crates/ironbloom-postgres/servers.sh $(TOOLS)/postgres); do
 		printf '\n== %s\n' "$$($$config --version)"
 		if [[ -d $$($$config --includedir-server 2> /dev/null) ]]; then
 			$(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
 		else
-			DOCS_RS=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS='--cfg docsrs' $(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
+			DOCS_RS=1 RUSTC_WRAPPER=$(CURDIR)/crates/ironbloom-postgres/rustc.sh $(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
 		fi
 	done
 
@@ -271,7 +270,7 @@ bench-python: python ## The Python package beside the library, rbloom, pybloom-l
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 	$(PYTHON) crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
 
-bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1)
+bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1)
 	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
 	$(EXTENSION) build --release $(EXTENSION_FLAGS)
 	python3 crates/ironbloom-bench/postgres.py $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)

@@ -3,9 +3,10 @@
 
 Starts a private server, makes a table of ten random integer columns, and for each kind of index in turn: builds it, asks the same
 questions with everything warm (the execution time that EXPLAIN ANALYZE reports, the best of three for each constant), and
-inserts a million rows. Called by `make bench-postgres`; prints Markdown tables.
+inserts a million rows. Builds and inserts are the median of three; those of ten B-trees are done once. Called by `make bench-postgres`; prints Markdown tables.
 
-    postgres.py LIBRARY PG_CONFIG          ROWS=10000000   ONLY="ironbloom;no index"   GROWTH=1 (100 M rows of two columns, instead)
+    postgres.py LIBRARY PG_CONFIG          ROWS=10000000   ONLY="ironbloom;no index"
+                                           GROWTH=1 (100 M rows of two columns, instead)   LISTS=1 (lists beside single values, instead)
 """
 
 import os
@@ -112,7 +113,15 @@ def in_list(server, column, count):
 def measure(server, name):
     statements, setup = KINDS[name]
     server.sql("drop table if exists t; create table t as select * from base; vacuum (freeze, analyze) t; checkpoint;")
-    build = sum(server.timed(statement) for statement in statements)
+    repeats = 1 if name == "ten B-trees" else 3
+    builds = []
+    for repeat in range(repeats):
+        server.sql("checkpoint;")
+        builds.append(sum(server.timed(statement) for statement in statements))
+        if repeat + 1 < repeats:
+            made = server.sql("select indexrelid::regclass from pg_index where indrelid = 't'::regclass;").split()
+            server.sql("".join(f"drop index {index};" for index in made))
+    build = statistics.median(builds)
     size = int(server.sql("select pg_indexes_size('t');"))
     server.sql("vacuum analyze t; checkpoint;")
     answer = {"build": build, "size": size / 2**20}
@@ -122,7 +131,7 @@ def measure(server, name):
     answer["in 100"] = ask(server, setup, VALUES_OF_LIST)
     answer["in 100, and"] = ask(server, setup, [f"{condition} and i8 = 5" for condition in VALUES_OF_LIST])
     inserts = []
-    for _ in range(1 if name == "ten B-trees" else 3):
+    for _ in range(repeats):
         server.sql("checkpoint;")
         inserts.append(server.timed("insert into t select * from more"))
         if len(inserts) == 1:
@@ -175,11 +184,44 @@ def growth(server):
         print(f"| {rows:,} | {build:.2f} s | {size:.1f} MiB | {both:.3f} ms |", flush=True)
 
 
+def lists(server):
+    """What a list of a hundred values takes beside one of them, and what fetching its rows alone takes."""
+    seed_table(server)
+    print("| | size | 1 value | 100 in a list | |\n|---|---|---|---|---|")
+
+    def show(name, table, column, values, size="–"):
+        one = ask(server, "", [f"{column} = {value}" for value in values[:QUESTIONS]], table)
+        many = ask(server, "", [f"{column} in ({', '.join(values)})"], table)
+        print(f"| {name} | {size} | {one:.3f} ms | {many:.3f} ms | {many / one:.0f} × |", flush=True)
+
+    def with_index(name, table, column, values, definition):
+        server.sql(f"create index one on {table} {definition}; vacuum analyze {table};")
+        show(name, table, column, values, f"{int(server.sql('select pg_relation_size($$one$$);')) / 2**20:.0f} MiB")
+        server.sql("drop index one;")
+
+    # Every value ten times, and every value once.
+    server.sql(f"create table u as select (row_number() over ())::int as a, {COLUMN_LIST} from base order by i1; vacuum (freeze, analyze) u;")
+    for name, table, column in (("ten rows a value", "base", "i3"), ("one row a value", "u", "a")):
+        values = server.sql(f"select {column} from {table} tablesample system_rows(100);").split()
+        server.sql(f"create index one on {table} ({column});")
+        found = "\n".join(f"select string_agg(quote_literal(ctid), ', ') from {table} where {column} = {value};" for value in values)
+        rows = server.sql(found).splitlines()
+        server.sql("drop index one;")
+        one = ask(server, "", [f"ctid in ({row})" for row in rows[:QUESTIONS]], table)
+        many = ask(server, "", [f"ctid in ({', '.join(rows)})"], table)
+        print(f"| {name}: the rows themselves, by ctid | – | {one:.3f} ms | {many:.3f} ms | {many / one:.0f} × |", flush=True)
+        with_index(f"{name}: B-tree", table, column, values, f"({column})")
+        for selectivity in (10, 14, 20):
+            definition = f"using ironbloom ({column}) with (selectivity = {selectivity})"
+            with_index(f"{name}: ironbloom, selectivity {selectivity}", table, column, values, definition)
+
+
 if __name__ == "__main__":
     # A server of ours must not be left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     server = Server(sys.argv[1], sys.argv[2])
     try:
-        growth(server) if os.environ.get("GROWTH") else ten_columns(server)
+        measured = growth if os.environ.get("GROWTH") else lists if os.environ.get("LISTS") else ten_columns
+        measured(server)
     finally:
         server.stop()

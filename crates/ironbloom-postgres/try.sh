@@ -15,6 +15,8 @@ if [[ $(id -u) == 0 ]]; then
 	chown -R postgres "$folder"
 fi
 cd "$folder"
+# Errors that pass through Rust would have the names of C functions as their detail.
+export RUST_LIB_BACKTRACE=0
 "${as_user[@]}" "$bin/initdb" -A trust -U postgres --no-sync -D "$folder/data" > /dev/null
 echo "try: psql -h $folder -U postgres"
 echo "     create extension ironbloom;        end: Ctrl-C"

@@ -1,8 +1,9 @@
 //! Cells of heap pages, sorted by column, bucket and page.
 //!
-//! Pages come in ascending order. A column's cells are split into 1024 partitions by their hashes, which keeps that order,
-//! and each partition is sorted by bucket when it is written: both parts fit the cache. What exceeds the memory goes to a
-//! temporary file, already split.
+//! Pages come in ascending order, and only hashes are kept of them: touching memory for the first time is a good part of a
+//! build. A column's cells are split into 1024 partitions by their hashes, which keeps that order, and each partition is
+//! sorted by bucket when it is written: both parts fit the cache. What exceeds the memory goes to a temporary file, already
+//! split.
 
 use std::ptr;
 
@@ -20,8 +21,10 @@ const SAMPLE: u32 = 16;
 
 #[derive(Default)]
 struct Column {
-    /// Hash and page.
-    cells: Vec<u64>,
+    /// Page by page.
+    hashes: Vec<u32>,
+    /// These pages, and where the hashes of each end.
+    pages: Vec<(u32, usize)>,
     /// Pages with nulls, one bit each.
     nulls: Vec<u64>,
     /// Different values, summed over pages that were looked at.
@@ -40,6 +43,7 @@ pub(crate) struct Cells {
     /// Whether different values are to be counted, and on how many pages they were.
     samples: bool,
     sampled: u64,
+    sample: Vec<u32>,
     scratch: Vec<u64>,
 }
 
@@ -48,8 +52,8 @@ impl Cells {
     pub(crate) fn new(columns: usize, first: u32, samples: bool) -> Self {
         // SAFETY: a setting, in KiB.
         let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
-        // Sorting needs room for one column more.
-        let budget = (memory / 8 * columns / (columns + 1)).max(1 << 16);
+        // Sorting needs room for one column more, of twice the size.
+        let budget = (memory / 4 * columns / (columns + 2)).max(1 << 16);
         Self {
             first,
             columns: (0..columns).map(|_| Column::default()).collect(),
@@ -59,6 +63,7 @@ impl Cells {
             has_rows: false,
             samples,
             sampled: 0,
+            sample: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -72,18 +77,19 @@ impl Cells {
         self.sampled += u64::from(sampled);
         let from_first = (block - self.first) as usize;
         for (number, column) in self.columns.iter_mut().enumerate() {
-            let before = column.cells.len();
-            column.cells.reserve(rows.len());
+            let before = column.hashes.len();
+            column.hashes.reserve(rows.len());
             for hash in rows.column(number) {
-                column.push(hash, block, from_first);
+                column.push(hash, from_first);
             }
-            self.len += column.cells.len() - before;
+            column.end_page(block);
+            self.len += column.hashes.len() - before;
             if sampled {
-                self.scratch.clear();
-                self.scratch.extend_from_slice(&column.cells[before..]);
-                self.scratch.sort_unstable();
-                self.scratch.dedup();
-                column.distinct += self.scratch.len() as u64;
+                self.sample.clear();
+                self.sample.extend_from_slice(&column.hashes[before..]);
+                self.sample.sort_unstable();
+                self.sample.dedup();
+                column.distinct += self.sample.len() as u64;
             }
         }
         if self.len > self.budget {
@@ -96,7 +102,8 @@ impl Cells {
         self.has_rows = true;
         let from_first = (block - self.first) as usize;
         for (column, &hash) in self.columns.iter_mut().zip(hashes) {
-            column.push(hash, block, from_first);
+            column.push(hash, from_first);
+            column.end_page(block);
         }
         self.len += hashes.len();
     }
@@ -114,9 +121,10 @@ impl Cells {
     fn spill(&mut self) {
         let spilled = self.spilled.get_or_insert_with(Spilled::new);
         for column in &mut self.columns {
-            let starts = partition(&column.cells, &mut self.scratch);
+            let starts = column.partition(&mut self.scratch);
             spilled.write(&self.scratch, starts);
-            column.cells.clear();
+            column.hashes.clear();
+            column.pages.clear();
         }
         self.len = 0;
     }
@@ -125,16 +133,15 @@ impl Cells {
     pub(crate) fn write(mut self, metas: &[ColumnMeta], writer: &mut impl TakeEntries) {
         let mut sorter = Sorter::default();
         for (number, &meta) in metas.iter().enumerate() {
-            let cells = std::mem::take(&mut self.columns[number].cells);
-            if self.spilled.is_none() && cells.len() < FEW {
-                let numbers =
-                    cells.iter().map(|&cell| writer.number(meta.bucket(hash(cell)), cell as u32));
-                let mut numbers: Vec<u64> = numbers.collect();
+            let column = &mut self.columns[number];
+            if self.spilled.is_none() && column.hashes.len() < FEW {
+                let mut numbers = Vec::with_capacity(column.hashes.len());
+                column.each(|hash, block| numbers.push(writer.number(meta.bucket(hash), block)));
                 numbers.sort_unstable();
                 writer.extend(numbers);
             } else {
-                let starts = partition(&cells, &mut self.scratch);
-                drop(cells);
+                let starts = column.partition(&mut self.scratch);
+                (column.hashes, column.pages) = (Vec::new(), Vec::new());
                 for part in 0..PARTITIONS {
                     sorter.cells.clear();
                     if let Some(spilled) = &mut self.spilled {
@@ -165,9 +172,9 @@ impl Cells {
 
 impl Column {
     #[inline]
-    fn push(&mut self, hash: u32, block: u32, from_first: usize) {
+    fn push(&mut self, hash: u32, from_first: usize) {
         if hash != NULL {
-            self.cells.push(u64::from(hash) << 32 | u64::from(block));
+            self.hashes.push(hash);
             return;
         }
         let word = from_first / 64;
@@ -175,6 +182,44 @@ impl Column {
             self.nulls.resize(word + 1, 0);
         }
         self.nulls[word] |= 1 << (from_first % 64);
+    }
+
+    /// What was pushed since the last page is of this one.
+    fn end_page(&mut self, block: u32) {
+        self.pages.push((block, self.hashes.len()));
+    }
+
+    /// Calls with the hash and the page of each cell.
+    #[inline]
+    fn each(&self, mut call: impl FnMut(u32, u32)) {
+        let mut start = 0;
+        for &(block, end) in &self.pages {
+            for &hash in &self.hashes[start..end] {
+                call(hash, block);
+            }
+            start = end;
+        }
+    }
+
+    /// Splits its cells, as hash and page, by their hashes without changing their order otherwise; returns where partitions
+    /// start.
+    fn partition(&self, out: &mut Vec<u64>) -> Vec<usize> {
+        let mut starts = vec![0; PARTITIONS + 1];
+        for &hash in &self.hashes {
+            starts[partition_of(hash) + 1] += 1;
+        }
+        for part in 0..PARTITIONS {
+            starts[part + 1] += starts[part];
+        }
+        crate::check_interrupts();
+        let mut next = starts.clone();
+        out.resize(self.hashes.len(), 0);
+        self.each(|hash, block| {
+            let place = &mut next[partition_of(hash)];
+            out[*place] = u64::from(hash) << 32 | u64::from(block);
+            *place += 1;
+        });
+        starts
     }
 }
 
@@ -184,28 +229,8 @@ fn hash(cell: u64) -> u32 {
 }
 
 #[inline]
-fn partition_of(cell: u64) -> usize {
-    (cell >> (64 - PARTITIONS.ilog2())) as usize
-}
-
-/// Splits cells by their hashes without changing their order otherwise; returns where partitions start.
-fn partition(cells: &[u64], out: &mut Vec<u64>) -> Vec<usize> {
-    let mut starts = vec![0; PARTITIONS + 1];
-    for &cell in cells {
-        starts[partition_of(cell) + 1] += 1;
-    }
-    for part in 0..PARTITIONS {
-        starts[part + 1] += starts[part];
-    }
-    crate::check_interrupts();
-    let mut next = starts.clone();
-    out.resize(cells.len(), 0);
-    for &cell in cells {
-        let place = &mut next[partition_of(cell)];
-        out[*place] = cell;
-        *place += 1;
-    }
-    starts
+fn partition_of(hash: u32) -> usize {
+    (hash >> (32 - PARTITIONS.ilog2())) as usize
 }
 
 /// Sorts the cells of a partition by bucket.

@@ -87,6 +87,8 @@ pub(crate) struct HeapReader {
     context: pg_sys::MemoryContext,
     strategy: pg_sys::BufferAccessStrategy,
     oldest: pg_sys::TransactionId,
+    /// The transaction that reads, if it has written: most rows that are sealed by an insert are its own.
+    own: pg_sys::TransactionId,
     page: Box<Page>,
     keep: [bool; MOST_ROWS],
     rows: Rows,
@@ -140,6 +142,7 @@ impl HeapReader {
                 ),
                 strategy: pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD),
                 oldest: oldest_running(heap),
+                own: pg_sys::GetTopTransactionIdIfAny(),
                 page: Box::new(Page([0; PAGE])),
                 keep: [false; MOST_ROWS],
                 rows: Rows {
@@ -222,6 +225,15 @@ impl HeapReader {
             let mask = u32::from((*tuple.t_data).t_infomask);
             let certain = pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMAX_INVALID;
             if mask & certain == certain {
+                self.rows.live += 1;
+                return true;
+            }
+            // Its rows need no further look, unless a part of it has deleted them.
+            if (*tuple.t_data).t_choice.t_heap.t_xmin == self.own
+                && mask & (pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMIN_INVALID)
+                    == pg_sys::HEAP_XMAX_INVALID
+                && self.own != pg_sys::InvalidTransactionId
+            {
                 self.rows.live += 1;
                 return true;
             }

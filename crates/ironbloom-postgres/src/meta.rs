@@ -73,6 +73,9 @@ pub(crate) struct Segment {
     pub(crate) cells: u64,
 }
 
+/// Bytes that tell where sealing has come to.
+pub(crate) const MARKS: usize = size_of::<Fixed>();
+
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Fixed {

@@ -18,12 +18,16 @@ use bytemuck::{Pod, Zeroable};
 use pgrx_pg_sys as pg_sys;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::meta::MARKS;
+
 /// Bytes of a page.
 pub(crate) const PAGE: usize = pg_sys::BLCKSZ as usize;
 /// Where the server's header ends.
 const OURS: usize = 24;
 /// Where what the page holds begins.
 const CONTENT: usize = OURS + size_of::<Head>();
+/// Our header with its checksum, and as much as tells where sealing has come to.
+pub(crate) const START: usize = size_of::<Head>() + MARKS;
 /// Room for what a page holds.
 pub(crate) const ROOM: usize = PAGE - CONTENT;
 
@@ -87,6 +91,13 @@ fn label(head: &Head) -> Option<Label> {
         _ => return None,
     };
     Some(Label { kind, column: head.column, owner: head.owner })
+}
+
+/// How a page begins.
+pub(crate) fn start(page: &[u8]) -> [u8; START] {
+    let mut start = [0; START];
+    start.copy_from_slice(&page[OURS..OURS + START]);
+    start
 }
 
 /// Who owns a page that may be anything: new, freed, or from an interrupted change.

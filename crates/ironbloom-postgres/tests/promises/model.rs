@@ -56,11 +56,12 @@ struct Schema {
 }
 
 impl Schema {
-    fn new(number: usize, random: &mut Random) -> Self {
+    /// Of these types, by their places in the list.
+    fn new(number: usize, types: &[usize], random: &mut Random) -> Self {
         let len = 1 + random.index(8);
         // Every type has its turn.
         let columns =
-            (0..len).map(|i| (number * 5 + i * 7 + random.index(3)) % TYPES.len()).collect();
+            (0..len).map(|i| types[(number * 5 + i * 7 + random.index(3)) % types.len()]).collect();
         Self {
             table: format!("t{number}"),
             columns,
@@ -198,12 +199,16 @@ fn every_answer_is_that_of_a_scan_of_the_table() {
     server.sql(
         "create type mood as enum ('sad', 'so', 'la', 'ok', 'happy'); create type pair as (a int, b text);",
     );
+    // Before version 14 the server cannot hash records.
+    let version: u32 = server.sql("show server_version_num;").parse().unwrap();
+    let types: Vec<usize> =
+        (0..TYPES.len()).filter(|&i| version >= 140_000 || TYPES[i].0 != "pair").collect();
     let rounds = wanted().div_ceil(AT_ONCE * SCHEMAS);
     let mut random = Random(2026);
     let mut expected = 0;
     let mut script = String::from("select setseed(0.5);\n");
     for number in 0..SCHEMAS {
-        let schema = Schema::new(number, &mut random);
+        let schema = Schema::new(number, &types, &mut random);
         script += &schema.create();
         script += &schema.insert(1_500);
         for _ in 0..rounds {
