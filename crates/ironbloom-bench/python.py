@@ -173,7 +173,7 @@ def filters(folder: pathlib.Path) -> None:
     report(f"look {KEYS:,} strings up, all there", times)
     goal("contains_many of strings: times as fast as rbloom's loop", times["rbloom, a loop of in"] / times["BlockedBloom.contains_many(column)"], 10)
     # One at a time, in filters of all keys and of a tenth of them: the same texts again and again, whose hash Python remembers,
-    # and fresh ones, as from a file. Each filter is asked twice in a row: other filters have driven it out of the cache.
+    # and fresh ones, as from a file. Each filter is asked twice in a row, as other filters have driven it out of the cache.
     encoded = [text.encode() for text in asked]
 
     def loop(filter: Any) -> int:
@@ -202,7 +202,7 @@ def filters(folder: pathlib.Path) -> None:
         for one in small.values():
             one.update(keys)
         for again, ask in ((True, loop), (False, fresh)):
-            # The second time, the filter is in the cache, unless it is too large for that.
+            # (The collection of garbage in between also costs the filter its place in the cache if there are many texts.)
             competitors: dict[str, tuple[int, Callable[[], Any]]] = {}
             for name, one in small.items():
                 for turn in ("", ", a second time"):
