@@ -103,8 +103,13 @@ fn keys_of_our_own_filters_have_no_form() {
 fn a_file_that_is_not_recognised_can_be_named() {
     let here = Scratch::new();
     here.write("f", golden("leveldb.bin"));
-    for command in [&["info", "f"][..], &["check", "f"], &["convert", "f", "-o", "f.ibf"]] {
-        let refused = here.run(command).ends_with(2);
+    let commands = [
+        here.run(["info", "f"]),
+        here.run(["check", "f"]),
+        here.run(["convert", "f", "-o", "f.ibf"]),
+    ];
+    for run in commands {
+        let refused = run.ends_with(2);
         assert!(refused.stderr.contains("not an Ironbloom filter"), "{}", refused.stderr);
         let hint = refused.hint();
         assert!(hint.contains("--format") && hint.contains("leveldb"), "{}", refused.stderr);
@@ -112,8 +117,13 @@ fn a_file_that_is_not_recognised_can_be_named() {
     here.run(["convert", "--format", "leveldb", "f", "-o", "f.ibf"]).succeeds();
     // Where only our own files will do, the way there is named.
     here.write("g", golden("guava-64-long.bin"));
-    for command in [&["add", "g"][..], &["merge", "g", "g", "-o", "h.ibf"], &["remove", "g"]] {
-        let refused = here.run(command).ends_with(2);
+    let commands = [
+        here.run(["add", "g"]),
+        here.run(["merge", "g", "g", "-o", "h.ibf"]),
+        here.run(["remove", "g"]),
+    ];
+    for run in commands {
+        let refused = run.ends_with(2);
         let hint = refused.hint();
         assert!(hint.contains("guava") && hint.contains("convert"), "{}", refused.stderr);
     }
