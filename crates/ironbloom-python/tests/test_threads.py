@@ -36,6 +36,22 @@ def test_threads_that_add_lose_no_key() -> None:
     assert all(("one", key) in seen for column in columns for key in column[:500].tolist())
 
 
+def test_single_adds_beside_a_batch_lose_no_key() -> None:
+    """Single adds take no lock while they are alone; here they never are. The filter grows meanwhile."""
+    seen = ib.Scalable(1000, 0.001)
+    column = np.arange(1_500_000)
+    batch = threading.Thread(target=seen.add_many, args=(column,))
+    batch.start()
+    count = 0
+    while batch.is_alive():
+        seen.add(("one", count))
+        count += 1
+    batch.join()
+    assert count > 100
+    assert all(("one", number) in seen for number in range(count))
+    assert seen.contains_many(column).all()
+
+
 def test_the_interpreter_is_free_during_a_batch() -> None:
     """While one thread works on a batch, another one runs Python code: it is seen to make steps meanwhile."""
     seen = ib.Bloom(5_000_000, 1e-4)
