@@ -229,7 +229,7 @@ impl Table {
             Known::Everything(identity, version, _) if !version.is_empty() => {
                 FileBytes::open_version(path.clone(), version, identity.length).and_then(|file| {
                     if identity.length <= WHOLE_OBJECT_BYTES {
-                        file.prefetch(&[0..identity.length])?;
+                        file.prefetch(std::slice::from_ref(&(0..identity.length)))?;
                     }
                     Ok(file)
                 })
