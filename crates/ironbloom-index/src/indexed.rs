@@ -553,9 +553,13 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What has been done so far. Tables are counted when they are done.
-    pub fn explanation(&self) -> &Explanation {
-        &self.explanation
+    /// What has been done so far, also in the table that is being searched.
+    pub fn explanation(&self) -> Explanation {
+        let mut explanation = self.explanation.clone();
+        if let Some((_, find)) = &self.current {
+            explanation.tables.add(find.report());
+        }
+        explanation
     }
 
     /// Continues with the next table if one is missing, has changed or cannot be read. Then matches may be missing: see

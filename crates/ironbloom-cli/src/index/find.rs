@@ -181,7 +181,7 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
     show.finish()?;
     if args.explain {
         let index_bytes = indexed.index().bytes_read();
-        output::note(&explanation(search.explanation(), index_bytes, opened, start.elapsed()));
+        output::note(&explanation(&search.explanation(), index_bytes, opened, start.elapsed()));
         if args.index.is_object() || object_requests() > 0 {
             output::note(&format!("requests {}", number::count(object_requests())));
         }

@@ -120,6 +120,10 @@ fn explain_tells_what_was_read() {
     for words in ["KiB read", "10 considered", "1 candidate (", "1 match", "opening"] {
         assert!(run.stderr.contains(words), "{words} in {}", run.stderr);
     }
+    // A search that ends in the middle of a table has read that much of it.
+    let run = scratch.run(["index", "find", "t.ibx", "id < 100", "--limit", "3", "--explain"]);
+    let run = run.succeeds();
+    assert!(!run.stderr.contains(" 0 compared, 0 match"), "{}", run.stderr);
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Question {
             }
         }
         let skipped = search.skipped().iter().map(ToString::to_string).collect();
-        take(Found::Done(Box::new((search.explanation().clone(), skipped))));
+        take(Found::Done(Box::new((search.explanation(), skipped))));
     }
 }
 
