@@ -183,7 +183,7 @@ audit: ## Licences, duplicate and foreign dependencies (advisories need a networ
 	# The extension for PostgreSQL is a workspace of its own.
 	for manifest in ./Cargo.toml ./crates/ironbloom-postgres/Cargo.toml; do
 		cargo fetch --locked --manifest-path $$manifest
-		"$$deny" --locked --offline --manifest-path $$manifest check --config deny.toml licenses bans sources
+		"$$deny" --locked --offline --manifest-path $$manifest --config deny.toml check licenses bans sources
 	done
 
 # The index and the guard have no unsafe code and forbid it. ThreadSanitizer does not see the locks of the standard library as it
