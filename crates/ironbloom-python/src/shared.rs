@@ -132,7 +132,7 @@ pub(crate) struct User<'a> {
 }
 
 impl Clone for User<'_> {
-    /// There is a user already: whoever has the interpreter sees that, also if this thread has not.
+    /// There is a user already, and whoever has the interpreter sees that, even if this thread lacks it.
     fn clone(&self) -> Self {
         self.shared.users.fetch_add(1, Ordering::Relaxed);
         Self { shared: self.shared }
@@ -146,7 +146,7 @@ impl Drop for User<'_> {
 }
 
 impl<'a> User<'a> {
-    /// The filter, for a thread that has the interpreter or has not.
+    /// The filter, for a thread with or without the interpreter.
     pub(crate) fn reading(&self, py: Option<Python<'_>>) -> Reading<'a> {
         let lock = &self.shared.lock;
         let lock = match py {

@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_temporary_file_with_something_else_in_it_is_copied() {
         let scratch = Scratch::on_disk("adopt-not");
-        // Several segments, which were merged, so that the first ones are of no use any more; and so many that they were not.
+        // Several segments that were merged, so that the file also holds what they were made of; and too many to be merged.
         for rows in [140_000, 300_000] {
             let mut index = spilled(scratch.path(), rows);
             assert!(Begun::of(&index).is_none(), "{rows} rows");
