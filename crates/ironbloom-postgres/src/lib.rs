@@ -99,7 +99,7 @@ static MAGIC: Magic = Magic(pg_sys::Pg_magic_struct {
         abi_extra: abi_extra(),
     },
     name: c"ironbloom".as_ptr(),
-    version: c"0.2.0".as_ptr(),
+    version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
 });
 
 /// What happens once in each process of the server.

@@ -10,3 +10,4 @@ mod model;
 mod planner;
 mod rows;
 mod standby;
+mod upgrade;

@@ -43,7 +43,7 @@ from ._kinds import (
 from ._native import Mask, key_bytes
 from ._plan import Plans, plan, plot_rates
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AsyncGuard",
