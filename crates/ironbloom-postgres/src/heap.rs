@@ -11,6 +11,7 @@ use pgrx_pg_sys as pg_sys;
 use crate::hashing::Hasher;
 use crate::layout::{Found, Layout};
 use crate::meta::NULL;
+use crate::owner::AsOwner;
 use crate::page::PAGE;
 use crate::storage::Index;
 
@@ -70,7 +71,8 @@ impl Rows {
     }
 }
 
-/// Reads the pages of a table for one of its indexes.
+/// Reads the pages of a table for one of its indexes. As long as there is one, this process is the table's owner: index
+/// expressions are evaluated, and prepared, as such.
 pub(crate) struct HeapReader {
     heap: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
@@ -92,6 +94,8 @@ pub(crate) struct HeapReader {
     page: Box<Page>,
     keep: [bool; MOST_ROWS],
     rows: Rows,
+    /// Dropped last.
+    _owner: AsOwner,
 }
 
 #[repr(C, align(8))]
@@ -105,6 +109,7 @@ impl HeapReader {
         let columns = index.columns();
         // SAFETY: relations are open; what is made here is freed when the reader is dropped, or by the server after an error.
         unsafe {
+            let owner = AsOwner::of(heap);
             let info = pg_sys::BuildIndexInfo(index.relation());
             let plain = (*info).ii_Expressions.is_null() && (*info).ii_Predicate.is_null();
             let numbers = (*info).ii_IndexAttrNumbers;
@@ -152,6 +157,7 @@ impl HeapReader {
                     offsets: [0; MOST_ROWS],
                     live: 0,
                 },
+                _owner: owner,
             }
         }
     }

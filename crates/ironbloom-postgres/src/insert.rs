@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 
+use crate::attempt::{self, attempt};
 use crate::hashing::Hasher;
 use crate::maintain::{LONG_PENDING, LONG_TAIL, Maintained, SHORT_TAIL};
 use crate::meta::NULL;
@@ -15,8 +16,9 @@ use crate::pending::{self, Noted};
 use crate::storage::Index;
 
 thread_local! {
-    /// Indexes whose tail should be sealed at the end of this transaction, and the heap page up to which.
-    static TAILS: RefCell<Vec<(pg_sys::Oid, u32)>> = const { RefCell::new(Vec::new()) };
+    /// Indexes whose tail may be worth sealing at the end of this transaction. Which pages that are is seen then: the table
+    /// may have been truncated or rewritten.
+    static TAILS: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Has the server call us at the end of transactions.
@@ -32,48 +34,70 @@ unsafe extern "C-unwind" fn at_end(
 ) {
     use pg_sys::XactEvent as Event;
     let tails = TAILS.with_borrow_mut(std::mem::take);
-    if tails.is_empty()
-        || (event != Event::XACT_EVENT_PRE_COMMIT && event != Event::XACT_EVENT_PRE_PREPARE)
-    {
+    let prepares = event == Event::XACT_EVENT_PRE_PREPARE;
+    if tails.is_empty() || !(prepares || event == Event::XACT_EVENT_PRE_COMMIT) {
         return;
     }
-    for (oid, block) in tails {
-        // SAFETY: the transaction still runs, and has locked what it has inserted into.
-        unsafe { seal_tail(oid, block) };
+    for oid in tails {
+        // SAFETY: the transaction still runs. Whatever happens in there, it commits.
+        if let Err(error) = attempt(|| unsafe { seal_tail(oid, prepares) }) {
+            attempt::warn(&name_of(oid), &error);
+        }
     }
 }
 
+/// The name of an index, for a message.
+fn name_of(oid: pg_sys::Oid) -> String {
+    // SAFETY: inside a transaction; the server frees the name.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        match name.is_null() {
+            true => oid.to_string(),
+            false => std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// Waits for nothing: whoever has locked the table or the index against writers leaves nothing to be sealed, or will do so.
+///
 /// # Safety
 ///
-/// Inside a transaction.
-unsafe fn seal_tail(oid: pg_sys::Oid, block: u32) {
+/// Inside a transaction, and in a subtransaction of it: locks are left to its end.
+unsafe fn seal_tail(oid: pg_sys::Oid, prepares: bool) {
     const LOCK: i32 = pg_sys::RowExclusiveLock as i32;
+    const UNLOCKED: i32 = pg_sys::NoLock as i32;
     // SAFETY: relations are closed when they have been used. An index that was dropped meanwhile is left alone.
     unsafe {
         let heap_oid = pg_sys::IndexGetRelation(oid, true);
-        if heap_oid == pg_sys::InvalidOid {
+        let is_locked = |oid| pg_sys::ConditionalLockRelationOid(oid, LOCK);
+        if heap_oid == pg_sys::InvalidOid || !is_locked(heap_oid) || !is_locked(oid) {
             return;
         }
-        let heap = pg_sys::try_relation_open(heap_oid, LOCK);
+        let heap = pg_sys::try_relation_open(heap_oid, UNLOCKED);
         if heap.is_null() {
             return;
         }
-        let index = pg_sys::try_relation_open(oid, LOCK);
-        if !index.is_null() {
+        let index = pg_sys::try_relation_open(oid, UNLOCKED);
+        // An expression that looks at temporary tables would keep the transaction from being prepared.
+        let left = !index.is_null() && prepares && Index::new(index).has_expressions();
+        if !index.is_null() && !left {
             // Expressions may look at tables.
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            Maintained::new(heap, Index::new(index)).after_insert(block, SHORT_TAIL);
+            Maintained::new(heap, Index::new(index)).at_commit();
             pg_sys::PopActiveSnapshot();
-            pg_sys::relation_close(index, LOCK);
         }
-        pg_sys::relation_close(heap, LOCK);
+        if !index.is_null() {
+            pg_sys::relation_close(index, UNLOCKED);
+        }
+        pg_sys::relation_close(heap, UNLOCKED);
     }
 }
 
-fn remember(oid: pg_sys::Oid, block: u32) {
-    TAILS.with_borrow_mut(|tails| match tails.iter_mut().find(|(known, _)| *known == oid) {
-        Some((_, last)) => *last = (*last).max(block),
-        None => tails.push((oid, block)),
+fn remember(oid: pg_sys::Oid) {
+    TAILS.with_borrow_mut(|tails| {
+        if !tails.contains(&oid) {
+            tails.push(oid);
+        }
     });
 }
 
@@ -107,15 +131,9 @@ unsafe fn insert(
         };
         let maintained = Maintained::new(heap, index);
         match noted {
-            Noted::Tail { sealed } if block - sealed >= LONG_TAIL => {
-                maintained.after_insert(block, LONG_TAIL)
-            }
-            Noted::Tail { sealed } if block - sealed >= SHORT_TAIL => {
-                remember((*relation).rd_id, block)
-            }
-            Noted::Pending { pages } if pages >= LONG_PENDING => {
-                maintained.after_insert(block, LONG_TAIL)
-            }
+            Noted::Tail { sealed } if block - sealed >= LONG_TAIL => maintained.after_insert(block),
+            Noted::Tail { sealed } if block - sealed >= SHORT_TAIL => remember((*relation).rd_id),
+            Noted::Pending { pages } if pages >= LONG_PENDING => maintained.after_insert(block),
             Noted::Tail { .. } | Noted::Pending { .. } => {}
         }
     }

@@ -7,6 +7,7 @@
 //! narrow.rs     of these pages, the rows that may be wanted      sift.rs   a first look at columns of integers
 //!     │
 //! maintain.rs   seal the tail, flush the pending list, merge segments: one process at a time
+//! attempt.rs    maintenance that may fail without failing a statement               owner.rs     as whom users' code runs
 //! heap.rs       heap page -> hashes of its rows, whatever their visibility            hashing.rs   datum -> hash
 //! layout.rs     where values are in a row that need no unpacking
 //! cells.rs      hashes -> sorted entries of each column, on disk if they are too many
@@ -25,6 +26,7 @@ extern crate self as pgrx;
 #[doc(hidden)]
 pub use pgrx_pg_sys as pg_sys;
 
+mod attempt;
 mod build;
 mod cells;
 mod cost;
@@ -38,6 +40,7 @@ mod maintain;
 mod meta;
 mod narrow;
 mod options;
+mod owner;
 mod page;
 mod pending;
 mod scan;

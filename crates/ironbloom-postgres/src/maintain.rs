@@ -3,8 +3,12 @@
 //! Each step writes new pages that nobody knows, and then changes the meta page in one record of the log. A crash in
 //! between leaves pages without an owner, which VACUUM finds.
 
-use pgrx_pg_sys as pg_sys;
+use std::cell::RefCell;
 
+use pgrx_pg_sys as pg_sys;
+use pgrx_pg_sys::errcodes::PgSqlErrorCode;
+
+use crate::attempt::{self, attempt};
 use crate::cells::Cells;
 use crate::heap::HeapReader;
 use crate::meta::{BUCKET_STEP, META_BLOCK, Meta, PendingList, Segment};
@@ -31,27 +35,54 @@ const GROWTH: u64 = 4;
 /// Numbers stay below 2^62.
 const MOST_BUCKETS: f64 = (1u64 << 29) as f64;
 
+thread_local! {
+    /// Indexes that this process is maintaining: index expressions may insert into their own table, and the server grants a
+    /// process the locks that it has.
+    static TURNS: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Holds the lock of who maintains an index. After an error the server releases it.
 struct Turn(Index);
 
 impl Turn {
-    fn wait(index: Index) -> Self {
-        // SAFETY: the index is open. Nobody else locks pages of an index of ours.
-        unsafe { pg_sys::LockPage(index.relation(), META_BLOCK, pg_sys::ExclusiveLock as i32) };
+    /// Whether this process has it already.
+    fn is_taken(index: Index) -> bool {
+        TURNS.with_borrow(|turns| turns.contains(&index.id().0))
+    }
+
+    fn begin(index: Index) -> Self {
+        TURNS.with_borrow_mut(|turns| turns.push(index.id().0));
         Self(index)
     }
 
+    fn wait(index: Index) -> Self {
+        if Self::is_taken(index) {
+            pg_sys::ereport!(
+                ERROR,
+                PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
+                format!("index \"{}\" is being sealed by this session", index.name())
+            );
+        }
+        // SAFETY: the index is open. Nobody else locks pages of an index of ours.
+        unsafe { pg_sys::LockPage(index.relation(), META_BLOCK, pg_sys::ExclusiveLock as i32) };
+        Self::begin(index)
+    }
+
     fn now(index: Index) -> Option<Self> {
+        if Self::is_taken(index) {
+            return None;
+        }
         // SAFETY: the same.
         let got = unsafe {
             pg_sys::ConditionalLockPage(index.relation(), META_BLOCK, pg_sys::ExclusiveLock as i32)
         };
-        got.then(|| Self(index))
+        got.then(|| Self::begin(index))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        TURNS.with_borrow_mut(|turns| turns.retain(|&oid| oid != self.0.id().0));
         if !std::thread::panicking() {
             // SAFETY: we hold it.
             unsafe {
@@ -98,12 +129,35 @@ impl Maintained {
         unsafe { (*(*self.index.relation()).rd_index).indisvalid }
     }
 
-    /// For an insert or a commit: seals the tail before this heap page if it is long, unless someone else is at it.
-    pub(crate) fn after_insert(self, block: u32, long_tail: u32) {
-        if !self.is_valid() {
+    /// For an insert into this heap page: what keeps the index short, unless someone else is at it.
+    pub(crate) fn after_insert(self, block: u32) {
+        if !self.is_valid() || attempt::is_pausing(self.index) {
             return;
         }
         let Some(_turn) = Turn::now(self.index) else { return };
+        self.if_possible(|| self.shorten(block, LONG_TAIL));
+    }
+
+    /// For a commit: the same up to the last page of the table as it is now, so that a load leaves a short tail.
+    pub(crate) fn at_commit(self) {
+        if !self.is_valid() || attempt::is_pausing(self.index) {
+            return;
+        }
+        let Some(_turn) = Turn::now(self.index) else { return };
+        self.if_possible(|| self.shorten(self.heap_pages().saturating_sub(1), SHORT_TAIL));
+    }
+
+    /// What fails becomes a warning, unless the user has cancelled it.
+    fn if_possible(self, work: impl FnOnce()) {
+        let done = attempt(work).map_err(attempt::unless_cancelled);
+        attempt::remember(self.index, done.is_ok());
+        if let Err(error) = done {
+            attempt::warn(&self.index.name(), &error);
+        }
+    }
+
+    /// Seals the tail before this heap page if it is long. The caller has the turn.
+    fn shorten(self, block: u32, long_tail: u32) {
         let meta = self.index.meta();
         if meta.pending.pages >= LONG_PENDING {
             self.lower_marks();
@@ -115,7 +169,12 @@ impl Maintained {
         self.merge(siblings);
     }
 
-    /// For VACUUM: everything, but no segment that is large already.
+    /// For VACUUM, which has more to do than this.
+    pub(crate) fn tidy_if_possible(self) {
+        self.if_possible(|| self.tidy());
+    }
+
+    /// Everything, but no segment that is large already.
     pub(crate) fn tidy(self) {
         if !self.is_valid() {
             return;
@@ -125,8 +184,9 @@ impl Maintained {
         // Rows may still come to the last page.
         self.seal(self.heap_pages().saturating_sub(1), &mut |_, _| {}, |_| {});
         self.flush();
-        self.merge(all_small);
+        // Before the merge: one that fails each time would leave more lost pages each time.
         self.free_lost_pages();
+        self.merge(all_small);
     }
 
     /// Seals all pages that the heap has, and reports each row that the index knows then.

@@ -69,9 +69,34 @@ impl Index {
         self.relation
     }
 
+    /// The index, and the file that it has now.
+    pub(crate) fn id(self) -> (pg_sys::Oid, u32) {
+        // SAFETY: the relation is open.
+        unsafe {
+            let relation = &*self.relation;
+            #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+            let file = relation.rd_node.relNode;
+            #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+            let file = relation.rd_locator.relNumber;
+            (relation.rd_id, file.into())
+        }
+    }
+
     pub(crate) fn name(self) -> String {
         // SAFETY: an open relation has a row of pg_class.
         unsafe { pg_sys::name_data_to_str(&(*(*self.relation).rd_rel).relname).to_owned() }
+    }
+
+    /// Whether it has expressions or a predicate: code of users.
+    pub(crate) fn has_expressions(self) -> bool {
+        const EXPRESSIONS: i32 = pg_sys::Anum_pg_index_indexprs as i32;
+        const PREDICATE: i32 = pg_sys::Anum_pg_index_indpred as i32;
+        // SAFETY: an open index has a row of pg_index.
+        unsafe {
+            let row = (*self.relation).rd_indextuple;
+            let has = |column| !pg_sys::heap_attisnull(row, column, ptr::null_mut());
+            has(EXPRESSIONS) || has(PREDICATE)
+        }
     }
 
     /// Columns of the index.

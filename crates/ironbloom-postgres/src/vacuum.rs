@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C-unwind" fn vacuum_cleanup(
         if (*info).analyze_only {
             return if stats.is_null() { ptr::null_mut() } else { stats };
         }
-        with_heap((*info).index, Maintained::tidy);
+        with_heap((*info).index, Maintained::tidy_if_possible);
         statistics((*info).index, (*info).num_heap_tuples, stats)
     }
 }

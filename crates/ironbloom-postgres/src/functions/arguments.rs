@@ -60,11 +60,65 @@ pub(super) fn fail(code: PgSqlErrorCode, message: String) -> ! {
     pg_sys::ereport!(ERROR, code, message);
 }
 
-/// Calls with an index of ours and its table, both open under these locks.
+/// Who may call a function about an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// Those who may read the table, and those who watch over all of them.
+    Readers,
+    /// Those who may VACUUM the table.
+    Maintainers,
+    /// Those who were granted the function.
+    Granted,
+}
+
+/// The server's role pg_stat_scan_tables, for monitoring.
+const WATCHERS: u32 = 3377;
+
+impl For {
+    /// Ends the statement if this user may not. Asked before anything is locked.
+    fn require(self, table: pg_sys::Oid) {
+        // SAFETY: looks into the catalogue.
+        let allowed = unsafe {
+            let user = pg_sys::GetUserId();
+            let may = |mode: u32| {
+                pg_sys::pg_class_aclcheck(table, user, mode as pg_sys::AclMode)
+                    == pg_sys::AclResult::ACLCHECK_OK
+            };
+            match self {
+                Self::Granted => true,
+                Self::Readers => {
+                    may(pg_sys::ACL_SELECT) || pg_sys::has_privs_of_role(user, WATCHERS.into())
+                }
+                #[cfg(any(feature = "pg17", feature = "pg18"))]
+                Self::Maintainers => may(pg_sys::ACL_MAINTAIN),
+                #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+                Self::Maintainers => pg_sys::pg_class_ownercheck(table, user),
+                #[cfg(feature = "pg16")]
+                Self::Maintainers => {
+                    pg_sys::object_ownercheck(pg_sys::RelationRelationId, table, user)
+                }
+            }
+        };
+        if !allowed {
+            // SAFETY: the table existed when its index was looked for; the name is used at once.
+            let name = unsafe {
+                let name = pg_sys::get_rel_name(table);
+                if name.is_null() { c"?" } else { std::ffi::CStr::from_ptr(name) }
+            };
+            let name = name.to_string_lossy();
+            fail(
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for table {name}"),
+            );
+        }
+    }
+}
+
+/// Calls with an index of ours and its table, both open under this lock.
 pub(super) fn with_index<T>(
     oid: pg_sys::Oid,
-    heap_lock: u32,
-    index_lock: u32,
+    who: For,
+    lock: u32,
     call: impl FnOnce(pg_sys::Relation, Index) -> T,
 ) -> T {
     // SAFETY: relations are closed when they have been used; the table is locked before its index, as everywhere.
@@ -73,9 +127,10 @@ pub(super) fn with_index<T>(
         let heap = if heap_oid == pg_sys::InvalidOid {
             std::ptr::null_mut()
         } else {
-            pg_sys::table_open(heap_oid, heap_lock as i32)
+            who.require(heap_oid);
+            pg_sys::table_open(heap_oid, lock as i32)
         };
-        let relation = pg_sys::relation_open(oid, index_lock as i32);
+        let relation = pg_sys::relation_open(oid, lock as i32);
         let name = pg_sys::name_data_to_str(&(*(*relation).rd_rel).relname).to_owned();
         let kind = (*(*relation).rd_rel).relkind as u8;
         if kind == pg_sys::RELKIND_PARTITIONED_INDEX {
@@ -90,15 +145,16 @@ pub(super) fn with_index<T>(
                 .amgetbitmap
                 .is_some_and(|function| function as usize == scan::get_bitmap as *const () as usize)
         });
-        if heap.is_null() || !is_ours {
+        // Between the two, another index may have got the number.
+        if heap.is_null() || !is_ours || (*(*relation).rd_index).indrelid != heap_oid {
             fail(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("\"{name}\" is not an ironbloom index"),
             );
         }
         let result = call(heap, Index::new(relation));
-        pg_sys::relation_close(relation, index_lock as i32);
-        pg_sys::table_close(heap, heap_lock as i32);
+        pg_sys::relation_close(relation, lock as i32);
+        pg_sys::table_close(heap, lock as i32);
         result
     }
 }

@@ -7,7 +7,7 @@ use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 use pgrx_pg_sys::panic::ErrorReport;
 
-use super::arguments::{argument, with_index};
+use super::arguments::{For, argument, with_index};
 use crate::cells::Cells;
 use crate::heap::HeapReader;
 use crate::maintain::Maintained;
@@ -33,7 +33,7 @@ unsafe extern "C-unwind" fn ironbloom_check(call: pg_sys::FunctionCallInfo) -> p
     let standby = unsafe { pg_sys::RecoveryInProgress() };
     // Nobody may write meanwhile: a row is on its page before the index knows of it.
     let lock = if standby { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
-    let cells = with_index(pg_sys::Oid::from(oid), lock, pg_sys::AccessShareLock, |heap, index| {
+    let cells = with_index(pg_sys::Oid::from(oid), For::Granted, lock, |heap, index| {
         for attempt in 1.. {
             match check(heap, index) {
                 Ok(cells) => return cells,

@@ -4,7 +4,7 @@ use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
-use super::arguments::{argument, fail, return_rows, text, with_index};
+use super::arguments::{For, argument, fail, return_rows, text, with_index};
 use crate::maintain::Maintained;
 use crate::meta::Meta;
 use crate::page::{Kind, PAGE};
@@ -61,7 +61,7 @@ sql_function!(pg_finfo_ironbloom_info);
 unsafe extern "C-unwind" fn ironbloom_info(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
-    let row = with_index(oid, pg_sys::AccessShareLock, pg_sys::AccessShareLock, |heap, index| {
+    let row = with_index(oid, For::Readers, pg_sys::AccessShareLock, |heap, index| {
         // SAFETY: both are open.
         let heap_pages = unsafe { Maintained::new(heap, index) }.heap_pages();
         let (meta, pending) = consistently(index, |meta| pending_rows(index, meta));
@@ -91,7 +91,7 @@ sql_function!(pg_finfo_ironbloom_columns);
 unsafe extern "C-unwind" fn ironbloom_columns(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
-    let rows = with_index(oid, pg_sys::AccessShareLock, pg_sys::AccessShareLock, |_, index| {
+    let rows = with_index(oid, For::Readers, pg_sys::AccessShareLock, |_, index| {
         let (meta, sizes) = consistently(index, |meta| sizes(index, meta));
         let columns = meta.columns.iter().zip(sizes).enumerate();
         let row =
@@ -147,7 +147,7 @@ sql_function!(pg_finfo_ironbloom_segments);
 unsafe extern "C-unwind" fn ironbloom_segments(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
-    let rows = with_index(oid, pg_sys::AccessShareLock, pg_sys::AccessShareLock, |_, index| {
+    let rows = with_index(oid, For::Readers, pg_sys::AccessShareLock, |_, index| {
         let row = |segment: &crate::meta::Segment| {
             vec![
                 number(segment.owner.into()),
@@ -178,25 +178,9 @@ unsafe extern "C-unwind" fn ironbloom_seal(call: pg_sys::FunctionCallInfo) -> pg
         );
     }
     // As weak as that of an insert: whoever waited for a stronger one with a snapshot would block concurrent builds.
-    with_index(oid, pg_sys::RowExclusiveLock, pg_sys::RowExclusiveLock, |heap, index| {
-        // SAFETY: both are open. Index expressions run as the table's owner, whoever seals.
-        unsafe {
-            let owner = (*(*heap).rd_rel).relowner;
-            let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
-            if !pg_sys::has_privs_of_role(user, owner) {
-                fail(
-                    PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                    format!("must be owner of index \"{}\"", index.name()),
-                );
-            }
-            pg_sys::SetUserIdAndSecContext(
-                owner,
-                context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32,
-            );
-            Maintained::new(heap, index).tidy();
-            pg_sys::SetUserIdAndSecContext(user, context);
-        }
+    with_index(oid, For::Maintainers, pg_sys::RowExclusiveLock, |heap, index| {
+        // SAFETY: both are open.
+        unsafe { Maintained::new(heap, index) }.tidy();
     });
     pg_sys::Datum::null()
 }

@@ -1,5 +1,6 @@
 //! The extension's promises, each shown on servers that the tests start themselves.
 
+mod commits;
 mod common;
 mod concurrency;
 mod crashes;
@@ -7,6 +8,7 @@ mod damage;
 mod filters;
 mod life;
 mod model;
+mod owners;
 mod planner;
 mod rows;
 mod standby;

@@ -1,0 +1,60 @@
+//! Code of users, such as index expressions, runs as the table's owner wherever we evaluate it.
+//!
+//! Whoever commits, vacuums or checks may have more rights than the owner, and whoever inserts chooses the search path: both
+//! could be abused. So expressions are evaluated as the server does in CREATE INDEX: as the owner, within a
+//! security-restricted operation, with a search path that no user can place functions in.
+
+use pgrx_pg_sys as pg_sys;
+
+const SEARCH_PATH: &std::ffi::CStr = c"search_path";
+/// As the server's `GUC_SAFE_SEARCH_PATH`, which older versions lack.
+const SAFE: &std::ffi::CStr = c"pg_catalog, pg_temp";
+
+/// As long as this value lives, this process is the owner of a table. After an error the server itself returns to who it
+/// was before, with the transaction or subtransaction.
+pub(crate) struct AsOwner {
+    user: pg_sys::Oid,
+    context: i32,
+    settings: i32,
+}
+
+impl AsOwner {
+    /// # Safety
+    ///
+    /// The table is open.
+    pub(crate) unsafe fn of(heap: pg_sys::Relation) -> Self {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: the caller's promise. Settings that are made from here on end with the level.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            pg_sys::SetUserIdAndSecContext(
+                (*(*heap).rd_rel).relowner,
+                context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32,
+            );
+            let settings = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                SEARCH_PATH.as_ptr(),
+                SAFE.as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            Self { user, context, settings }
+        }
+    }
+}
+
+impl Drop for AsOwner {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: as it was before.
+            unsafe {
+                pg_sys::AtEOXact_GUC(false, self.settings);
+                pg_sys::SetUserIdAndSecContext(self.user, self.context);
+            }
+        }
+    }
+}
