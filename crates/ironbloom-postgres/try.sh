@@ -17,7 +17,7 @@ fi
 cd "$folder"
 # Errors that pass through Rust would have the names of C functions as their detail.
 export RUST_LIB_BACKTRACE=0
-"${as_user[@]}" "$bin/initdb" -A trust -U postgres --no-sync -D "$folder/data" > /dev/null
+"${as_user[@]}" "$bin/initdb" -A trust -U postgres --no-sync --encoding=UTF8 --locale=C.UTF-8 -D "$folder/data" > /dev/null
 echo "try: psql -h $folder -U postgres"
 echo "     create extension ironbloom;        end: Ctrl-C"
 "${as_user[@]}" "$bin/postgres" -D "$folder/data" -k "$folder" -c listen_addresses=

@@ -1,6 +1,7 @@
 //! What the tests of all crates share. Only tests, examples and benchmarks depend on it.
 //!
 //! - [`Scratch`] and [`TemporaryFile`]: folders and files that go when a test ends
+//! - [`Start`] and [`Running`]: programs that end with their test; [`signal`]
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`module`]: servers of Redis and Valkey with our module, and a client; [`cluster`], [`sentinel`]
 //! - [`redis`], [`postgres`]: servers as others have them, which can be stopped and started again
@@ -24,6 +25,6 @@ pub mod sentinel;
 pub mod tls;
 
 pub use ports::free_port;
-pub use process::{eventually, wait_until};
+pub use process::{Running, Signal, Start, eventually, is_root, signal, wait_until};
 pub use random::Random;
 pub use scratch::{Scratch, TemporaryFile};

@@ -10,12 +10,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::process::{find_program, skipped};
-use crate::{Scratch, free_port, wait_until};
+use crate::{Running, Scratch, Start as _, free_port, wait_until};
 
 /// The programs of the servers that are installed.
 pub fn programs() -> Vec<PathBuf> {
@@ -51,7 +51,7 @@ pub fn module() -> PathBuf {
 /// A server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
 pub struct Server {
     program: PathBuf,
-    child: Child,
+    child: Running,
     /// Where it listens.
     pub port: u16,
     folder: Scratch,
@@ -158,7 +158,7 @@ fn new_folder() -> Scratch {
 }
 
 /// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
-fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
+fn launch(program: &Path, folder: &Path, options: &[String]) -> (Running, u16) {
     // Servers before Redis 7 have neither the option nor the need.
     let version = Command::new(program).arg("--version").output().unwrap();
     let is_old = String::from_utf8_lossy(&version.stdout).contains("v=6.");
@@ -173,8 +173,7 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
             .args(debug)
             .args(options)
             .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+            .start();
         // No assertion depends on this time: it only bounds how long a server that never answers is waited for.
         for _ in 0..6000 {
             if child.try_wait().unwrap().is_some() {
@@ -185,8 +184,6 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Child, u16) {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        let _ = child.kill();
-        let _ = child.wait();
     }
     let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
     panic!("{} does not start:\n{log}", program.display());

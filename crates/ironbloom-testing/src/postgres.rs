@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Process, find_program, skipped};
+use crate::process::{Process, Signal, find_program, is_root, signal, skipped};
 use crate::tls::TlsFiles;
 use crate::{eventually, free_port};
 
@@ -24,18 +24,32 @@ impl Drop for PostgresServer {
     }
 }
 
-/// It refuses to run as root.
-fn as_user(program: &Path) -> Command {
+/// Arguments of `initdb` that leave nothing to the environment: without a locale there, it would make databases of bytes
+/// instead of text, in which no ICU collation can be created.
+pub const INITDB: [&str; 7] =
+    ["-A", "trust", "-U", "postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"];
+
+/// A program of the server, which refuses to run as root.
+pub fn as_user(program: &Path) -> Command {
     if !is_root() {
-        return Command::new(program);
+        return plain(program);
     }
-    let mut command = Command::new("runuser");
+    let mut command = plain(Path::new("runuser"));
     command.args(["-u", "postgres", "--"]).arg(program);
     command
 }
 
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+/// A program that the language, the time zone and the PG variables of the environment do not reach: they change messages
+/// and settings.
+pub fn plain(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("PG") || name.starts_with("LC_")) {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC").env_remove("LANGUAGE");
+    command
 }
 
 impl PostgresServer {
@@ -65,7 +79,7 @@ impl PostgresServer {
             own(directory);
         }
         let mut initdb = as_user(&programs.join("initdb"));
-        initdb.args(["-A", "trust", "-U", "postgres", "--no-sync", "-D"]).arg(&data);
+        initdb.args(INITDB).arg("-D").arg(&data);
         let made = initdb.current_dir(directory).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let mut more: Vec<String> = vec!["-c".into(), "fsync=off".into()];
@@ -111,15 +125,15 @@ impl PostgresServer {
     pub fn stop(&mut self) {
         // Where it runs as another user, our child is only the one who has started it.
         if let Ok(text) = std::fs::read_to_string(self.directory.join("data/postmaster.pid")) {
-            let number = text.lines().next().unwrap_or_default();
-            let _ = Command::new("kill").args(["-INT", number]).status();
+            let number = text.lines().next().and_then(|number| number.parse().ok());
+            let _ = number.map(|number| signal(number, Signal::INT));
         }
         self.process = None;
     }
 
     /// Its settings, for who connects without a library; and who they are.
     fn client(&self, name: &str) -> Command {
-        let mut command = Command::new(self.programs.join(name));
+        let mut command = plain(&self.programs.join(name));
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
         command.current_dir(&self.directory);
         command

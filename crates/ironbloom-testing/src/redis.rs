@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::free_port;
-use crate::process::{Process, find_program, skipped};
+use crate::process::{Process, Signal, find_program, skipped};
 use crate::tls::TlsFiles;
 
 /// A server of Redis.
@@ -62,8 +62,8 @@ impl RedisServer {
         self.process = None;
     }
 
-    /// Sends it a signal, such as `-STOP`.
-    pub fn signal(&self, name: &str) {
+    /// Sends it a signal.
+    pub fn signal(&self, name: Signal) {
         self.process.as_ref().unwrap().signal(name);
     }
 }

@@ -3,13 +3,21 @@
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
-/// A path that no other test has, in this process or another.
+/// A path that no other test has, in this process or another. Process numbers come again, in containers and after a
+/// restart, and a killed test leaves its files behind: the time tells such processes apart.
 fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    static START: LazyLock<u64> = LazyLock::new(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        now.map_or(0, |now| now.as_micros() as u64)
+    });
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    parent.join(format!("ironbloom-{name}-{}-{number}{extension}", std::process::id()))
+    let (process, start) = (std::process::id(), *START);
+    parent.join(format!("ironbloom-{name}-{process}-{start:x}-{number}{extension}"))
 }
 
 /// A folder.
@@ -31,7 +39,8 @@ impl Scratch {
 
     fn in_folder(parent: &Path, name: &str) -> Self {
         let path = unique(parent, name, "");
-        fs::create_dir_all(&path).unwrap();
+        fs::create_dir_all(parent).unwrap();
+        fs::create_dir(&path).unwrap();
         Self(path)
     }
 

@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::module::Client;
-use crate::{Scratch, free_port, wait_until};
+use crate::{Running, Scratch, Start as _, free_port, wait_until};
 
 /// A Sentinel.
 pub struct Sentinel {
-    child: Child,
+    _process: Running,
     /// Where it listens.
     pub port: u16,
     folder: Scratch,
@@ -29,9 +29,9 @@ impl Sentinel {
         fs::write(folder.file("sentinel.conf"), config).unwrap();
         let mut command = Command::new(program);
         command.arg(folder.file("sentinel.conf")).arg("--sentinel").args(options);
-        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let process = command.stdout(Stdio::null()).start();
         wait_until(|| Client::connect(port).is_some());
-        let sentinel = Self { child, port, folder };
+        let sentinel = Self { _process: process, port, folder };
         // It looks more often what has changed; servers before Redis 7 cannot.
         sentinel.ask("SENTINEL DEBUG info-period 500 publish-period 500 ask-period 300");
         sentinel
@@ -45,8 +45,6 @@ impl Sentinel {
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
         if std::thread::panicking() {
             eprintln!("{}", fs::read_to_string(self.folder.file("log")).unwrap_or_default());
         }

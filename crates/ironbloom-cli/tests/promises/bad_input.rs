@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write as _};
 use std::process::Stdio;
 
 use crate::program::{KINDS, Scratch, lines};
+use ironbloom_testing::Start as _;
 
 // ------------------------------------------------------------------------------------------- filter files
 
@@ -150,7 +151,7 @@ fn what_cannot_be_built_is_refused_before_the_input_has_ended() {
         ["--kind=fuse", "--rate=1e-30", "-o", "x.ibf"],
     ] {
         let mut command = scratch.command(["build"].into_iter().chain(options));
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).start();
         // More than a pipe holds: only a program that reads would take it all.
         let taken = child.stdin.take().unwrap().write_all(&[b'\n'; 1 << 20]);
         assert_eq!(taken.unwrap_err().kind(), ErrorKind::BrokenPipe, "{options:?}");

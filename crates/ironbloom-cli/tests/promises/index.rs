@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::process::Stdio;
 
 use crate::program::Scratch;
+use ironbloom_testing::{Running, Signal, Start as _};
 
 /// 5,000 rows: a number of 100 values, a city of three or none, a day, a comment with quotes and line ends.
 fn table() -> String {
@@ -273,8 +274,7 @@ fn a_table_that_is_cut_off_during_a_search_is_an_error_and_no_signal() {
         .command(["index", "find", "t.ibx", "id >= 0", "--format", "csv"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .start();
     // Far more comes out at first than a pipe holds, and far less than everything.
     let mut shown = vec![0; 100];
     find.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
@@ -336,7 +336,7 @@ fn kill_repeatedly<const N: usize>(scratch: &Scratch, args: [&str; N], rows: u64
     let mut killed = 0;
     for round in 0..30u64 {
         scratch.write("t.ibx", &old);
-        let mut child = scratch.command(args).spawn().unwrap();
+        let mut child = scratch.command(args).start();
         std::thread::sleep(std::time::Duration::from_micros(700 * round));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -403,9 +403,9 @@ fn parts(more: std::ops::Range<u32>) -> Scratch {
     scratch
 }
 
-fn start(scratch: &Scratch, args: &str) -> std::process::Child {
+fn start(scratch: &Scratch, args: &str) -> Running {
     let mut command = scratch.command(args.split(' '));
-    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).start()
 }
 
 /// Whether this part is in the index: all of its rows, or none.
@@ -650,8 +650,7 @@ fn interrupted_changes_leave_no_file() {
     for round in 0..30u64 {
         let mut child = start(&scratch, "index compact u.ibx");
         std::thread::sleep(std::time::Duration::from_micros(2000 + 400 * round));
-        let kill = ["-INT", &child.id().to_string()].map(str::to_owned);
-        std::process::Command::new("kill").args(kill).stderr(Stdio::null()).status().unwrap();
+        child.signal(Signal::INT);
         let status = child.wait().unwrap();
         // No code: the signal came before anybody waited for it.
         assert!(matches!(status.code(), Some(0 | 130) | None), "round {round}: {status}");

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::program::{Run, Scratch, most_memory};
+use ironbloom_testing::Start as _;
 
 /// A table of columns of which almost every value is another one.
 fn table(rows: u64, columns: u64) -> String {
@@ -68,7 +69,7 @@ fn build_memory<const N: usize>(scratch: &Scratch, args: [&str; N]) -> u64 {
     let mut command = scratch.command(args);
     // What the allocator keeps back for each thread differs from run to run.
     command.env("MALLOC_ARENA_MAX", "1").stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.start();
     let mut most = 0;
     // It only grows, until the process ends.
     while child.try_wait().unwrap().is_none() {

@@ -1,23 +1,23 @@
 //! Killed at any moment, a file is the old one or the new one; interrupted, the program cleans up after itself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::program::{Scratch, lines, random};
+use ironbloom_testing::{Running, Signal, Start as _};
 
 /// Feeds `keys` to a run of the program.
-fn start(scratch: &Scratch, args: &[&str], keys: &str) -> Child {
+fn start(scratch: &Scratch, args: &[&str], keys: &str) -> Running {
     let mut command = scratch.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.start();
     child.stdin.take().unwrap().write_all(keys.as_bytes()).unwrap();
     child
 }
 
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
+fn interrupt(child: &Running) {
+    child.signal(Signal::INT);
 }
 
 /// Kills runs that each put a key into `file`, at moments spread over a run. After each the file must be whole
@@ -71,7 +71,7 @@ fn interrupted_while_reading_the_status_is_130_and_no_file_is_left() {
     for args in [&["build", "-o", "new.ibf"][..], &["add", "old.ibf"], &["build", "-o", "old.ibf"]]
     {
         let mut command = scratch.command(args);
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).start();
         let mut input = child.stdin.take().unwrap();
         // More than a pipe holds: when all is written the program has begun to read.
         input.write_all(lines(0..200_000).as_bytes()).unwrap();
@@ -88,7 +88,7 @@ fn interrupted_while_reading_the_status_is_130_and_no_file_is_left() {
 fn interrupted_dedup_has_printed_what_it_had_and_saved_nothing() {
     let scratch = Scratch::new();
     let mut command = scratch.command(["dedup", "--state", "seen.ibf"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).start();
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"first\n").unwrap();
     let mut line = String::new();
@@ -139,7 +139,7 @@ fn check_answers_right_while_its_filter_is_overwritten_and_truncated() {
     for destroyed in [vec![], vec![0; whole]] {
         scratch.build("big.ibf", ["--kind", "blocked", "--rate", "0.0001%"], &lines(0..200_000));
         let mut command = scratch.command(["check", "big.ibf"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).start();
         let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let reader = std::thread::spawn(move || {
             BufReader::new(output).lines().map(Result::unwrap).collect::<Vec<String>>()

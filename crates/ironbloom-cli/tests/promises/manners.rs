@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::program::{self, Run, Scratch, lines};
+use ironbloom_testing::{Signal, Start as _};
 use serde_json::json;
 
 // ------------------------------------------------------------------------------------------ - as a file
@@ -108,23 +109,18 @@ fn what_cannot_be_printed_is_an_error_also_for_help() {
 
 // ------------------------------------------------------------------------------------------ signals
 
-fn send(signal: &str, process: u32) {
-    let status = Command::new("kill").args([signal, &process.to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
 #[test]
 fn a_signal_ends_the_program_with_its_own_status_and_leaves_no_file() {
     let scratch = Scratch::new();
-    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut command = scratch.command(["build", "-o", "new.ibf"]);
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).start();
         let mut input = child.stdin.take().unwrap();
         // More than a pipe holds: when all is written the program has begun to read.
         input.write_all(lines(0..200_000).as_bytes()).unwrap();
-        send(signal, child.id());
-        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
-        assert!(scratch.files().is_empty(), "{signal}");
+        child.signal(signal);
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal:?}");
+        assert!(scratch.files().is_empty(), "{signal:?}");
     }
 }
 
@@ -137,14 +133,14 @@ fn what_ignores_hangups_goes_on() {
         .current_dir(scratch.path("."))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stderr(Stdio::null()).start();
     let mut input = child.stdin.take().unwrap();
     input.write_all(lines(0..200_000).as_bytes()).unwrap();
     let reader = std::thread::spawn({
         let mut output = child.stdout.take().unwrap();
         move || std::io::copy(&mut output, &mut std::io::sink()).unwrap()
     });
-    send("-HUP", child.id());
+    child.signal(Signal::HUP);
     input.write_all(b"after\n").unwrap();
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));

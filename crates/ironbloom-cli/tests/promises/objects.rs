@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
+use ironbloom_testing::Start as _;
 use ironbloom_testing::s3::{BUCKET, Fault, S3Server};
 
 use crate::program::Scratch;
@@ -239,7 +240,7 @@ fn writers_at_the_same_time_lose_nothing() {
         .iter()
         .map(|table| {
             let mut command = cloud.command(["index", "append", INDEX, table]);
-            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+            command.stdout(std::process::Stdio::null()).start()
         })
         .collect();
     for mut child in spawned {
@@ -313,7 +314,7 @@ fn processes_share_the_cache_and_one_that_cannot_be_written_to_is_no_error() {
         let condition = format!("id = {id}");
         let mut command = cloud.command(["index", "find", INDEX, &condition, "--format", "csv"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        (id, command.spawn().unwrap())
+        (id, command.start())
     };
     for _ in 0..3 {
         cloud.forget();

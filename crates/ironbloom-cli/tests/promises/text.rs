@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use crate::program::{Run, Scratch, lines, most_memory};
+use ironbloom_testing::Start as _;
 
 const MARK: &str = "\u{feff}";
 
@@ -143,7 +144,7 @@ fn a_line_of_64_mib_takes_little_more_memory_than_its_length() {
     scratch.build("x.ibf", ["--capacity", "10"], "a\n");
     for args in [&["dedup"][..], &["check", "--absent", "x.ibf"]] {
         let mut command = scratch.command(args);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).start();
         let mut input = child.stdin.take().unwrap();
         let mut line = vec![b'x'; LENGTH];
         line.push(b'\n');

@@ -10,7 +10,7 @@ use crate::model::{Row, batch, columns};
 use ironbloom_index::{
     Error, Index, IndexBuilder, IndexLock, ParamError, Params, Predicate, SourceMeta, Value,
 };
-use ironbloom_testing::TemporaryFile;
+use ironbloom_testing::{Start as _, TemporaryFile};
 
 fn rows(count: i32, first: i32) -> Vec<Row> {
     let row = |i| Row { int: Some(i), text: Some(format!("t{i}")), float: None, flag: Some(true) };
@@ -139,8 +139,7 @@ fn a_program_killed_while_it_saves_leaves_a_whole_index() {
             .env("IRONBLOOM_TEST_INDEX", &file.0)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .start();
         // Every save makes another file: once the first is there, the child is at work, wherever that is.
         while inode() == before {
             assert!(child.try_wait().unwrap().is_none(), "the child died before it saved");

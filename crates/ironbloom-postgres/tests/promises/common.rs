@@ -2,9 +2,12 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use ironbloom_testing::Scratch;
+use ironbloom_testing::postgres::{INITDB, plain};
+use ironbloom_testing::{Running, Scratch, Signal, Start as _, is_root, signal};
+
+pub(crate) use ironbloom_testing::postgres::as_user;
 
 /// `compare(table, conditions)` answers each condition by index and by reading the whole table, in the snapshot of the
 /// transaction, and fails if the answers differ. Returns how many it has compared.
@@ -28,20 +31,6 @@ begin
     return compared;
 end $$;
 "#;
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
-}
-
-/// The server refuses to run as root.
-pub(crate) fn as_user(program: &Path) -> Command {
-    if !is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("runuser");
-    command.args(["-u", "postgres", "--"]).arg(program);
-    command
-}
 
 /// The library that was built with the tests.
 fn library() -> PathBuf {
@@ -82,9 +71,7 @@ impl Server {
         let server = Self { programs, folder, _scratch: Some(scratch) };
         server.own();
         let mut initdb = as_user(&server.programs.join("initdb"));
-        initdb
-            .args(["-A", "trust", "-U", "postgres", "--no-sync", "-D"])
-            .arg(server.folder.join("data"));
+        initdb.args(INITDB).arg("-D").arg(server.folder.join("data"));
         // From version 18 on the server has checksums of its own by default. Ours are to be seen at work here.
         let help =
             Command::new(server.programs.join("initdb")).arg("--help").output().unwrap().stdout;
@@ -135,7 +122,7 @@ impl Server {
             .arg(self.folder.join("data"))
             .args(["-w", "-t", "120", "-l"])
             .arg(self.folder.join("log"));
-        control.arg("-o").arg(format!("-k {}", self.folder.display())).args(arguments);
+        control.arg("-o").arg(format!("-k '{}'", self.folder.display())).args(arguments);
         control
             .current_dir(&self.folder)
             .stdout(Stdio::null())
@@ -172,7 +159,7 @@ impl Server {
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for pid in children.split_whitespace().chain([pid.as_str()]) {
-            let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
+            let _ = pid.parse().map(|pid| signal(pid, Signal::KILL));
         }
         ironbloom_testing::wait_until(|| {
             children
@@ -184,7 +171,7 @@ impl Server {
     }
 
     pub(crate) fn psql(&self) -> Command {
-        let mut psql = Command::new(self.programs.join("psql"));
+        let mut psql = plain(&self.programs.join("psql"));
         psql.args([
             "-X",
             "-q",
@@ -217,14 +204,10 @@ impl Server {
     }
 
     /// A session that works through a script at its own pace.
-    pub(crate) fn session(&self, sql: &str) -> Child {
+    pub(crate) fn session(&self, sql: &str) -> Running {
         let mut psql = self.psql();
-        let mut child = psql
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         let mut input = child.stdin.take().unwrap();
         let sql = sql.to_owned();
         // A session that has ended with an error does not read the rest.

@@ -5,7 +5,7 @@ use crate::common::Server;
 const SECONDS: u64 = 6;
 
 /// A script that goes on for some seconds: each round is a transaction of its own.
-fn rounds(server: &Server, body: &str) -> std::process::Child {
+fn rounds(server: &Server, body: &str) -> ironbloom_testing::Running {
     let script = format!("select pg_sleep(0.05);\n{}", format!("{body}\n").repeat(4_000));
     server.session(&format!("set statement_timeout = '60s';\n{script}"))
 }

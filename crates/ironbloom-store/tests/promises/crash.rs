@@ -9,13 +9,13 @@
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{Guard, GuardKind, Opened, Options, Rebuild, Redb};
-use ironbloom_testing::{Random, Scratch};
+use ironbloom_testing::{Random, Running, Scratch, Start as _};
 
 /// Kills in all; `IRONBLOOM_KILLS` asks for others.
 const KILLS: u64 = 3000;
@@ -86,7 +86,7 @@ fn child() {
     }
 }
 
-fn start(directory: &Path, kind: GuardKind, seed: u64) -> Child {
+fn start(directory: &Path, kind: GuardKind, seed: u64) -> Running {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::child", "--nocapture", "--test-threads", "1"])
         .env(DIRECTORY, directory)
@@ -94,8 +94,7 @@ fn start(directory: &Path, kind: GuardKind, seed: u64) -> Child {
         .env(KIND, kind.name())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .start()
 }
 
 /// One child's life. What it acknowledged goes into `stored`; what it may have removed goes out.

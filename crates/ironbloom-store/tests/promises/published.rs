@@ -4,14 +4,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crate::common::key;
 use futures_lite::future::block_on;
 use ironbloom::{AnyFilter, Persist};
 use ironbloom_store::{Backend, Error, Guard, GuardKind, Memory, Options, Published, Redb};
-use ironbloom_testing::{Random, Scratch, wait_until};
+use ironbloom_testing::{Random, Running, Scratch, Start as _, wait_until};
 
 const DIRECTORY: &str = "IRONBLOOM_PUBLISHED_DIRECTORY";
 const FROM: &str = "IRONBLOOM_PUBLISHED_FROM";
@@ -42,15 +42,14 @@ fn child() {
     }
 }
 
-fn start(directory: &Path, from: u64) -> Child {
+fn start(directory: &Path, from: u64) -> Running {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "published::child", "--nocapture", "--test-threads", "1"])
         .env(DIRECTORY, directory)
         .env(FROM, from.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .start()
 }
 
 /// This process reads while another writes, is killed, and is started again.

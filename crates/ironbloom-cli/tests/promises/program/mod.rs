@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use ironbloom_testing::Random;
+use ironbloom_testing::{Random, Start as _};
 
 /// Every value of `--kind` that takes keys; `rows.rs` has the one that takes rows.
 pub(crate) const KINDS: [&str; 13] = [
@@ -157,7 +157,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ironbloom");
 
 fn finish(mut command: Command, stdin: &[u8]) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.start();
     let mut pipe = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
         scope.spawn(move || {

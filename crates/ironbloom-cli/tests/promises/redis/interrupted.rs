@@ -1,14 +1,15 @@
 //! Loads that end half way.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::{keys, url};
 use crate::program::Scratch;
 use ironbloom_testing::module::{Server, programs};
+use ironbloom_testing::{Running, Signal, Start as _};
 
 /// A load that is held up when its first chunk is there: writes wait from then on.
-fn load_held_up(scratch: &Scratch, server: &Server) -> Option<Child> {
+fn load_held_up(scratch: &Scratch, server: &Server) -> Option<Running> {
     let mut command = scratch.command([
         "redis",
         "load",
@@ -19,7 +20,7 @@ fn load_held_up(scratch: &Scratch, server: &Server) -> Option<Child> {
         "--url",
         &url(server),
     ]);
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).start();
     let mut client = server.client();
     while child.try_wait().unwrap().is_none() {
         if client.text("KEYS *loading*") != "*0\r\n" {
@@ -42,7 +43,7 @@ fn killed_during_a_load_the_key_is_as_it_was_and_what_came_is_forgotten() {
         scratch.build("big.ibf", ["--kind", "blocked", "--capacity", "60M"], "new\n");
         client.text("BF.MADD k old");
         let before = client.scandump("BF", "k");
-        for signal in ["-KILL", "-INT"] {
+        for signal in [Signal::KILL, Signal::INT] {
             let mut child = (0..20).find_map(|_| {
                 let child = load_held_up(&scratch, &server);
                 if child.is_none() {
@@ -52,12 +53,11 @@ fn killed_during_a_load_the_key_is_as_it_was_and_what_came_is_forgotten() {
                 child
             });
             let child = child.as_mut().expect("one of twenty loads is caught in the act");
-            let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
-            assert!(status.unwrap().success());
+            child.signal(signal);
             let code = child.wait().unwrap().code();
-            assert_eq!(code, if signal == "-INT" { Some(130) } else { None });
+            assert_eq!(code, if signal == Signal::INT { Some(130) } else { None });
             client.text("CLIENT UNPAUSE");
-            assert!(client.scandump("BF", "k") == before, "{signal}");
+            assert!(client.scandump("BF", "k") == before, "{signal:?}");
             let all = keys(&mut client);
             let left = all.iter().find(|key| key.contains("loading")).expect("what came is there");
             let seconds: i64 = client.text(&format!("TTL {left}"))[1..].trim().parse().unwrap();

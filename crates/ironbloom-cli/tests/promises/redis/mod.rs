@@ -14,6 +14,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::program::{Run, Scratch};
+use ironbloom_testing::Start as _;
 use ironbloom_testing::module::{Client, Server};
 
 fn url(server: &Server) -> String {
@@ -28,7 +29,7 @@ fn redis(scratch: &Scratch, server: &Server, args: &[&str]) -> Run {
 fn redis_with(scratch: &Scratch, url: &str, args: &[&str], stdin: &str) -> Run {
     let mut command = scratch.command(["redis"].iter().chain(args).chain(&["--url", url]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.start();
     let mut pipe = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use super::{keys, redis, redis_with, refused, url};
 use crate::program::{Run, Scratch, lines};
-use ironbloom_testing::free_port;
 use ironbloom_testing::module::{Server, programs};
+use ironbloom_testing::{Start as _, free_port};
 
 #[test]
 fn a_filter_that_vanishes_while_it_is_asked_is_an_error() {
@@ -16,7 +16,7 @@ fn a_filter_that_vanishes_while_it_is_asked_is_an_error() {
         client.text("BF.MADD k 0 1 2");
         let mut command = scratch.command(["redis", "check", "--key", "k", "--url", &url(&server)]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = command.start();
         let mut pipe = child.stdin.take().unwrap();
         writeln!(pipe, "0").unwrap();
         let mut first = [0; 2];

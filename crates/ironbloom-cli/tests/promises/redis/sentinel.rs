@@ -4,7 +4,7 @@
 //! was loaded is in the filter on the server that is the master then.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
 use super::{redis_with, refused};
 use crate::program::{Run, Scratch, lines};
@@ -13,7 +13,7 @@ use ironbloom_testing::free_port;
 use ironbloom_testing::module::{Server, programs, replica_of};
 use ironbloom_testing::sentinel::Sentinel;
 use ironbloom_testing::tls::{Secured, TlsFiles, tls_programs};
-use ironbloom_testing::wait_until;
+use ironbloom_testing::{Running, Signal, Start as _, signal, wait_until};
 
 /// A master, its replicas, and three Sentinels that know all of them.
 struct Group {
@@ -58,15 +58,15 @@ impl Group {
     }
 
     /// A load of `filter` to a key, which is on its way.
-    fn load(&self, scratch: &Scratch, filter: &str, key: &str, options: &[&str]) -> Child {
+    fn load(&self, scratch: &Scratch, filter: &str, key: &str, options: &[&str]) -> Running {
         let url = self.url();
         let mut command = scratch
             .command([&["redis", "load", filter, "--key", key, "--url", &url], options].concat());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).start()
     }
 
     /// The same, held up in its middle: writes wait.
-    fn load_held_up(&self, scratch: &Scratch, key: &str, options: &[&str]) -> Child {
+    fn load_held_up(&self, scratch: &Scratch, key: &str, options: &[&str]) -> Running {
         let mut client = self.servers[self.master()].client();
         for _ in 0..20 {
             let mut child = self.load(scratch, "big.ibf", key, options);
@@ -149,12 +149,8 @@ fn a_load_goes_on_at_a_replica_that_is_promoted_meanwhile() {
     }
 }
 
-fn signal(name: &str, process: &str) {
-    assert!(Command::new("kill").args([name, process]).status().unwrap().success());
-}
-
-fn process_of(server: &Server) -> String {
-    server.client().info("server", "process_id")
+fn process_of(server: &Server) -> u32 {
+    server.client().info("server", "process_id").parse().unwrap()
 }
 
 /// What is done with the master while its replicas are stopped.
@@ -162,10 +158,10 @@ fn while_replicas_stop<T>(group: &Group, work: impl FnOnce(&Server) -> T) -> T {
     let master = group.master();
     let mut others: Vec<&Server> = group.servers.iter().collect();
     let master = others.remove(master);
-    let stopped: Vec<String> = others.into_iter().map(process_of).collect();
-    stopped.iter().for_each(|process| signal("-STOP", process));
+    let stopped: Vec<u32> = others.into_iter().map(process_of).collect();
+    stopped.iter().for_each(|&process| signal(process, Signal::STOP).unwrap());
     let done = work(master);
-    stopped.iter().for_each(|process| signal("-CONT", process));
+    stopped.iter().for_each(|&process| signal(process, Signal::CONT).unwrap());
     done
 }
 
@@ -175,7 +171,7 @@ fn load_that_only_the_old_master_has(group: &Group, scratch: &Scratch, filter: &
         let child = group.load(scratch, filter, "k", &[]);
         let mut client = master.client();
         wait_until(|| client.text("EXISTS k") == ":1\r\n");
-        signal("-KILL", &process_of(master));
+        signal(process_of(master), Signal::KILL).unwrap();
         child
     });
     Run::from(child.wait_with_output().unwrap())

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use super::{keys, redis, redis_with, refused, url};
 use crate::program::{Scratch, lines};
+use ironbloom_testing::Start as _;
 use ironbloom_testing::cluster::cluster;
 use ironbloom_testing::module::{Client, Server, programs};
 
@@ -61,7 +62,7 @@ fn a_slot_that_moves_is_followed() {
         let mut command =
             scratch.command(["redis", "check", "--key", "seen", "--url", &url(&masters[0])]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = command.start();
         let mut pipe = child.stdin.take().unwrap();
         let mut first = String::new();
         let mut out = std::io::BufReader::new(child.stdout.take().unwrap());

@@ -13,10 +13,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
 use crate::common::{exercise, key};
-use ironbloom_testing::Scratch;
-use ironbloom_testing::eventually;
 use ironbloom_testing::postgres::PostgresServer;
 use ironbloom_testing::redis::RedisServer;
+use ironbloom_testing::{Scratch, Signal, eventually};
 
 pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -219,10 +218,10 @@ fn a_redis_server_is_guarded_asynchronously() {
         acknowledged_puts_are_found(&guard).await;
 
         // A server that does not answer for a while, and then does what it was told by somebody who has given up.
-        server.signal("-STOP");
+        server.signal(Signal::STOP);
         let given_up = timeout(Duration::from_millis(200), guard.put("late", b"value")).await;
         assert!(given_up.is_err(), "it does not answer");
-        server.signal("-CONT");
+        server.signal(Signal::CONT);
         assert_eq!(guard.stats().doubtful, 1);
         let own = AsyncRedis::connect(url.as_str(), "users:").await.unwrap();
         in_the_end("it lands", async || own.contains(b"late").await.unwrap()).await;

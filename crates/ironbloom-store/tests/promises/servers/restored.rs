@@ -5,10 +5,9 @@ use std::path::Path;
 use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options, Postgres, Redis};
 
 use crate::common::{assert_covers, key};
-use ironbloom_testing::Scratch;
-use ironbloom_testing::eventually;
 use ironbloom_testing::postgres::PostgresServer;
 use ironbloom_testing::redis::RedisServer;
+use ironbloom_testing::{Scratch, Signal, eventually};
 
 fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     let file = scratch.file(&format!("{kind}.ibg"));
@@ -109,7 +108,7 @@ fn a_saved_file_of_redis_is_not_taken_for_what_the_checkpoint_covers() {
         let guard = Guard::open(connect(), options(&scratch, kind)).unwrap();
         assert_eq!(*guard.opened(), Opened::FromCheckpoint, "{kind}");
         drop(guard);
-        server.signal("-KILL");
+        server.signal(Signal::KILL);
         server.stop();
         restore(scratch.path());
         server.resume();

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Runs the README's two commands on a Debian that has nothing else: bare.sh [--cache FOLDER] [--in FOLDER] [--user] [COMMAND …]
+#
+# The machine is a folder: Debian's smallest system with make, git and ca-certificates, the present commit, this machine's Rust
+# toolchain, and an environment of HOME and PATH. Without commands it runs `make demo` and then `make test`.
+#
+#   --cache FOLDER   keeps Debian packages, crates and Python packages there for the next run
+#   --in FOLDER      makes the machine in this folder (10 to 20 GB) instead of target/
+#   --user           works as a user with sudo instead of as root
+#
+# Mounts and processes live in namespaces that end with this script, whatever happens to it.
+set -euo pipefail
+
+fail() { echo "error: $*" >&2; exit 1; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+if [[ ${1-} != --inside ]]; then
+	original=("$@")
+	[[ $(id -u) == 0 ]] || fail "test-bare makes a machine with debootstrap and mounts, which takes root"
+	command -v apt-get > /dev/null || fail "test-bare makes a Debian from Debian's packages, which takes apt-get"
+	bash "$here/scripts/need.sh" debootstrap git
+	# A network is all that the inside shares; the first process inside takes all others along when it ends.
+	exec unshare --mount --pid --fork --kill-child --mount-proc -- bash "${BASH_SOURCE[0]}" --inside "${original[@]}"
+fi
+shift
+
+cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root commands=()
+while (( $# )); do
+	case $1 in
+		--cache) cache=$2; shift ;;
+		--in) parent=$2; shift ;;
+		--user) user=builder ;;
+		-*) fail "unknown option $1" ;;
+		*) commands+=("$1") ;;
+	esac
+	shift
+done
+(( ${#commands[@]} )) || commands=("make demo" "make test")
+
+mount --make-rprivate /
+mkdir -p "$parent"
+root=$(mktemp -d "$(cd "$parent" && pwd)/bare.XXXXXX")
+end() {
+	# Only what is in the folder itself: a mount that is still there is not entered.
+	umount --recursive "$root" 2> /dev/null || true
+	rm -rf --one-file-system "$root"
+}
+trap end EXIT
+trap 'exit 130' INT TERM HUP
+# So that a recursive umount of the folder ends every mount below it.
+mount --bind "$root" "$root"
+
+# A folder of the cache in place of one inside.
+keep() { # name, place
+	mkdir -p "$root$2"
+	[[ -n $cache ]] || return 0
+	mkdir -p "$cache/$1"
+	mount --bind "$cache/$1" "$root$2"
+}
+
+suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk -v suite="$suite" '$2 == suite { print $1; exit }')
+[[ -n $mirror ]] || fail "apt-get on this machine knows no mirror of $suite"
+debs=()
+if [[ -n $cache ]]; then
+	mkdir -p "$cache"
+	cache=$(cd "$cache" && pwd)
+	mkdir -p "$cache/debs"
+	debs=("--cache-dir=$cache/debs")
+fi
+echo "== a bare $suite in $root"
+debootstrap --variant=minbase --include=make,git,ca-certificates"$([[ $user == root ]] || echo ,sudo)" "${debs[@]}" \
+	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; rm -f "$root.log"; fail "debootstrap"; }
+rm -f "$root.log"
+
+# Where packages come from, how the network is reached, and whom this machine trusts are its own affairs.
+cp -r /etc/apt/sources.list* /etc/apt/trusted.gpg* "$root/etc/apt/" 2> /dev/null || true
+for file in /etc/apt/apt.conf.d/* /etc/apt/apt.conf; do
+	# Those of containers remove packages after they are installed, which would empty the cache.
+	[[ ! -f $file || $file == */docker-* ]] || cp "$file" "$root/etc/apt/apt.conf.d/"
+done
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2> /dev/null || true
+chroot "$root" update-ca-certificates > /dev/null 2>&1
+
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom tty; do
+	: > "$root/dev/$device"
+	mount --bind "/dev/$device" "$root/dev/$device"
+done
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+ln -s pts/ptmx "$root/dev/ptmx"
+ln -s /proc/self/fd "$root/dev/fd"
+
+home=/root
+if [[ $user != root ]]; then
+	home=/home/$user
+	chroot "$root" useradd --create-home --shell /bin/sh "$user"
+	echo "$user ALL=(ALL) NOPASSWD: ALL" > "$root/etc/sudoers.d/$user"
+fi
+mkdir -p "$root/opt/rust"
+mount --bind "$(rustc --print sysroot)" "$root/opt/rust"
+mount -o remount,bind,ro "$root/opt/rust"
+keep debs /var/cache/apt/archives
+keep crates "$home/.cargo/registry"
+keep python "$home/.cache/pip"
+
+[[ -z $(git -C "$here" status --porcelain) ]] || echo "what is not committed here is not tested"
+git -c safe.directory='*' clone --quiet --no-hardlinks "$here" "$root$home/ironbloom"
+[[ $user == root ]] || chroot "$root" chown -R "$user": "$home"
+
+for command in "${commands[@]}"; do
+	printf '\n== %s, as %s\n' "$command" "$user"
+	as_user=()
+	[[ $user == root ]] || as_user=(runuser -u "$user" --)
+	chroot "$root" "${as_user[@]}" env --ignore-environment HOME="$home" PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		sh -c "cd ~/ironbloom && $command" < /dev/null
+done
+echo "== passed on a bare $suite as $user: $(printf '%s; ' "${commands[@]}")"

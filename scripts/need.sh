@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Makes sure that programs are here, and installs the Debian packages of those that are not: need.sh PROGRAM …
+#
+# Says in one line what it installs. Where it may not (neither root nor sudo without a password), or where there is no
+# apt-get, one sentence names what to install.
+set -euo pipefail
+
+# Succeeds if a program is here.
+has() {
+	case $1 in
+		# A compiler without the C library's headers and start files links nothing.
+		cc) command -v cc > /dev/null && echo 'int main(void) { return 0; }' | cc -x c -o /dev/null - 2> /dev/null ;;
+		python3) python3 -c 'import ensurepip, venv' 2> /dev/null ;;
+		# Debian keeps the programs of each version in a folder that no PATH has.
+		postgres) command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null ;;
+		postgres-headers) compgen -G '/usr/include/postgresql/*/server/postgres.h' > /dev/null ||
+			{ [[ -n ${PG_CONFIG-} && -d $("$PG_CONFIG" --includedir-server 2> /dev/null) ]]; } ;;
+		# bindgen wants the library, and the headers that only come with the compiler.
+		libclang) command -v clang > /dev/null && compgen -G '/usr/lib/llvm-*/lib/libclang*' > /dev/null ;;
+		time) [[ -x /usr/bin/time ]] ;;
+		*) command -v "$1" > /dev/null ;;
+	esac
+}
+
+packages_of() {
+	case $1 in
+		cc) echo gcc libc6-dev ;;
+		python3) echo python3 python3-venv ;;
+		# Only its programs are used: tests and benchmarks start private servers.
+		postgres) echo postgresql ;;
+		postgres-headers) echo postgresql-server-dev-all ;;
+		libclang) echo clang libclang-dev ;;
+		script) echo bsdutils ;;
+		*) echo "$1" ;;
+	esac
+}
+
+if ! command -v cargo > /dev/null; then
+	echo "error: please install Rust; rust-toolchain.toml says which version" >&2
+	exit 1
+fi
+packages=()
+for program in "$@"; do
+	if ! has "$program"; then read -ra more <<< "$(packages_of "$program")"; packages+=("${more[@]}"); fi
+done
+(( ${#packages[@]} )) || exit 0
+
+if ! command -v apt-get > /dev/null; then
+	echo "error: please install what Debian calls ${packages[*]}" >&2
+	exit 1
+elif [[ $(id -u) == 0 ]]; then
+	as_root=()
+elif command -v sudo > /dev/null && sudo -n true 2> /dev/null; then
+	as_root=(sudo)
+else
+	echo "error: please install ${packages[*]} (neither root nor sudo without a password here)" >&2
+	exit 1
+fi
+echo "installing ${packages[*]} (apt-get${as_root[*]:+, with sudo})"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+# A package that is broken off in the middle of its questions would stay half installed: no terminal, no questions.
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" \
+	< /dev/null > /dev/null
