@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the README's two commands on a Debian that has nothing else: bare.sh [--cache FOLDER] [--in FOLDER] [--user] [COMMAND …]
+# Runs the README's two commands on a Debian that has nothing else: bare.sh [--cache FOLDER] [--in FOLDER] [--user | --odd] [COMMAND …]
 #
 # The machine is a folder: Debian's smallest system with make, git and ca-certificates, the present commit, this machine's Rust
 # toolchain, and an environment of HOME and PATH. Without commands it runs `make demo` and then `make test`.
@@ -7,6 +7,8 @@
 #   --cache FOLDER   keeps Debian packages, crates and Python packages there for the next run
 #   --in FOLDER      makes the machine in this folder (10 to 20 GB) instead of target/
 #   --user           works as a user with sudo instead of as root
+#   --odd            as such a user, in Turkish, on Samoa, in a folder with blanks and umlauts, with a home that is not writable
+#                    but for caches
 #
 # Mounts and processes live in namespaces that end with this script, whatever happens to it.
 set -euo pipefail
@@ -24,18 +26,21 @@ if [[ ${1-} != --inside ]]; then
 fi
 shift
 
-cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root commands=()
+cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=make,git,ca-certificates commands=() more=()
 while (( $# )); do
 	case $1 in
 		--cache) cache=$2; shift ;;
 		--in) parent=$2; shift ;;
 		--user) user=builder ;;
+		--odd) user=builder place=odd more=(LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8 TZ=Pacific/Apia) ;;
 		-*) fail "unknown option $1" ;;
 		*) commands+=("$1") ;;
 	esac
 	shift
 done
 (( ${#commands[@]} )) || commands=("make demo" "make test")
+[[ $user == root ]] || packages+=,sudo
+[[ $place != odd ]] || packages+=,locales,tzdata
 
 mount --make-rprivate /
 mkdir -p "$parent"
@@ -69,7 +74,7 @@ if [[ -n $cache ]]; then
 	debs=("--cache-dir=$cache/debs")
 fi
 echo "== a bare $suite in $root"
-debootstrap --variant=minbase --include=make,git,ca-certificates"$([[ $user == root ]] || echo ,sudo)" "${debs[@]}" \
+debootstrap --variant=minbase --include="$packages" "${debs[@]}" \
 	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; rm -f "$root.log"; fail "debootstrap"; }
 rm -f "$root.log"
 
@@ -109,14 +114,22 @@ keep crates "$home/.cargo/registry"
 keep python "$home/.cache/pip"
 
 [[ -z $(git -C "$here" status --porcelain) ]] || echo "what is not committed here is not tested"
-git -c safe.directory='*' clone --quiet --no-hardlinks "$here" "$root$home/ironbloom"
-[[ $user == root ]] || chroot "$root" chown -R "$user": "$home"
+checkout=$home/ironbloom
+[[ $place != odd ]] || checkout="/srv/Grüße an alle/ironbloom"
+mkdir -p "$root$(dirname "$checkout")"
+git -c safe.directory='*' clone --quiet --no-hardlinks "$here" "$root$checkout"
+[[ $user == root ]] || chroot "$root" chown -R "$user": "$home" "$checkout"
+if [[ $place == odd ]]; then
+	chroot "$root" localedef -i tr_TR -f UTF-8 tr_TR.UTF-8
+	chroot "$root" chown root: "$home"
+	chroot "$root" chmod 555 "$home"
+fi
 
 for command in "${commands[@]}"; do
-	printf '\n== %s, as %s\n' "$command" "$user"
+	printf '\n== %s, as %s in %s\n' "$command" "$user" "$checkout"
 	as_user=()
 	[[ $user == root ]] || as_user=(runuser -u "$user" --)
 	chroot "$root" "${as_user[@]}" env --ignore-environment HOME="$home" PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		sh -c "cd ~/ironbloom && $command" < /dev/null
+		"${more[@]}" sh -c "cd '$checkout' && $command" < /dev/null
 done
 echo "== passed on a bare $suite as $user: $(printf '%s; ' "${commands[@]}")"
