@@ -45,6 +45,8 @@ done
 mount --make-rprivate /
 mkdir -p "$parent"
 root=$(mktemp -d "$(cd "$parent" && pwd)/bare.XXXXXX")
+# It is the root folder of every user inside.
+chmod 755 "$root"
 end() {
 	# Only what is in the folder itself: a mount that is still there is not entered.
 	umount --recursive "$root" 2> /dev/null || true
