@@ -81,6 +81,7 @@ debootstrap --variant=minbase --include="$packages" "${debs[@]}" \
 rm -f "$root.log"
 
 # Where packages come from, how the network is reached, and whom this machine trusts are its own affairs.
+rm -f "$root/etc/apt/sources.list"
 cp -r /etc/apt/sources.list* /etc/apt/trusted.gpg* "$root/etc/apt/" 2> /dev/null || true
 for file in /etc/apt/apt.conf.d/* /etc/apt/apt.conf; do
 	# Those of containers remove packages after they are installed, which would empty the cache.
