@@ -7,6 +7,7 @@ use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
+use crate::folding;
 use crate::maintain::Maintained;
 use crate::meta::Meta;
 use crate::options;
@@ -26,6 +27,7 @@ fn require_heap(heap: pg_sys::Relation) {
 }
 
 fn empty(index: Index) -> Meta {
+    folding::require_sound(index);
     Meta::new((0..index.columns()).map(|column| options::selectivity(index, column)))
 }
 

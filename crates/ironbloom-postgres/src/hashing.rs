@@ -10,6 +10,8 @@ use ironbloom_blocks::encode::{fingerprint, hash_small};
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
+use crate::folding::is_nondeterministic;
+use crate::functions::varlena;
 use crate::storage::Index;
 
 /// The support function of operator classes: a hash of 64 bits.
@@ -28,6 +30,15 @@ enum How {
     Int4,
     Int8,
     Call(*mut pg_sys::FmgrInfo),
+    /// Makes a text of the value first, and hashes that: see `folding.rs`.
+    AsText(*mut pg_sys::FmgrInfo, Texts),
+}
+
+/// Types that are hashed as texts.
+#[derive(Clone, Copy)]
+enum Texts {
+    Padded,
+    Name,
 }
 
 /// The width of integers that are hashed here.
@@ -58,6 +69,12 @@ mod raw {
             first: pg_sys::Datum,
             second: pg_sys::Datum,
         ) -> pg_sys::Datum;
+        pub(super) fn pg_detoast_datum_packed(value: *mut pg_sys::varlena) -> *mut pg_sys::varlena;
+        pub(super) fn cstring_to_text_with_len(
+            text: *const std::ffi::c_char,
+            len: std::ffi::c_int,
+        ) -> *mut pg_sys::text;
+        pub(super) fn pfree(memory: *mut std::ffi::c_void);
     }
 }
 
@@ -68,15 +85,22 @@ impl Hasher {
             pg_sys::F_HASHINT2EXTENDED => How::Int2,
             pg_sys::F_HASHINT4EXTENDED => How::Int4,
             pg_sys::F_HASHINT8EXTENDED => How::Int8,
+            pg_sys::F_HASHBPCHAREXTENDED if is_nondeterministic(collation) => {
+                How::AsText(hash_of_text(), Texts::Padded)
+            }
+            pg_sys::F_HASHNAMEEXTENDED if is_nondeterministic(collation) => {
+                How::AsText(hash_of_text(), Texts::Name)
+            }
             _ => How::Call(function),
         };
         Self { how, collation }
     }
 
-    /// Whether it calls nothing but the server's own code.
+    /// Whether it calls nothing but the server's own code, and only to hash.
     pub(crate) fn is_built_in(&self) -> bool {
         match self.how {
             How::Int2 | How::Int4 | How::Int8 => true,
+            How::AsText(..) => false,
             How::Call(function) => {
                 // SAFETY: the server has described it.
                 let number = unsafe { (*function).fn_oid };
@@ -91,7 +115,7 @@ impl Hasher {
             How::Int2 => Some(Integer::Two),
             How::Int4 => Some(Integer::Four),
             How::Int8 => Some(Integer::Eight),
-            How::Call(_) => None,
+            How::Call(_) | How::AsText(..) => None,
         }
     }
 
@@ -150,19 +174,27 @@ impl Hasher {
             How::Int2 => Self::hash_integer((datum.value() as i16).into()),
             How::Int4 => Self::hash_integer((datum.value() as i32).into()),
             How::Int8 => Self::hash_integer(datum.value() as i64),
-            How::Call(function) => {
-                // SAFETY: the caller's promise; the second argument is the seed.
-                let hash = unsafe {
-                    raw::FunctionCall2Coll(
-                        function,
-                        self.collation,
-                        datum,
-                        pg_sys::Datum::from(0i64),
-                    )
-                };
-                fingerprint(mix64(hash.value() as u64))
-            }
+            // SAFETY: the caller's promise.
+            How::Call(function) => unsafe { self.call(function, datum) },
+            // SAFETY: the caller's promise; the text is used by nobody else.
+            How::AsText(function, texts) => unsafe {
+                let text = text_of(datum, texts);
+                let hash = self.call(function, text);
+                raw::pfree(text.cast_mut_ptr());
+                hash
+            },
         }
+    }
+
+    /// # Safety
+    ///
+    /// The datum is of the function's type, and errors jump.
+    #[inline]
+    unsafe fn call(&self, function: *mut pg_sys::FmgrInfo, datum: pg_sys::Datum) -> u32 {
+        const SEED: pg_sys::Datum = pg_sys::Datum::null();
+        // SAFETY: the caller's promise.
+        let hash = unsafe { raw::FunctionCall2Coll(function, self.collation, datum, SEED) };
+        fingerprint(mix64(hash.value() as u64))
     }
 
     /// The same, wherever it is called.
@@ -173,5 +205,42 @@ impl Hasher {
     pub(crate) unsafe fn hash_guarded(&self, datum: pg_sys::Datum) -> u32 {
         // SAFETY: the closure has nothing to drop.
         unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| self.hash(datum)) }
+    }
+}
+
+/// The hash function of texts, described in the current context.
+fn hash_of_text() -> *mut pg_sys::FmgrInfo {
+    // SAFETY: memory of the server, for a function of the server.
+    unsafe {
+        let info: *mut pg_sys::FmgrInfo = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast();
+        pg_sys::fmgr_info(pg_sys::F_HASHTEXTEXTENDED.into(), info);
+        info
+    }
+}
+
+/// A new text with what is compared of such a value.
+///
+/// # Safety
+///
+/// The datum is of that type. Nothing here is dropped or panics: errors jump.
+unsafe fn text_of(datum: pg_sys::Datum, texts: Texts) -> pg_sys::Datum {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (start, len) = match texts {
+            Texts::Name => {
+                let name: *const u8 = datum.cast_mut_ptr();
+                let len = (0..pg_sys::NAMEDATALEN as usize).take_while(|&i| *name.add(i) != 0);
+                (name, len.count())
+            }
+            Texts::Padded => {
+                let value = raw::pg_detoast_datum_packed(datum.cast_mut_ptr());
+                let (start, mut len) = varlena(value.cast());
+                while len > 0 && *start.add(len - 1) == b' ' {
+                    len -= 1;
+                }
+                (start, len)
+            }
+        };
+        pg_sys::Datum::from(raw::cstring_to_text_with_len(start.cast(), len as i32))
     }
 }

@@ -16,6 +16,9 @@ pub(crate) const META_BLOCK: u32 = 0;
 const MAGIC: u32 = 0x4d42_4249;
 /// Of the layout of all pages.
 pub(crate) const VERSION: u32 = 1;
+/// Of the rules by which values are hashed. Before 1, `char(n)` and `name` were hashed without regard to collations that are
+/// nondeterministic.
+pub(crate) const HASHES: u32 = 1;
 /// More are never needed: sizes grow by a factor.
 pub(crate) const MAX_SEGMENTS: usize = 160;
 /// Buckets of a column are a multiple of this, so that partitions of hashes end where buckets do.
@@ -86,7 +89,7 @@ struct Fixed {
     next_owner: u32,
     sealed: u32,
     noted: u32,
-    zero: u32,
+    hashes: u32,
     pending: PendingList,
     flushing: PendingList,
 }
@@ -97,6 +100,8 @@ pub(crate) struct Meta {
     pub(crate) next_owner: u32,
     pub(crate) sealed: u32,
     pub(crate) noted: u32,
+    /// By which rules values were hashed: see [`HASHES`].
+    pub(crate) hashes: u32,
     /// Takes new rows.
     pub(crate) pending: PendingList,
     /// Is becoming a segment.
@@ -124,6 +129,7 @@ impl Meta {
             next_owner: 1,
             sealed: 0,
             noted: 0,
+            hashes: HASHES,
             pending: PendingList::default(),
             flushing: PendingList::default(),
             columns: columns.collect(),
@@ -181,6 +187,7 @@ impl Meta {
             next_owner: fixed.next_owner,
             sealed: fixed.sealed,
             noted: fixed.noted,
+            hashes: fixed.hashes,
             pending: fixed.pending,
             flushing: fixed.flushing,
             columns,
@@ -199,7 +206,7 @@ impl Meta {
             next_owner: self.next_owner,
             sealed: self.sealed,
             noted: self.noted,
-            zero: 0,
+            hashes: self.hashes,
             pending: self.pending,
             flushing: self.flushing,
         };

@@ -1,13 +1,15 @@
 //! The pages of an index in the server's buffers: read, changed and logged.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
-use pgrx_pg_sys::panic::ErrorReport;
+use pgrx_pg_sys::panic::{CaughtError, ErrorReport};
 
-use crate::meta::{META_BLOCK, Marks, Meta, PendingList};
+use crate::folding;
+use crate::meta::{HASHES, META_BLOCK, Marks, Meta, PendingList};
 use crate::page::{self, Kind, Label, PAGE};
 
 thread_local! {
@@ -127,30 +129,72 @@ impl Index {
 
     /// The meta page, for the planner: if it is damaged, queries can do without the index.
     pub(crate) fn meta_or_warning(self) -> Option<Meta> {
-        let locked = self.lock(META_BLOCK, pg_sys::BUFFER_LOCK_SHARE);
-        let read = page::open(locked.bytes(), META_BLOCK)
-            .map_err(str::to_owned)
-            .and_then(|(_, content)| Meta::read(content));
-        drop(locked);
+        let read = self.meta_unless_damaged().and_then(|meta| self.with_known_hashes(meta));
         if let Err(what) = &read {
             self.report_damage(META_BLOCK, what, pg_sys::elog::PgLogLevel::WARNING);
         }
         read.ok()
     }
 
-    fn lock(self, block: u32, mode: u32) -> Locked {
+    fn meta_unless_damaged(self) -> Result<Meta, String> {
+        if self.pages() == 0 {
+            return Err("it is missing".into());
+        }
+        // A page that the server finds damaged is all zeros then, in memory only. Ours is no valid page either way.
+        let mode = pg_sys::ReadBufferMode::RBM_ZERO_ON_ERROR;
+        let locked = self.lock_in_mode(META_BLOCK, pg_sys::BUFFER_LOCK_SHARE, mode);
+        let (_, content) = page::open(locked.bytes(), META_BLOCK)?;
+        Meta::read(content)
+    }
+
+    fn lock(self, block: u32, lock: u32) -> Locked {
+        self.lock_in_mode(block, lock, pg_sys::ReadBufferMode::RBM_NORMAL)
+    }
+
+    fn lock_in_mode(
+        self,
+        block: u32,
+        lock: u32,
+        mode: pg_sys::ReadBufferMode::Type,
+    ) -> Locked {
         // SAFETY: the relation is open; the buffer is pinned from here until it is dropped.
         unsafe {
-            let buffer = pg_sys::ReadBufferExtended(
-                self.relation,
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-                block,
-                pg_sys::ReadBufferMode::RBM_NORMAL,
-                ptr::null_mut(),
-            );
-            pg_sys::LockBuffer(buffer, mode as _);
+            let buffer = self.or_damaged(block, || {
+                pg_sys::ReadBufferExtended(
+                    self.relation,
+                    pg_sys::ForkNumber::MAIN_FORKNUM,
+                    block,
+                    mode,
+                    ptr::null_mut(),
+                )
+            });
+            pg_sys::LockBuffer(buffer, lock as _);
             Locked(buffer)
         }
+    }
+
+    /// Reads a page. If the server itself finds it damaged, or does not find it, it only knows a file's name: ours is said.
+    fn or_damaged<T>(self, block: u32, read: impl FnOnce() -> T) -> T {
+        use PgSqlErrorCode::{
+            ERRCODE_DATA_CORRUPTED, ERRCODE_INDEX_CORRUPTED, ERRCODE_IO_ERROR, ERRCODE_UNDEFINED_FILE,
+        };
+        let payload = match catch_unwind(AssertUnwindSafe(read)) {
+            Ok(value) => return value,
+            Err(payload) => payload,
+        };
+        if let Some(CaughtError::PostgresError(report)) = payload.downcast_ref::<CaughtError>()
+            && block != P_NEW
+            && matches!(
+                report.sql_error_code(),
+                ERRCODE_DATA_CORRUPTED
+                    | ERRCODE_INDEX_CORRUPTED
+                    | ERRCODE_IO_ERROR
+                    | ERRCODE_UNDEFINED_FILE
+            )
+        {
+            self.damaged(block, report.message());
+        }
+        resume_unwind(payload)
     }
 
     /// Calls with what a page holds. Its checksum was right, and it is of this kind and owner.
@@ -183,8 +227,19 @@ impl Index {
         }
     }
 
+    /// The meta page, unless a value that is asked for might have got another hash when it was inserted.
+    fn with_known_hashes(self, meta: Meta) -> Result<Meta, String> {
+        if meta.hashes < HASHES && folding::has_changed(self) {
+            return Err("its hashes are those of an older version of the extension".into());
+        }
+        Ok(meta)
+    }
+
     pub(crate) fn meta(self) -> Meta {
-        let meta = self.with_meta(Meta::read);
+        let meta = match self.with_known_hashes(self.with_meta(Meta::read)) {
+            Ok(meta) => meta,
+            Err(what) => self.damaged(META_BLOCK, &what),
+        };
         if meta.columns.len() != self.columns() {
             self.damaged(META_BLOCK, "it is for another number of columns");
         }
@@ -220,8 +275,8 @@ impl Index {
     fn start_of_meta(self) -> [u8; page::START] {
         let mut start = [0; page::START];
         let to = &raw mut start;
-        // SAFETY: the relation is open and has this page; nothing is dropped when an error jumps.
-        unsafe {
+        // SAFETY: the relation is open; nothing is dropped when an error jumps.
+        self.or_damaged(META_BLOCK, || unsafe {
             pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 let buffer = raw::ReadBuffer(self.relation, META_BLOCK);
                 raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
@@ -229,7 +284,7 @@ impl Index {
                 *to = page::start(std::slice::from_raw_parts(page, PAGE));
                 raw::UnlockReleaseBuffer(buffer);
             });
-        }
+        });
         start
     }
 
@@ -266,7 +321,6 @@ impl Index {
 
     /// A new page at the end, locked.
     fn extend(self) -> (u32, Locked) {
-        const P_NEW: u32 = u32::MAX;
         const EXTENSION: i32 = pg_sys::ExclusiveLock as i32;
         // SAFETY: the relation is open. Whoever extends it holds this lock meanwhile, except for relations that nobody else
         // can see.
@@ -469,6 +523,8 @@ pub(crate) enum Appended {
     Full(PendingList),
 }
 
+/// The server's number for a page that is to be added.
+const P_NEW: u32 = u32::MAX;
 const META_LABEL: Label = Label { kind: Kind::Meta, column: 0, owner: 0 };
 
 /// A page in memory, aligned as in a buffer.

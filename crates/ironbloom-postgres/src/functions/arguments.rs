@@ -25,16 +25,26 @@ pub(super) unsafe fn argument(call: pg_sys::FunctionCallInfo, i: usize) -> Optio
 ///
 /// The datum is one, and the bytes are used no longer than the current memory context lives.
 pub(super) unsafe fn bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (start, len) = varlena(pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr()).cast());
+        std::slice::from_raw_parts(start, len)
+    }
+}
+
+/// Where the bytes of a value of varying length are, and their number.
+///
+/// # Safety
+///
+/// The value is neither compressed nor stored elsewhere. Nothing here panics.
+pub(crate) unsafe fn varlena(value: *const u8) -> (*const u8, usize) {
     // SAFETY: the caller's promise. A value with a header of one byte says so in its lowest bit.
     unsafe {
-        let value: *const u8 = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr()).cast();
-        let short = *value & 1 == 1;
-        let (start, len) = if short {
-            (1, usize::from(*value >> 1) - 1)
+        if *value & 1 == 1 {
+            (value.add(1), usize::from(*value >> 1).wrapping_sub(1))
         } else {
-            (4, (value.cast::<u32>().read_unaligned() >> 2) as usize - 4)
-        };
-        std::slice::from_raw_parts(value.add(start), len)
+            (value.add(4), ((value.cast::<u32>().read_unaligned() >> 2) as usize).wrapping_sub(4))
+        }
     }
 }
 

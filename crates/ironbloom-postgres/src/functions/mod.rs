@@ -4,3 +4,5 @@ mod arguments;
 mod check;
 mod filters;
 mod info;
+
+pub(crate) use arguments::varlena;

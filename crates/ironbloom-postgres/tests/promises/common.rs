@@ -57,6 +57,12 @@ impl Drop for Server {
 impl Server {
     /// A new server, with a database that has the extension.
     pub(crate) fn start(name: &str) -> Self {
+        // Our checksums of pages are to be seen at work.
+        Self::start_with(name, false)
+    }
+
+    /// The same, with or without checksums of the server's own.
+    pub(crate) fn start_with(name: &str, checksums: bool) -> Self {
         let scratch = Scratch::new(&format!("postgres-{name}"));
         let folder = scratch.path().to_owned();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("server.sh");
@@ -72,10 +78,12 @@ impl Server {
         server.own();
         let mut initdb = as_user(&server.programs.join("initdb"));
         initdb.args(INITDB).arg("-D").arg(server.folder.join("data"));
-        // From version 18 on the server has checksums of its own by default. Ours are to be seen at work here.
+        // From version 18 on the server has them by default.
         let help =
             Command::new(server.programs.join("initdb")).arg("--help").output().unwrap().stdout;
-        if String::from_utf8_lossy(&help).contains("--no-data-checksums") {
+        if checksums {
+            initdb.arg("--data-checksums");
+        } else if String::from_utf8_lossy(&help).contains("--no-data-checksums") {
             initdb.arg("--no-data-checksums");
         }
         let made = initdb.current_dir(&server.folder).output().unwrap();
