@@ -20,3 +20,10 @@ CREATE OPERATOR CLASS aclitem_ops DEFAULT FOR TYPE aclitem USING ironbloom AS
     OPERATOR 1 =, FUNCTION 1 hash_aclitem_extended(aclitem, int8), FUNCTION 2 ironbloom_options(internal);
 CREATE OPERATOR CLASS oidvector_ops DEFAULT FOR TYPE oidvector USING ironbloom AS
     OPERATOR 1 =, FUNCTION 1 hashoidvectorextended(oidvector, int8), FUNCTION 2 ironbloom_options(internal);
+
+-- A check that also asks the index as queries do.
+
+CREATE FUNCTION ironbloom_check(index regclass, deep boolean) RETURNS bigint
+    AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+COMMENT ON FUNCTION ironbloom_check(regclass, boolean) IS 'the same; if it is to be deep, it asks for values of all columns by every operator, too';
+REVOKE EXECUTE ON FUNCTION ironbloom_check(regclass, boolean) FROM PUBLIC;

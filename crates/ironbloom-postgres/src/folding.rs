@@ -35,9 +35,10 @@ fn is_hashed_wrongly(kind: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
             return is_hashed_wrongly(element, collation);
         }
         match pg_sys::get_typtype(kind) as u8 {
-            pg_sys::TYPTYPE_RANGE => {
-                is_hashed_wrongly(pg_sys::get_range_subtype(kind), pg_sys::get_range_collation(kind))
-            }
+            pg_sys::TYPTYPE_RANGE => is_hashed_wrongly(
+                pg_sys::get_range_subtype(kind),
+                pg_sys::get_range_collation(kind),
+            ),
             #[cfg(not(feature = "pg13"))]
             pg_sys::TYPTYPE_MULTIRANGE => {
                 is_hashed_wrongly(pg_sys::get_multirange_range(kind), collation)

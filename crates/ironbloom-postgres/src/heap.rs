@@ -27,6 +27,11 @@ mod raw {
             oldest: pg_sys::TransactionId,
             buffer: pg_sys::Buffer,
         ) -> pg_sys::HTSV_Result::Type;
+        pub(super) fn HeapTupleSatisfiesVisibility(
+            tuple: pg_sys::HeapTuple,
+            snapshot: pg_sys::Snapshot,
+            buffer: pg_sys::Buffer,
+        ) -> bool;
         pub(super) fn ExecStoreHeapTuple(
             tuple: pg_sys::HeapTuple,
             slot: *mut pg_sys::TupleTableSlot,
@@ -88,6 +93,8 @@ pub(crate) struct HeapReader {
     predicate: *mut pg_sys::ExprState,
     context: pg_sys::MemoryContext,
     strategy: pg_sys::BufferAccessStrategy,
+    /// If there is one, only rows that it sees.
+    snapshot: pg_sys::Snapshot,
     oldest: pg_sys::TransactionId,
     /// The transaction that reads, if it has written: most rows that are sealed by an insert are its own.
     own: pg_sys::TransactionId,
@@ -146,6 +153,7 @@ impl HeapReader {
                     8 * 1024 * 1024,
                 ),
                 strategy: pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD),
+                snapshot: ptr::null_mut(),
                 oldest: oldest_running(heap),
                 own: pg_sys::GetTopTransactionIdIfAny(),
                 page: Box::new(Page([0; PAGE])),
@@ -160,6 +168,22 @@ impl HeapReader {
                 _owner: owner,
             }
         }
+    }
+
+    /// For the rows that a snapshot sees.
+    ///
+    /// # Safety
+    ///
+    /// As above, and the snapshot is active.
+    pub(crate) unsafe fn of_snapshot(
+        heap: pg_sys::Relation,
+        index: Index,
+        snapshot: pg_sys::Snapshot,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        let mut reader = unsafe { Self::new(heap, index) };
+        reader.snapshot = snapshot;
+        reader
     }
 
     /// Reads a page that exists.
@@ -228,6 +252,9 @@ impl HeapReader {
         use pg_sys::HTSV_Result as Is;
         // SAFETY: the caller's promise.
         unsafe {
+            if !self.snapshot.is_null() {
+                return raw::HeapTupleSatisfiesVisibility(tuple, self.snapshot, buffer);
+            }
             let mask = u32::from((*tuple.t_data).t_infomask);
             let certain = pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMAX_INVALID;
             if mask & certain == certain {

@@ -117,6 +117,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     pg_sys::panic::register_pg_guard_panic_hook();
     options::register();
     insert::register();
+    functions::deep::register();
 }
 
 /// Declares that a function can be called from SQL.

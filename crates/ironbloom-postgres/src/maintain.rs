@@ -42,7 +42,7 @@ thread_local! {
 }
 
 /// Holds the lock of who maintains an index. After an error the server releases it.
-struct Turn(Index);
+pub(crate) struct Turn(Index);
 
 impl Turn {
     /// Whether this process has it already.
@@ -55,7 +55,7 @@ impl Turn {
         Self(index)
     }
 
-    fn wait(index: Index) -> Self {
+    pub(crate) fn wait(index: Index) -> Self {
         if Self::is_taken(index) {
             pg_sys::ereport!(
                 ERROR,

@@ -12,6 +12,8 @@ use crate::storage::Index;
 const DEFAULT: i32 = 10;
 const LEAST: i32 = 1;
 const MOST: i32 = 20;
+/// Of a column: as the index has it.
+const UNSET: i32 = 0;
 const DESCRIPTION: &std::ffi::CStr = c"A page without the value is named once in two to this power; a cell takes about two bits more";
 const NAME: &std::ffi::CStr = c"selectivity";
 
@@ -77,8 +79,8 @@ unsafe extern "C-unwind" fn ironbloom_options(call: pg_sys::FunctionCallInfo) ->
             options,
             NAME.as_ptr(),
             DESCRIPTION.as_ptr(),
-            0,
-            0,
+            UNSET,
+            LEAST,
             MOST,
             offset,
         );
@@ -96,7 +98,7 @@ pub(crate) fn selectivity(index: Index, column: usize) -> u32 {
         };
         let of_columns = pg_sys::RelationGetIndexAttOptions(relation, false);
         let own = if of_columns.is_null() { None } else { read(*of_columns.add(column)) };
-        let own = own.filter(|&selectivity| selectivity >= LEAST);
+        let own = own.filter(|&selectivity| selectivity != UNSET);
         own.or_else(|| read((*relation).rd_options)).unwrap_or(DEFAULT) as u32
     }
 }

@@ -151,12 +151,7 @@ impl Index {
         self.lock_in_mode(block, lock, pg_sys::ReadBufferMode::RBM_NORMAL)
     }
 
-    fn lock_in_mode(
-        self,
-        block: u32,
-        lock: u32,
-        mode: pg_sys::ReadBufferMode::Type,
-    ) -> Locked {
+    fn lock_in_mode(self, block: u32, lock: u32, mode: pg_sys::ReadBufferMode::Type) -> Locked {
         // SAFETY: the relation is open; the buffer is pinned from here until it is dropped.
         unsafe {
             let buffer = self.or_damaged(block, || {
@@ -176,7 +171,8 @@ impl Index {
     /// Reads a page. If the server itself finds it damaged, or does not find it, it only knows a file's name: ours is said.
     fn or_damaged<T>(self, block: u32, read: impl FnOnce() -> T) -> T {
         use PgSqlErrorCode::{
-            ERRCODE_DATA_CORRUPTED, ERRCODE_INDEX_CORRUPTED, ERRCODE_IO_ERROR, ERRCODE_UNDEFINED_FILE,
+            ERRCODE_DATA_CORRUPTED, ERRCODE_INDEX_CORRUPTED, ERRCODE_IO_ERROR,
+            ERRCODE_UNDEFINED_FILE,
         };
         let payload = match catch_unwind(AssertUnwindSafe(read)) {
             Ok(value) => return value,

@@ -1,6 +1,8 @@
 //! `ironbloom_check`: every page of the index is sound, and every cell of the table is named.
 //!
-//! The table's cells are sorted as for a build, and compared with the index in the order of both.
+//! The table's cells are sorted as for a build, and compared with the index in the order of both. Only rows that the
+//! statement's snapshot sees are compared: what is known of them was written before their transactions committed, so others may
+//! write meanwhile. `deep.rs` asks the index as queries do.
 
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
@@ -10,7 +12,7 @@ use pgrx_pg_sys::panic::ErrorReport;
 use super::arguments::{For, argument, with_index};
 use crate::cells::Cells;
 use crate::heap::HeapReader;
-use crate::maintain::Maintained;
+use crate::maintain::{Maintained, Turn};
 use crate::meta::{Meta, Segment};
 use crate::page::Kind;
 use crate::segment::find::Pages;
@@ -19,7 +21,7 @@ use crate::segment::{TakeEntries, key, posting};
 use crate::storage::{Index, Moved};
 use crate::{pending, sql_function};
 
-/// On a standby entries may arrive a moment after their rows, and pages are taken away.
+/// On a standby pages are taken away whoever reads them.
 const ATTEMPTS: usize = 50;
 
 sql_function!(pg_finfo_ironbloom_check);
@@ -29,22 +31,34 @@ sql_function!(pg_finfo_ironbloom_check);
 unsafe extern "C-unwind" fn ironbloom_check(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL: a regclass, and strict.
     let oid = unsafe { argument(call, 0) }.map_or(0, |datum| datum.value() as u32);
-    // SAFETY: a flag in shared memory.
-    let standby = unsafe { pg_sys::RecoveryInProgress() };
-    // Nobody may write meanwhile: a row is on its page before the index knows of it.
-    let lock = if standby { pg_sys::AccessShareLock } else { pg_sys::ShareLock };
+    // SAFETY: the second argument, if there is one, is a boolean.
+    let deep = unsafe {
+        (*call).nargs > 1 && argument(call, 1).is_some_and(|datum| datum.value() as u8 != 0)
+    };
+    let lock = pg_sys::AccessShareLock;
     let cells = with_index(pg_sys::Oid::from(oid), For::Granted, lock, |heap, index| {
-        for attempt in 1.. {
-            match check(heap, index) {
-                Ok(cells) => return cells,
-                Err(_) if standby && attempt < ATTEMPTS => pause(),
-                Err(Failure::Moved) => index.damaged(0, "pages of its segments belong to others"),
-                Err(Failure::Missing { column, block }) => missing(index, column, block),
-            }
+        let cells = check_pages(heap, index);
+        if deep {
+            // SAFETY: both are open.
+            unsafe { super::deep::check(heap, index) };
         }
-        unreachable!("the last attempt returns")
+        cells
     });
     pg_sys::Datum::from(cells as i64)
+}
+
+fn check_pages(heap: pg_sys::Relation, index: Index) -> u64 {
+    // SAFETY: a flag in shared memory.
+    let standby = unsafe { pg_sys::RecoveryInProgress() };
+    for attempt in 1.. {
+        match check(heap, index, standby) {
+            Ok(cells) => return cells,
+            Err(Failure::Moved) if standby && attempt < ATTEMPTS => pause(),
+            Err(Failure::Moved) => index.damaged(0, "pages of its segments belong to others"),
+            Err(Failure::Missing { column, block }) => missing(index, column, block),
+        }
+    }
+    unreachable!("the last attempt returns")
 }
 
 fn pause() {
@@ -76,18 +90,20 @@ impl From<Moved> for Failure {
 }
 
 /// Returns how many cells were found, each once a page.
-fn check(heap: pg_sys::Relation, index: Index) -> Result<u64, Failure> {
+fn check(heap: pg_sys::Relation, index: Index, standby: bool) -> Result<u64, Failure> {
     // SAFETY: both are open.
     let end = unsafe { Maintained::new(heap, index) }.heap_pages();
     let sealed = index.meta().sealed.min(end);
     let mut cells = Cells::new(index.columns(), 0, false);
     // SAFETY: both are open.
-    let mut reader = unsafe { HeapReader::new(heap, index) };
+    let mut reader = unsafe { HeapReader::of_snapshot(heap, index, pg_sys::GetActiveSnapshot()) };
     for block in 0..sealed {
         crate::check_interrupts();
         cells.push_page(block, reader.read(block));
     }
     drop(reader);
+    // Nobody takes pages away meanwhile; inserts leave sealing to later.
+    let _turn = (!standby).then(|| Turn::wait(index));
     let meta = index.meta();
     let segments = segments(index, &meta)?;
     if segments.is_empty() && meta.pending.owner == 0 && meta.flushing.owner == 0 {

@@ -2,13 +2,16 @@
 //!
 //! A filter is a bytea with the bytes of an .ibf file, which the program, the module and the guards read as well.
 
-use ironbloom::{AnyFilter, Bloom, Persist};
+use ironbloom::{AnyFilter, Bloom, BloomParams, HashFn, Persist};
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
 use super::arguments::{argument, bytea, bytes, fail};
 use crate::sql_function;
+
+/// A bytea has at most 1 GiB, of which a file's header and checksums take a small part.
+const MOST_BYTES: u64 = (1 << 30) - (1 << 22);
 
 /// A value of ours that lives as long as a memory context of the server.
 ///
@@ -54,8 +57,14 @@ unsafe extern "C-unwind" fn ironbloom_build_step(call: pg_sys::FunctionCallInfo)
                 let capacity = argument(call, 2).map_or(0, |datum| datum.value() as i64);
                 let rate =
                     argument(call, 3).map_or(0.0, |datum| f64::from_bits(datum.value() as u64));
-                let filter = Bloom::with_rate(capacity.max(0).cast_unsigned(), rate);
-                match filter {
+                let params = BloomParams::for_rate(capacity.max(0).cast_unsigned(), rate);
+                if params.as_ref().is_ok_and(|params| params.bits() / 8 > MOST_BYTES) {
+                    fail(
+                        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                        "the filter would be larger than a value can be, which is 1 GB".into(),
+                    );
+                }
+                match params.and_then(|params| Bloom::new(params, HashFn::default())) {
                     Ok(filter) => keep(filter, context),
                     Err(error) => {
                         fail(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
@@ -99,19 +108,64 @@ unsafe extern "C-unwind" fn ironbloom_contains(call: pg_sys::FunctionCallInfo) -
             return pg_sys::Datum::null();
         };
         let function = &mut *(*call).flinfo;
-        // The same filter for all rows of a query is decoded once.
-        let found = if pg_sys::get_fn_expr_arg_stable(function, 0) {
-            if function.fn_extra.is_null() {
-                function.fn_extra = keep(decode(bytes(image)), function.fn_mcxt).cast();
+        // The same filter for many rows is decoded once. It is recognised by its bytes: what looks like a parameter of the
+        // statement may be a variable of a procedure.
+        let asked = match function.fn_extra.cast::<Asked>().as_mut() {
+            Some(asked) => {
+                if !is_constant(function) {
+                    asked.follow(bytes(image));
+                }
+                asked
             }
-            (*function.fn_extra.cast::<AnyFilter>()).contains(bytes(key))
-        } else {
-            decode(bytes(image)).contains(bytes(key))
+            None => {
+                let asked = keep(Asked::new(bytes(image)), function.fn_mcxt);
+                function.fn_extra = asked.cast();
+                &mut *asked
+            }
         };
-        match found {
+        match asked.filter.contains(bytes(key)) {
             Ok(found) => pg_sys::Datum::from(found),
             Err(error) => fail(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string()),
         }
+    }
+}
+
+/// The filter that was asked last.
+struct Asked {
+    image: Vec<u8>,
+    filter: AnyFilter,
+}
+
+impl Asked {
+    fn new(image: &[u8]) -> Self {
+        Self { image: image.to_vec(), filter: decode(image) }
+    }
+
+    /// Becomes this filter, if it is another one.
+    fn follow(&mut self, image: &[u8]) {
+        if self.image != image {
+            self.filter = decode(image);
+            self.image.clear();
+            self.image.extend_from_slice(image);
+        }
+    }
+}
+
+/// Whether the filter is written in the statement itself.
+///
+/// # Safety
+///
+/// The function is described by the server.
+unsafe fn is_constant(function: &pg_sys::FmgrInfo) -> bool {
+    // SAFETY: a node's tag says what it is, and the function has arguments.
+    unsafe {
+        let call = function.fn_expr.cast::<pg_sys::FuncExpr>();
+        if call.is_null() || (*call).xpr.type_ != pg_sys::NodeTag::T_FuncExpr {
+            return false;
+        }
+        let Some(arguments) = (*call).args.as_ref() else { return false };
+        let first = (*arguments.elements).ptr_value.cast::<pg_sys::Node>();
+        arguments.length > 0 && (*first).type_ == pg_sys::NodeTag::T_Const
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod check;
+pub(crate) mod deep;
 mod filters;
 mod info;
 

@@ -33,7 +33,8 @@ fn readers_see_the_same_by_index_while_everything_changes() {
         select 'compared ' || compare('t', array['a = ' || (random() * 500)::int, 'a = ' || (random() * 500)::int || ' and b = ' || (random() * 500)::int,
             'c = ''c3'' and a in (1, 2, 3, 4)', 'b = ' || (random() * 500)::int]);
         commit;";
-    let roles = [insert, insert, change, tidy, build, read, read];
+    let check = "select ironbloom_check('t_i'); select pg_sleep(0.01);";
+    let roles = [insert, insert, change, tidy, build, check, read, read];
     let mut sessions: Vec<_> = roles.iter().map(|role| (role, rounds(&server, role))).collect();
     std::thread::sleep(std::time::Duration::from_secs(SECONDS));
     // Whoever has failed has ended already; the others are still at it.

@@ -78,8 +78,18 @@ const VALUES: &[(&str, &str, &[&str])] = &[
         "numeric",
         "numeric",
         &[
-            "'0'", "'-0'", "'0.000'", "'1'", "'1.00'", "'1e3'", "'1000'", "'NaN'", "14:'inf'",
-            "14:'-inf'", "'0.1'", "'10e-2'",
+            "'0'",
+            "'-0'",
+            "'0.000'",
+            "'1'",
+            "'1.00'",
+            "'1e3'",
+            "'1000'",
+            "'NaN'",
+            "14:'inf'",
+            "14:'-inf'",
+            "'0.1'",
+            "'10e-2'",
         ],
     ),
     ("bytea", "bytea", &["''", "'\\x00'", "'\\x0000'", "'abc'", "'\\x616263'"]),
@@ -88,17 +98,33 @@ const VALUES: &[(&str, &str, &[&str])] = &[
         "uuid",
         &["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'{A0EEBC999C0B4EF8BB6D6BB9BD380A11}'"],
     ),
-    ("date", "date", &["'infinity'", "'-infinity'", "'2020-01-01'", "'2020-1-1'", "'0044-03-15 BC'"]),
+    (
+        "date",
+        "date",
+        &["'infinity'", "'-infinity'", "'2020-01-01'", "'2020-1-1'", "'0044-03-15 BC'"],
+    ),
     ("time", "time", &["'00:00'", "'24:00'", "'12:00'", "'12:00:00.000000'", "'12:00 PM'"]),
-    ("timetz", "timetz", &["'12:00+00'", "'14:00+02'", "'12:00+00:00'", "'00:00+00'", "'24:00+00'"]),
+    (
+        "timetz",
+        "timetz",
+        &["'12:00+00'", "'14:00+02'", "'12:00+00:00'", "'00:00+00'", "'24:00+00'"],
+    ),
     ("timestamp", "timestamp", TIMES),
     ("timestamptz", "timestamptz", TIMES),
     (
         "interval",
         "interval",
         &[
-            "'1 day'", "'24 hours'", "'30 days'", "'1 month'", "'720 hours'", "'-1 day'", "'0'",
-            "'1 month -30 days'", "17:'infinity'", "17:'-infinity'",
+            "'1 day'",
+            "'24 hours'",
+            "'30 days'",
+            "'1 month'",
+            "'720 hours'",
+            "'-1 day'",
+            "'0'",
+            "'1 month -30 days'",
+            "17:'infinity'",
+            "17:'-infinity'",
         ],
     ),
     (
@@ -108,7 +134,11 @@ const VALUES: &[(&str, &str, &[&str])] = &[
     ),
     ("inet", "cidr", &["'10.0.0.0/24'", "'10.0.0'", "'10.0.0.1/32'", "'10.0.0.1'", "'::1'"]),
     ("macaddr", "macaddr", &["'08:00:2b:01:02:03'", "'08002b:010203'"]),
-    ("macaddr8", "macaddr8", &["'08:00:2b:ff:fe:01:02:03'", "'08:00:2b:01:02:03'", "'08002b0102030405'"]),
+    (
+        "macaddr8",
+        "macaddr8",
+        &["'08:00:2b:ff:fe:01:02:03'", "'08:00:2b:01:02:03'", "'08002b0102030405'"],
+    ),
     ("pg_lsn", "pg_lsn", &["'0/0'", "'0/1'", "'00/01'", "'FFFFFFFF/FFFFFFFF'"]),
     ("tid", "tid", &["'(0,1)'", "'(1,1)'", "'(4294967295,65535)'"]),
     ("anyenum", "mood", &["'sad'", "'ok'"]),
@@ -118,8 +148,20 @@ const VALUES: &[(&str, &str, &[&str])] = &[
         "jsonb",
         "jsonb",
         &[
-            "'1'", "'1.0'", "'1e0'", "'\"a\"'", "'\"\\u0061\"'", "'null'", "'[]'", "'{}'", "'[1, 2]'",
-            "'[1.00, 2.0]'", "'{\"a\": 1, \"b\": 2}'", "'{\"b\": 2.0, \"a\": 1, \"a\": 1}'", "'-0'", "'0'",
+            "'1'",
+            "'1.0'",
+            "'1e0'",
+            "'\"a\"'",
+            "'\"\\u0061\"'",
+            "'null'",
+            "'[]'",
+            "'{}'",
+            "'[1, 2]'",
+            "'[1.00, 2.0]'",
+            "'{\"a\": 1, \"b\": 2}'",
+            "'{\"b\": 2.0, \"a\": 1, \"a\": 1}'",
+            "'-0'",
+            "'0'",
         ],
     ),
     ("anyarray", "int[]", &["'{}'", "'{1,2}'", "'[0:1]={1,2}'", "'{{1,2}}'", "'{NULL}'"]),
@@ -280,10 +322,13 @@ fn what_sql_calls_equal_the_index_finds() {
             let mut others: Vec<(&str, &[&str])> = vec![(kind, values)];
             for right in rights.iter().filter(|right| *right != left) {
                 let other = VALUES.iter().find(|(name, ..)| name == right);
-                let (_, other, values) = other.unwrap_or_else(|| panic!("no values of type {right}"));
+                let (_, other, values) =
+                    other.unwrap_or_else(|| panic!("no values of type {right}"));
                 others.push((other, values));
             }
-            let collatable = server.sql(&format!("select typcollation <> 0 from pg_type where oid = '{kind}'::regtype;"));
+            let collatable = server.sql(&format!(
+                "select typcollation <> 0 from pg_type where oid = '{kind}'::regtype;"
+            ));
             let none = [String::new()];
             let some = if collatable == "t" { &collations[..] } else { &none };
             for collation in some {
@@ -311,7 +356,8 @@ fn what_sql_calls_equal_the_index_finds() {
 #[test]
 fn padded_and_folded_texts_are_found() {
     let server = Server::start("equality-folded");
-    let folded = "create collation ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);";
+    let folded =
+        "create collation ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);";
     match server.try_sql(folded) {
         Err(error) if error.contains("ICU is not supported") => return,
         made => drop(made.unwrap()),
@@ -322,8 +368,13 @@ fn padded_and_folded_texts_are_found() {
          create index t_i on t using ironbloom (c, v);
          insert into t select 'ABC' || i % 100, 'ABC' || i % 100 from generate_series(1, 300) i;",
     );
-    for found in ["c = 'Abc5'", "v = 'abc5'::name collate ci", "c in ('Abc5', 'none') and v = 'abC5'"] {
+    for found in
+        ["c = 'Abc5'", "v = 'abc5'::name collate ci", "c in ('Abc5', 'none') and v = 'abC5'"]
+    {
         server.compare("t", &[found]);
-        assert_eq!(server.sql(&format!("set enable_seqscan = off; select count(*) from t where {found};")), "63");
+        assert_eq!(
+            server.sql(&format!("set enable_seqscan = off; select count(*) from t where {found};")),
+            "63"
+        );
     }
 }

@@ -49,3 +49,54 @@ fn filters_go_from_sql_to_the_library_and_back() {
             .contains("rate")
     );
 }
+
+#[test]
+fn a_filter_is_asked_and_not_the_one_before_it() {
+    let server = Server::start("filters-cached");
+    server.sql(
+        "create table f as select i, ironbloom_build('k' || i, 10, 0.0001) as filter from generate_series(1, 200) i group by i;
+         create function has(f bytea, k text) returns boolean language plpgsql immutable as $$ begin
+             return ironbloom_contains(f, k); end $$;
+         create function has_in_sql(f bytea, k text) returns boolean language sql immutable as 'select ironbloom_contains(f, k)';
+         create function loop_over() returns bigint language plpgsql as $$ declare r record; n bigint := 0; begin
+             for r in select * from f loop if ironbloom_contains(r.filter, 'k' || r.i) then n := n + 1; end if; end loop;
+             return n; end $$;",
+    );
+    for asked in [
+        "has(filter, 'k' || i)",
+        "has_in_sql(filter, 'k' || i)",
+        "ironbloom_contains(filter, 'k' || i)",
+    ] {
+        let found = server.sql(&format!("select count(*) from f where {asked};"));
+        assert_eq!(found, "200", "{asked}");
+        // The other way round: no filter has another one's key.
+        let wrong = server.sql(&format!(
+            "select count(*) < 20 from f where {};",
+            asked.replace("'k' || i", "'k' || i + 1")
+        ));
+        assert_eq!(wrong, "t", "{asked}");
+    }
+    assert_eq!(server.sql("select loop_over();"), "200");
+    // The same statement with other parameters, and a filter of the same length that is stored elsewhere.
+    let executed = server.sql(
+        "set plan_cache_mode = force_generic_plan; prepare p(bytea, text) as select ironbloom_contains($1, $2);
+         create table toasted as select i, ironbloom_build('k' || i, 100000, 0.01) as filter from generate_series(1, 3) i group by i;
+         select format('execute p(%L, %L);', filter, 'k' || i) from f where i < 9 \\gexec
+         select count(*) from toasted where has(filter, 'k' || i);",
+    );
+    assert_eq!(executed, format!("{}3", "t\n".repeat(8)));
+}
+
+#[test]
+fn a_filter_that_no_value_can_hold_is_refused_at_once() {
+    let server = Server::start("filters-size");
+    // Its memory is not even asked for: within 64 MiB, and before the second key.
+    let refused = server
+        .try_sql(
+            "create function once(i int) returns text language plpgsql as $$ begin
+                 if i > 1 then raise exception 'asked for key %', i; end if; return i; end $$;
+             select ironbloom_build(once(i), 1000000000, 0.001) from generate_series(1, 9) i;",
+        )
+        .unwrap_err();
+    assert!(refused.contains("1 GB") && !refused.contains("asked for"), "{refused}");
+}

@@ -118,7 +118,8 @@ impl Case {
         assert!(self.is_explained(&error), "{name}: {error}");
         server.sql(&format!("vacuum {table};"));
         // New pages of the table need no more than the first page of the index.
-        let insert = "insert into T select i, i, -1 from generate_series(1, 20000) i;".replace('T', table);
+        let insert =
+            "insert into T select i, i, -1 from generate_series(1, 20000) i;".replace('T', table);
         match server.try_sql(&insert) {
             Ok(_) => {}
             Err(error) => {
@@ -126,7 +127,9 @@ impl Case {
                 assert!(allowed && self.is_explained(&error), "{name}: {error}");
             }
         }
-        server.sql(&format!("vacuum {table}; reindex index {table}_i; {insert} select ironbloom_check('{table}_i');"));
+        server.sql(&format!(
+            "vacuum {table}; reindex index {table}_i; {insert} select ironbloom_check('{table}_i');"
+        ));
         server.compare(table, &["a = 7", "b = 7", "a = 8 and b = 9"]);
     }
 }

@@ -179,6 +179,15 @@ fn temporary_unlogged_partitioned_partial_and_expression_indexes_answer() {
         .try_sql("create index on u using ironbloom (a) with (selectivity = 50);")
         .unwrap_err();
     assert!(refused.contains("selectivity"), "{refused}");
+    for options in [
+        "(a) with (selectivity = 0)",
+        "(a int4_ops (selectivity = 0))",
+        "(a int4_ops (selectivity = 21))",
+    ] {
+        let refused =
+            server.try_sql(&format!("create index on u using ironbloom {options};")).unwrap_err();
+        assert!(refused.contains("between \"1\" and \"20\""), "{refused}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The extension's promises, each shown on servers that the tests start themselves.
 
+mod checks;
 mod commits;
 mod common;
 mod concurrency;

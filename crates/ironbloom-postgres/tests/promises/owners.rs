@@ -126,6 +126,11 @@ fn every_entry_runs_index_expressions_as_the_owner_restricted() {
         ("vacuum", "", "vacuum w.t;".to_owned()),
         ("ironbloom_seal", "", "select ironbloom_seal('w.t_i');".to_owned()),
         ("ironbloom_check", "reindex index w.t_i;", "select ironbloom_check('w.t_i');".to_owned()),
+        (
+            "deep check",
+            "reindex index w.t_i;",
+            "select ironbloom_check('w.t_i', deep => true);".to_owned(),
+        ),
         ("reindex concurrently", "", "reindex index concurrently w.t_i;".to_owned()),
         (
             "create index concurrently",
