@@ -172,7 +172,7 @@ fn logical_replication_runs_index_expressions_as_the_owner_restricted() {
     );
     let folder = server.folder.display();
     let subscribe = format!(
-        "create subscription s connection 'host={folder} dbname=source user=postgres' publication p
+        "create subscription s connection 'host=''{folder}'' dbname=source user=postgres' publication p
             with (create_slot = false, slot_name = 's', copy_data = false);"
     );
     let entry =
