@@ -36,8 +36,12 @@ impl Value for Chain {
         dump::chain_header(self)
     }
 
-    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
-        dump::chain_chunk(self, iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
+    fn chunks(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
+        dump::chain_chunks(self).map(|(next, piece)| (next, Cow::Borrowed(piece)))
+    }
+
+    fn arrays(&self) -> usize {
+        self.links().len()
     }
 
     fn size_in_bytes(&self) -> u64 {
@@ -71,8 +75,12 @@ impl Value for CuckooFilter {
         dump::cuckoo_header(self)
     }
 
-    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
-        dump::cuckoo_chunk(self, iterator).map(|(next, piece)| (next, Cow::Borrowed(piece)))
+    fn chunks(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
+        dump::cuckoo_chunks(self).map(|(next, piece)| (next, Cow::Borrowed(piece)))
+    }
+
+    fn arrays(&self) -> usize {
+        self.sub_filters()
     }
 
     fn size_in_bytes(&self) -> u64 {
@@ -133,8 +141,18 @@ impl<T: Named> Value for Native<T> {
         Native::header(self)
     }
 
-    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)> {
-        self.piece(iterator)
+    fn chunks(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)> {
+        let mut iterator = 1;
+        std::iter::from_fn(move || {
+            let (next, piece) = self.piece(iterator)?;
+            iterator = next;
+            Some((next, piece))
+        })
+    }
+
+    /// Some twenty at most, so they do not count.
+    fn arrays(&self) -> usize {
+        1
     }
 
     fn size_in_bytes(&self) -> u64 {

@@ -11,6 +11,10 @@ use crate::kernel;
 /// From now on all memory of filters comes from the program's allocator. Otherwise arrays of 2 MiB and more come
 /// directly from the system, which has larger pages for them; but then they are invisible to accounting in the
 /// allocator.
+///
+/// This is for servers, and so new filters are on pages of 4 KiB: a page of 2 MiB is cleared as a whole when its first byte is
+/// touched, while others wait. When a filter is [dense](dense_at), ask for larger ones
+/// ([`prefer_huge_pages`](crate::format::native::prefer_huge_pages)).
 pub fn take_all_from_allocator() {
     kernel::take_all_from_allocator();
 }
@@ -28,12 +32,19 @@ pub fn prefer_huge_pages(array: &[u8]) {
     kernel::prefer_huge_pages(array.as_ptr(), array.len());
 }
 
+/// Number of keys after which nearly every page of an array of `bytes` has been written to, at `places` random places per key,
+/// so that larger pages cost no memory. An array that is too small for them never gets there.
+pub fn dense_at(bytes: u64, places: u32) -> u64 {
+    kernel::dense_at(bytes, places)
+}
+
 /// Number of bits that are set, by the instructions that the processor has for it.
 pub fn count_ones(bytes: &[u8]) -> u64 {
     kernel::count_ones(bytes)
 }
 
-/// Sets in one array the bits of another, and counts the bits of the result, in one pass over memory.
+/// Sets in one array the bits of another, and counts the bits of the result, in one pass over memory. Where the other has
+/// nothing but zeros, nothing is written.
 ///
 /// # Panics
 ///

@@ -61,10 +61,12 @@ pub(crate) trait Value: Clone + 'static {
     fn save(&self, to: &mut impl FieldWriter);
     /// Its header.
     fn header(&self) -> Vec<u8>;
-    /// The piece of its arrays at an iterator, and the next iterator.
-    fn chunk(&self, iterator: i64) -> Option<(i64, Cow<'_, [u8]>)>;
+    /// The pieces of its arrays in order, each with the next iterator.
+    fn chunks(&self) -> impl Iterator<Item = (i64, Cow<'_, [u8]>)>;
     /// Size in bytes.
     fn size_in_bytes(&self) -> u64;
+    /// Number of arrays.
+    fn arrays(&self) -> usize;
     /// Arrays that defragmentation may move.
     fn arrays_mut(&mut self) -> Vec<&mut Vec<u8>>;
 }
@@ -158,13 +160,11 @@ unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
     guarded((), || {
         // SAFETY: a value of this type.
         let value = unsafe { Stored::<T>::get(value) };
-        let mut iterator = 1;
         // SAFETY: file and key of this rewrite.
-        unsafe { emit_chunk(file, key, T::LOAD_COMMAND, iterator, &value.header()) };
-        while let Some((next, piece)) = value.chunk(iterator) {
+        unsafe { emit_chunk(file, key, T::LOAD_COMMAND, 1, &value.header()) };
+        for (next, piece) in value.chunks() {
             // SAFETY: file and key of this rewrite.
             unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, &piece) };
-            iterator = next;
         }
     });
 }
@@ -186,11 +186,7 @@ unsafe extern "C" fn digest<T: Value>(digest: Digest, value: *mut c_void) {
             }
         };
         add(&value.header());
-        let mut iterator = 1;
-        while let Some((next, piece)) = value.chunk(iterator) {
-            add(&piece);
-            iterator = next;
-        }
+        value.chunks().for_each(|(_, piece)| add(&piece));
         // SAFETY: the digest that is being made.
         unsafe { (api().digest_end_sequence)(digest) };
     });
@@ -203,9 +199,12 @@ unsafe extern "C" fn free<T: Value>(value: *mut c_void) {
 }
 
 unsafe extern "C" fn free_effort<T: Value>(_key: Str, value: *const c_void) -> usize {
-    // SAFETY: a value of this type.
-    let bytes = guarded(0, || unsafe { Stored::<T>::get(value) }.size_in_bytes());
-    1 + (bytes / BYTES_PER_EFFORT) as usize
+    guarded(1, || {
+        // SAFETY: a value of this type.
+        let value = unsafe { Stored::<T>::get(value) };
+        // Many small arrays take as long as a few large ones.
+        value.arrays() + (value.size_in_bytes() / BYTES_PER_EFFORT) as usize
+    })
 }
 
 unsafe extern "C" fn copy<T: Value>(_from: Str, _to: Str, value: *const c_void) -> *mut c_void {

@@ -11,7 +11,8 @@
 
 use std::convert::Infallible;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
+use ironbloom::format::native::{Table, image_bytes, image_piece, prefer_huge_pages, table_start};
+use ironbloom::memory::dense_at;
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, Fill, FillProgress, HashFn, Insert,
     KeyType, Kind, Mismatch, ParamError, Scalable, ScalableParams, StageInfo, StageKind,
@@ -141,7 +142,8 @@ impl NativeBloom {
         limit: impl Fn() -> MemoryLimit,
     ) -> Result<(), (usize, InsertError)> {
         assert_eq!(hashes.len(), new.len(), "hashes and answers of a batch");
-        match self {
+        let was_dense = self.is_dense();
+        let outcome = match self {
             Self::Blocked(filter) => insert_fixed(filter, hashes, new),
             Self::Flat(filter) => insert_fixed(filter, hashes, new),
             Self::Growing(filter) => insert_growing(filter, hashes, new, limit),
@@ -149,7 +151,31 @@ impl NativeBloom {
                 filter.insert_each(hashes, new);
                 Ok(())
             }
+        };
+        if !was_dense && self.is_dense() {
+            self.prefer_huge_pages();
         }
+        outcome
+    }
+
+    /// Whether nearly every page of it has been written to, of a growing one those of the newest stage.
+    fn is_dense(&self) -> bool {
+        let (bits, places, len) = match self {
+            // All bits of a key are in one line.
+            Self::Blocked(filter) => (filter.params().bits(), 1, filter.len()),
+            Self::Flat(filter) => (filter.params().bits(), filter.params().probes(), filter.len()),
+            Self::Growing(filter) => match filter.newest_stage() {
+                StageInfo { kind: StageKind::Blocked, bits, len, .. } => (bits, 1, len),
+                StageInfo { bits, probes, len, .. } => (bits, probes, len),
+            },
+            // Every slice was opened, and cleared for it.
+            Self::Window(filter) => return filter.len() >= filter.params().capacity(),
+        };
+        len >= dense_at(bits / 8, places)
+    }
+
+    fn prefer_huge_pages(&self) {
+        each!(self, filter => prefer_huge_pages(filter));
     }
 
     /// `found[i]` tells whether `hashes[i]` might be here.
@@ -206,12 +232,17 @@ impl NativeBloom {
     /// An empty filter of the same shape.
     pub fn empty_like(&self) -> Result<Self, PlanError> {
         let hash_fn = self.hash_fn();
-        Ok(match self {
+        let empty = match self {
             Self::Blocked(filter) => Self::Blocked(BlockedBloom::new(filter.params(), hash_fn)?),
             Self::Flat(filter) => Self::Flat(Bloom::new(filter.params(), hash_fn)?),
             Self::Growing(filter) => Self::Growing(filter.empty_like()?),
             Self::Window(filter) => Self::Window(Windowed::new(filter.params(), hash_fn)?),
-        })
+        };
+        // Its keys will be added, and touch every page.
+        if self.is_dense() {
+            empty.prefer_huge_pages();
+        }
+        Ok(empty)
     }
 
     /// Keys counted: inserts that were new; of a window, those that it remembers.

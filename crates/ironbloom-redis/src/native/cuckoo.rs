@@ -17,7 +17,8 @@
 
 use std::ops::Range;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, table_start};
+use ironbloom::format::native::{Table, image_bytes, image_piece, prefer_huge_pages, table_start};
+use ironbloom::memory::dense_at;
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
 use super::bloom::{PlanError, check_hash};
@@ -71,9 +72,13 @@ impl NativeCuckoo {
         hash: u64,
         limit: impl Fn() -> MemoryLimit,
     ) -> Result<(), InsertError> {
-        let capacity = self.params().capacity();
+        let params = self.params();
+        let capacity = params.capacity();
         for part in self.parts.iter_mut().rev().filter(|part| part.len() < capacity) {
             if part.insert_hash(hash).is_ok() {
+                if part.len() == dense_at(params.bits() / 8, 1) {
+                    prefer_huge_pages(part);
+                }
                 return Ok(());
             }
         }

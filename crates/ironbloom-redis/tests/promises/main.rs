@@ -5,6 +5,7 @@ mod clients;
 mod cluster;
 mod common;
 mod compaction;
+mod cost;
 mod counting;
 mod golden_filters;
 mod hostile_dumps;

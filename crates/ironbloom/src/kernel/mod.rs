@@ -5,6 +5,7 @@
 //! ```text
 //! words, atomic_words   the bits of a filter: owned, mapped from a file, or shared between threads
 //! mapping               memory straight from the system
+//! pages                 small pages and huge ones
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
 //! blocks                the blocks of a filter
 //! address, dispatch     where the block of a hash is, and which of the kernels works on it
@@ -27,6 +28,7 @@ mod dispatch;
 mod flat;
 mod mapping;
 mod ones;
+mod pages;
 mod scalar;
 mod segments;
 #[cfg(test)]
@@ -45,10 +47,12 @@ pub(crate) use flat::{FIRST_PROBES, Flat};
 #[cfg(feature = "mmap")]
 pub(crate) use mapping::Mapping;
 pub(crate) use ones::{count_ones, or_counting};
+pub(crate) use pages::{
+    copy_to_zeros, dense_at, prefer_huge_pages, prefer_huge_pages_at_first,
+    prefer_huge_pages_to_fill, take_all_from_allocator,
+};
 #[cfg(test)]
 pub(crate) use scalar::SALTS;
 pub(crate) use scalar::{LANES, block_of};
 pub(crate) use segments::{OFFSET_BITS, Segments};
-pub(crate) use words::{
-    LINE_BYTES, LINE_WORDS, Words, WordsBuilder, prefer_huge_pages, take_all_from_allocator,
-};
+pub(crate) use words::{LINE_BYTES, LINE_WORDS, Words, WordsBuilder};

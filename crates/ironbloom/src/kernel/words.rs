@@ -12,8 +12,6 @@
 //! that map it.
 
 use std::alloc::Layout;
-#[cfg(target_os = "linux")]
-use std::ffi::{c_int, c_void};
 #[cfg(feature = "mmap")]
 use std::fs::File;
 #[cfg(feature = "mmap")]
@@ -21,50 +19,19 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::mapping::{Mapping, Pages};
 use super::ones::{count_ones, or_counting};
+use super::pages::{
+    HUGE_PAGE, copy_to_zeros, is_allocator_alone, prefer_huge_pages_at_first,
+    prefer_huge_pages_to_fill,
+};
 use crate::error::ParamError;
 
 /// Bytes of one cache line, the unit in which filters are stored.
 pub(crate) const LINE_BYTES: usize = 64;
 /// 64-bit words of one line.
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
-
-/// From this size on, memory comes directly from the system. Random probes into pages of 4 KiB miss the TLB each time,
-/// and even a prefetch then waits for the page table; the system has pages of this size on request.
-const HUGE_PAGE: usize = 2 << 20;
-
-/// Whether large arrays come from the allocator, too.
-static ALLOCATOR_ALONE: AtomicBool = AtomicBool::new(false);
-
-/// See [`memory`](crate::memory).
-pub(crate) fn take_all_from_allocator() {
-    ALLOCATOR_ALONE.store(true, Ordering::Relaxed);
-}
-
-/// Requests huge pages for the part of some memory that covers whole ones.
-pub(crate) fn prefer_huge_pages(start: *const u8, len: usize) {
-    let first = start.addr().next_multiple_of(HUGE_PAGE);
-    let end = (start.addr() + len) / HUGE_PAGE * HUGE_PAGE;
-    #[cfg(target_os = "linux")]
-    if first < end {
-        // SAFETY: only advice of this kind, which changes no byte; the range is inside the memory, and whole pages of any
-        // size. A refusal (an old kernel, a container) costs nothing but speed.
-        unsafe { madvise(first as *mut c_void, end - first, MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (first, end);
-}
-
-#[cfg(target_os = "linux")]
-const MADV_HUGEPAGE: c_int = 14;
-
-#[cfg(target_os = "linux")]
-unsafe extern "C" {
-    fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
-}
 
 /// An array of 64-bit words in whole cache lines. See the module documentation.
 pub(crate) struct Words {
@@ -113,8 +80,7 @@ impl Words {
         if bytes == 0 {
             return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
         }
-        if cfg!(feature = "mmap") && bytes >= HUGE_PAGE && !ALLOCATOR_ALONE.load(Ordering::Relaxed)
-        {
+        if cfg!(feature = "mmap") && bytes >= HUGE_PAGE && !is_allocator_alone() {
             // Whole huge pages are aligned to their size by Linux; the surplus is never touched.
             let mut pages = Pages::zeroed(bytes.checked_next_multiple_of(HUGE_PAGE)?)?;
             let start = NonNull::new(pages.bytes_mut().as_mut_ptr())?.cast();
@@ -123,7 +89,7 @@ impl Words {
         let layout = Layout::from_size_align(bytes, LINE_BYTES).ok()?;
         // SAFETY: the layout is not empty.
         let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
-        prefer_huge_pages(start.as_ptr(), bytes);
+        prefer_huge_pages_at_first(start.as_ptr(), bytes);
         let start = start.cast();
         Some(Self { start, len, owner: Owner::Heap(layout) })
     }
@@ -138,7 +104,7 @@ impl Words {
         let mut copy = Self::of_zeros(bytes).unwrap_or_else(|| {
             std::alloc::handle_alloc_error(Layout::for_value(words));
         });
-        copy.to_mut().copy_from_slice(words);
+        copy_to_zeros(bytemuck::cast_slice_mut(copy.to_mut()), bytemuck::cast_slice(words));
         copy
     }
 
@@ -347,6 +313,10 @@ impl WordsBuilder {
     /// Appends bytes, for which there is room.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         let (first, in_word) = (self.filled / 8, self.filled % 8);
+        prefer_huge_pages_to_fill(
+            bytemuck::cast_slice(&self.words),
+            self.filled..self.filled + bytes.len(),
+        );
         self.filled += bytes.len();
         let words = &mut self.words.to_mut()[first..];
         // The rest of a partial word, whole words, and the start of another.

@@ -202,8 +202,7 @@ impl Chain {
 
     /// An empty filter with the links of this one.
     pub fn empty_like(&self) -> Result<Self, CreateError> {
-        let empty = |link: &Link| Link::new(link.shape(), 0, MemoryLimit::NONE);
-        let links = self.links.iter().map(empty).collect::<Result<Vec<Link>, CreateError>>()?;
+        let links = self.links.iter().map(Link::empty_like).collect::<Result<_, CreateError>>()?;
         Ok(Self { scaling: self.scaling, links })
     }
 

@@ -45,22 +45,17 @@ impl CuckooFilter {
         let (older, rest) = self.sub_filters.split_at_mut(i);
         let count = rest[0].buckets();
         let (first, end) = (buckets.start.min(count), buckets.end.min(count));
-        let mut is_empty = true;
         for place in first..end {
             let start = place as usize * bucket_size;
-            let bucket = &mut rest[0].slots_mut()[start..start + bucket_size];
-            for slot in bucket.iter_mut().filter(|slot| **slot != EMPTY) {
-                let places = Places::from_place(*slot, place);
-                if store(older, places) {
-                    *slot = EMPTY;
-                } else {
-                    is_empty = false;
+            for slot in start..start + bucket_size {
+                let fingerprint = rest[0].slots()[slot];
+                if fingerprint != EMPTY && store(older, Places::from_place(fingerprint, place)) {
+                    rest[0].clear(slot);
                 }
             }
         }
         // Other buckets were done earlier, and keys may have come since.
-        let is_last = end == count;
-        is_empty &= is_last && rest[0].slots().iter().all(|&slot| slot == EMPTY);
+        let is_empty = end == count && rest[0].is_clear();
         if is_empty && is_newest {
             self.sub_filters.pop();
         }
@@ -72,7 +67,7 @@ impl CuckooFilter {
 fn store(tables: &mut [SubFilter], places: Places) -> bool {
     for table in tables {
         if let Some(slot) = table.find(places, EMPTY) {
-            table.slots_mut()[slot] = places.fingerprint;
+            table.put(slot, places.fingerprint);
             return true;
         }
     }

@@ -18,7 +18,8 @@
 //! fingerprint went to, and so on. No chance is in it, so a replica that sees the same commands has the same bytes. If
 //! it leads nowhere after as many steps as allowed, the steps are taken back.
 
-use crate::memory::prefetch;
+use crate::kernel::prefer_huge_pages_to_fill;
+use crate::memory::{dense_at, prefer_huge_pages, prefetch};
 
 use super::error::{CreateError, DecodeError, InsertError};
 use super::limits::{self, MemoryLimit};
@@ -169,6 +170,10 @@ pub(crate) struct SubFilter {
     /// Number of buckets minus one.
     mask: u64,
     slots: Vec<u8>,
+    /// Slots that are not empty, so that nobody has to look at all of them to know whether any is.
+    occupied: u64,
+    /// Number of these at which huge pages are requested for the slots.
+    dense_at: u64,
 }
 
 impl Clone for SubFilter {
@@ -178,12 +183,24 @@ impl Clone for SubFilter {
 }
 
 impl SubFilter {
-    /// A table of these slots: a power of two of buckets.
+    /// A table of empty slots: a power of two of buckets.
+    fn empty(bucket_size: u16, slots: u64) -> Result<Self, CreateError> {
+        Ok(Self::with_slots(bucket_size, limits::zeros(slots)?))
+    }
+
+    /// A table of these slots: a power of two of buckets. Looks at all of them.
     pub(crate) fn from_slots(bucket_size: u16, slots: Vec<u8>) -> Self {
+        prefer_huge_pages(&slots);
+        let occupied = count_occupied(&slots);
+        Self { occupied, ..Self::with_slots(bucket_size, slots) }
+    }
+
+    fn with_slots(bucket_size: u16, slots: Vec<u8>) -> Self {
         let bucket_size = usize::from(bucket_size);
         let buckets = slots.len() / bucket_size;
         debug_assert!(buckets.is_power_of_two() && buckets * bucket_size == slots.len());
-        Self { bucket_size, mask: buckets as u64 - 1, slots }
+        let dense_at = dense_at(slots.len() as u64, 1);
+        Self { bucket_size, mask: buckets as u64 - 1, slots, occupied: 0, dense_at }
     }
 
     pub(crate) fn buckets(&self) -> u64 {
@@ -194,8 +211,36 @@ impl SubFilter {
         &self.slots
     }
 
-    pub(crate) fn slots_mut(&mut self) -> &mut [u8] {
-        &mut self.slots
+    /// Whether no slot is occupied.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// Puts a fingerprint into an empty slot.
+    pub(crate) fn put(&mut self, slot: usize, fingerprint: u8) {
+        debug_assert!(self.slots[slot] == EMPTY && fingerprint != EMPTY);
+        self.slots[slot] = fingerprint;
+        self.occupied += 1;
+        if self.occupied == self.dense_at {
+            prefer_huge_pages(&self.slots);
+        }
+    }
+
+    /// Empties a slot.
+    pub(crate) fn clear(&mut self, slot: usize) {
+        debug_assert_ne!(self.slots[slot], EMPTY);
+        self.slots[slot] = EMPTY;
+        self.occupied -= 1;
+    }
+
+    /// Replaces slots from `start` on, which are there.
+    pub(crate) fn overwrite(&mut self, start: usize, piece: &[u8]) {
+        let range = start..start + piece.len();
+        prefer_huge_pages_to_fill(&self.slots, range.clone());
+        let place = &mut self.slots[range];
+        self.occupied -= count_occupied(place);
+        place.copy_from_slice(piece);
+        self.occupied += count_occupied(place);
     }
 
     #[inline]
@@ -270,7 +315,7 @@ impl SubFilter {
             std::mem::swap(&mut self.slots[at], &mut moved);
             place = other_place(moved, place) & self.mask;
             if let Some(empty) = self.find_at(place, EMPTY) {
-                self.slots[empty] = moved;
+                self.put(empty, moved);
                 return true;
             }
             turn = (turn + 1) % self.bucket_size;
@@ -286,6 +331,12 @@ impl SubFilter {
     }
 }
 
+/// Number of slots that are not empty: short runs, whose counts fit in a byte, are counted many at a time.
+fn count_occupied(slots: &[u8]) -> u64 {
+    let in_run = |run: &[u8]| run.iter().map(|&slot| u8::from(slot != EMPTY)).sum::<u8>();
+    slots.chunks(255).map(|run| u64::from(in_run(run))).sum()
+}
+
 /// A cuckoo filter of RedisBloom's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CuckooFilter {
@@ -299,8 +350,20 @@ pub struct CuckooFilter {
 impl CuckooFilter {
     /// An empty filter of this shape.
     pub fn new(shape: CuckooShape, limit: MemoryLimit) -> Result<Self, CreateError> {
+        Self::with_sub_filters(shape, 1, limit)
+    }
+
+    /// An empty filter with this many sub-filters.
+    pub(crate) fn with_sub_filters(
+        shape: CuckooShape,
+        count: u64,
+        limit: MemoryLimit,
+    ) -> Result<Self, CreateError> {
         let mut filter = Self { shape, sub_filters: Vec::new(), len: 0, removed: 0 };
-        filter.grow(limit)?;
+        let mut bytes = 0;
+        for _ in 0..count {
+            bytes += filter.add_sub_filter(bytes, limit)?;
+        }
         Ok(filter)
     }
 
@@ -316,15 +379,19 @@ impl CuckooFilter {
         Ok(Self { shape, sub_filters, len, removed })
     }
 
-    pub(crate) fn grow(&mut self, limit: MemoryLimit) -> Result<(), CreateError> {
+    fn grow(&mut self, limit: MemoryLimit) -> Result<(), CreateError> {
+        self.add_sub_filter(self.slot_bytes(), limit).map(|_| ())
+    }
+
+    /// Adds a sub-filter to those that have `present` bytes; how many it has.
+    fn add_sub_filter(&mut self, present: u64, limit: MemoryLimit) -> Result<u64, CreateError> {
         if self.sub_filters.len() as u64 >= MAX_SUB_FILTERS {
             return Err(CreateError::Shape);
         }
         let slots = self.shape.slots_of(self.sub_filters.len()).ok_or(CreateError::Shape)?;
-        limit.check(self.slot_bytes(), slots)?;
-        let slots = limits::zeros(slots)?;
-        self.sub_filters.push(SubFilter::from_slots(self.shape.bucket_size, slots));
-        Ok(())
+        limit.check(present, slots)?;
+        self.sub_filters.push(SubFilter::empty(self.shape.bucket_size, slots)?);
+        Ok(slots)
     }
 
     /// Inserts a key, once more if it is already there.
@@ -363,7 +430,7 @@ impl CuckooFilter {
     fn insert_in_place(&mut self, places: Places) -> bool {
         self.sub_filters.iter_mut().rev().any(|table| match table.find(places, EMPTY) {
             Some(slot) => {
-                table.slots[slot] = places.fingerprint;
+                table.put(slot, places.fingerprint);
                 true
             }
             None => false,
@@ -447,7 +514,7 @@ impl CuckooFilter {
         let is_found = self.sub_filters.iter_mut().rev().any(|table| {
             match table.find(places, places.fingerprint) {
                 Some(slot) => {
-                    table.slots[slot] = EMPTY;
+                    table.clear(slot);
                     true
                 }
                 None => false,
@@ -468,7 +535,7 @@ impl CuckooFilter {
 
     /// The slots of each sub-filter, oldest first.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &[u8]> {
-        self.sub_filters.iter().map(|table| table.slots())
+        self.sub_filters.iter().map(SubFilter::slots).inspect(|_| stats::visit())
     }
 
     /// Buckets of a sub-filter.
@@ -507,14 +574,7 @@ impl CuckooFilter {
 
     /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may announce fewer keys than arrive.
     pub fn is_blank(&self) -> bool {
-        // A page at a time: all slots of it are looked at, without a branch for each.
-        let is_clear = |table: &SubFilter| {
-            table
-                .slots
-                .chunks(4096)
-                .all(|page| page.iter().fold(EMPTY, |all, &slot| all | slot) == EMPTY)
-        };
-        self.is_empty() && self.sub_filters.iter().all(is_clear)
+        self.is_empty() && self.sub_filters.iter().all(SubFilter::is_clear)
     }
 
     /// Keys removed since the filter was last compacted.
@@ -524,7 +584,7 @@ impl CuckooFilter {
 
     /// Bytes of all slots.
     pub fn slot_bytes(&self) -> u64 {
-        self.sub_filters.iter().map(|table| table.slots.len() as u64).sum()
+        self.tables().map(|slots| slots.len() as u64).sum()
     }
 
     /// Bytes as RedisBloom counts them: 1080 for the default filter.

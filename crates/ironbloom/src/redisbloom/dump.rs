@@ -113,10 +113,7 @@ pub fn cuckoo_from_header(header: &[u8], limit: MemoryLimit) -> Result<CuckooFil
         u64::from(expansion),
     )?;
     DecodeError::unless((1..=MAX_SUB_FILTERS).contains(&count), "number of sub-filters")?;
-    let mut filter = CuckooFilter::new(shape, limit)?;
-    for _ in 1..count {
-        filter.grow(limit)?;
-    }
+    let filter = CuckooFilter::with_sub_filters(shape, count, limit)?;
     CuckooFilter::from_parts(shape, filter.sub_filters, len, removed)
 }
 
@@ -127,7 +124,24 @@ pub fn chain_chunk(chain: &Chain, iterator: i64) -> Option<(i64, &[u8])> {
 
 /// The piece of a cuckoo filter at this iterator, and the next iterator. Nothing at the end and outside.
 pub fn cuckoo_chunk(filter: &CuckooFilter, iterator: i64) -> Option<(i64, &[u8])> {
-    chunk(filter.sub_filters.iter().map(|table| table.slots()), iterator)
+    chunk(filter.tables(), iterator)
+}
+
+/// All pieces of a Bloom filter, with the next iterators, without a search for each.
+pub fn chain_chunks(chain: &Chain) -> impl Iterator<Item = (i64, &[u8])> {
+    chunks(chain.links().iter().map(Link::array))
+}
+
+/// All pieces of a cuckoo filter, with the next iterators, without a search for each.
+pub fn cuckoo_chunks(filter: &CuckooFilter) -> impl Iterator<Item = (i64, &[u8])> {
+    chunks(filter.tables())
+}
+
+fn chunks<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (i64, &'a [u8])> {
+    arrays.flat_map(|array| array.chunks(MAX_CHUNK)).scan(1, |iterator, piece| {
+        *iterator += piece.len() as i64;
+        Some((*iterator, piece))
+    })
 }
 
 fn chunk<'a>(arrays: impl Iterator<Item = &'a [u8]>, iterator: i64) -> Option<(i64, &'a [u8])> {
@@ -146,7 +160,9 @@ fn chunk<'a>(arrays: impl Iterator<Item = &'a [u8]>, iterator: i64) -> Option<(i
 
 /// Puts a piece of a Bloom filter where it belongs.
 pub fn load_chain_chunk(chain: &mut Chain, iterator: i64, piece: &[u8]) -> Result<(), ChunkError> {
-    load(chain.links_mut().iter_mut().map(Link::array_mut), iterator, piece)
+    let (i, start) = locate(chain.links().iter().map(Link::array), iterator, piece)?;
+    chain.links_mut()[i].overwrite(start, piece);
+    Ok(())
 }
 
 /// Puts a piece of a cuckoo filter where it belongs.
@@ -155,24 +171,25 @@ pub fn load_cuckoo_chunk(
     iterator: i64,
     piece: &[u8],
 ) -> Result<(), ChunkError> {
-    load(filter.sub_filters.iter_mut().map(|table| table.slots_mut()), iterator, piece)
+    let (i, start) = locate(filter.tables(), iterator, piece)?;
+    filter.sub_filters[i].overwrite(start, piece);
+    Ok(())
 }
 
-fn load<'a>(
-    arrays: impl Iterator<Item = &'a mut [u8]>,
+/// The array that a piece belongs to, and where in it.
+fn locate<'a>(
+    arrays: impl Iterator<Item = &'a [u8]>,
     iterator: i64,
     piece: &[u8],
-) -> Result<(), ChunkError> {
+) -> Result<(usize, usize), ChunkError> {
     let end = iterator.checked_sub(1).and_then(|end| u64::try_from(end).ok());
     let start = end.and_then(|end| end.checked_sub(piece.len() as u64));
     let mut offset = start.ok_or(ChunkError::NoSuchPlace)?;
-    for array in arrays {
+    for (i, array) in arrays.enumerate() {
         let len = array.len() as u64;
         if offset < len {
-            let rest = &mut array[offset as usize..];
-            let place = rest.get_mut(..piece.len()).ok_or(ChunkError::TooLong)?;
-            place.copy_from_slice(piece);
-            return Ok(());
+            let is_inside = piece.len() as u64 <= len - offset;
+            return if is_inside { Ok((i, offset as usize)) } else { Err(ChunkError::TooLong) };
         }
         offset -= len;
     }
@@ -219,5 +236,52 @@ impl Fields<'_> {
 
     fn end(&self) -> Result<(), DecodeError> {
         if self.0.is_empty() { Ok(()) } else { Err(DecodeError::Length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stats::visits;
+    use super::*;
+
+    /// The most sub-filters that a header of 38 bytes can announce.
+    #[test]
+    fn a_header_of_many_sub_filters_takes_as_many_steps() {
+        let most = MAX_SUB_FILTERS;
+        let header = [
+            &0u64.to_le_bytes()[..],
+            &1u64.to_le_bytes(),
+            &0u64.to_le_bytes(),
+            &most.to_le_bytes(),
+            &1u16.to_le_bytes(),
+            &1u16.to_le_bytes(),
+            &1u16.to_le_bytes(),
+        ]
+        .concat();
+        let (steps, filter) = visits::of(|| cuckoo_from_header(&header, MemoryLimit::NONE));
+        let filter = filter.unwrap();
+        assert_eq!(filter.sub_filters() as u64, most);
+        assert!(steps <= most, "{steps} steps to make {most} sub-filters");
+        let (steps, pieces) = visits::of(|| cuckoo_chunks(&filter).count() as u64);
+        assert_eq!(pieces, most);
+        assert!(steps <= most, "{steps} steps for {most} pieces");
+        let (steps, is_blank) = visits::of(|| filter.is_blank());
+        assert!(is_blank && steps <= most, "{steps} steps to see that it is empty");
+    }
+
+    /// One walk for all pieces returns what a search for each does.
+    #[test]
+    fn pieces_are_those_that_iterators_find() {
+        let shape = CuckooShape::new(1 << 21, 2, 20, 2).unwrap();
+        let mut filter = CuckooFilter::with_sub_filters(shape, 2, MemoryLimit::NONE).unwrap();
+        load_cuckoo_chunk(&mut filter, 3_000_001, &[7; 10]).unwrap();
+        let all: Vec<(i64, &[u8])> = cuckoo_chunks(&filter).collect();
+        let mut iterator = 1;
+        for &(next, piece) in &all {
+            assert_eq!(cuckoo_chunk(&filter, iterator), Some((next, piece)));
+            iterator = next;
+        }
+        assert_eq!(cuckoo_chunk(&filter, iterator), None);
+        assert_eq!(all.len(), 2 + 4);
     }
 }

@@ -14,7 +14,8 @@
 use std::ops::Range;
 
 use crate::hash::Modulus;
-use crate::memory::{prefetch, union_counting};
+use crate::kernel::prefer_huge_pages_to_fill;
+use crate::memory::{dense_at, prefer_huge_pages, prefetch, union_counting};
 use crate::{Fill, FillProgress, UnionProgress};
 
 use super::error::{CreateError, DecodeError};
@@ -100,6 +101,8 @@ pub struct Link {
     modulus: Modulus,
     array: Vec<u8>,
     len: u64,
+    /// Number of keys at which huge pages are requested for the array.
+    dense_at: u64,
 }
 
 impl Clone for Link {
@@ -116,8 +119,21 @@ impl Link {
         limit: MemoryLimit,
     ) -> Result<Self, CreateError> {
         limit.check(present, shape.bytes())?;
-        let array = limits::zeros(shape.bytes())?;
-        Ok(Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 })
+        Ok(Self::with_array(shape, limits::zeros(shape.bytes())?))
+    }
+
+    fn with_array(shape: LinkShape, array: Vec<u8>) -> Self {
+        let dense_at = dense_at(shape.bytes(), shape.probes);
+        Self { shape, modulus: Modulus::new(shape.bits), array, len: 0, dense_at }
+    }
+
+    /// An empty link of the same shape, to which the keys of this one will be added.
+    pub(crate) fn empty_like(&self) -> Result<Self, CreateError> {
+        let empty = Self::new(self.shape, 0, MemoryLimit::NONE)?;
+        if self.len >= self.dense_at {
+            prefer_huge_pages(&empty.array);
+        }
+        Ok(empty)
     }
 
     /// A link of checked shape from its array and the number of keys in it.
@@ -127,8 +143,10 @@ impl Link {
         len: u64,
     ) -> Result<Self, DecodeError> {
         DecodeError::unless(array.len() as u64 == shape.bytes(), "array")?;
-        let mut link = Self { shape, modulus: Modulus::new(shape.bits), array, len: 0 };
+        let mut link = Self::with_array(shape, array);
         link.set_len(len)?;
+        // All of it was written when it was read.
+        prefer_huge_pages(&link.array);
         Ok(link)
     }
 
@@ -164,8 +182,11 @@ impl Link {
         &self.array
     }
 
-    pub(crate) fn array_mut(&mut self) -> &mut [u8] {
-        &mut self.array
+    /// Replaces bytes of the array from `start` on, which are there.
+    pub(crate) fn overwrite(&mut self, start: usize, piece: &[u8]) {
+        let range = start..start + piece.len();
+        prefer_huge_pages_to_fill(&self.array, range.clone());
+        self.array[range].copy_from_slice(piece);
     }
 
     pub(crate) fn array_to_move(&mut self) -> &mut Vec<u8> {
@@ -218,6 +239,9 @@ impl Link {
             self.array[(at / 8) as usize] |= mask(at);
         }
         self.len += 1;
+        if self.len == self.dense_at {
+            prefer_huge_pages(&self.array);
+        }
     }
 
     /// Adds the next words of a link of the same shape. At the end, the progress moves on to the next link. If one of the two

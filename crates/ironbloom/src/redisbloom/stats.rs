@@ -35,3 +35,26 @@ const TOLERANCE: f64 = 1.05;
 pub fn merged(len: f64, capacity: u64) {
     OVERFULL.add(u64::from(len > TOLERANCE * capacity as f64));
 }
+
+/// Counts a sub-filter that a walk over all of them comes by, so that tests know how many steps an operation takes.
+#[inline]
+pub(crate) fn visit() {
+    #[cfg(test)]
+    visits::VISITS.set(visits::VISITS.get() + 1);
+}
+
+#[cfg(test)]
+pub(crate) mod visits {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Sub-filters that an operation comes by.
+    pub(crate) fn of<R>(run: impl FnOnce() -> R) -> (u64, R) {
+        let before = VISITS.get();
+        let outcome = run();
+        (VISITS.get() - before, outcome)
+    }
+}

@@ -91,6 +91,16 @@ impl<'a> Image<'a> {
         self
     }
 }
+/// Tells the system that the arrays of a filter are accessed at random, so that it may put them on pages of 2 MiB. For
+/// programs that [take all memory from their allocator](crate::memory::take_all_from_allocator); in others it was done before.
+pub fn prefer_huge_pages(filter: &impl Persist) {
+    for section in filter.encode().sections {
+        if let Cow::Borrowed(words) = section {
+            crate::memory::prefer_huge_pages(bytemuck::cast_slice(words));
+        }
+    }
+}
+
 /// What was read from a file: the header, and the whole payload as one array.
 #[doc(hidden)]
 pub struct Parts {

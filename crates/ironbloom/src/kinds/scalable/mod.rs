@@ -467,6 +467,11 @@ impl Scalable {
         self.stages.iter().map(Stage::info)
     }
 
+    /// The stage that takes keys.
+    pub fn newest_stage(&self) -> StageInfo {
+        self.stages.last().expect("a chain has a stage").info()
+    }
+
     /// The plan.
     pub fn params(&self) -> ScalableParams {
         self.params
