@@ -88,6 +88,7 @@ pub(crate) struct Api {
 
     pub(crate) wrong_arity: unsafe extern "C" fn(Ctx) -> c_int,
     pub(crate) get_context_flags: unsafe extern "C" fn(Ctx) -> c_int,
+    pub(crate) must_obey_client: Option<unsafe extern "C" fn(Ctx) -> c_int>,
     pub(crate) string_ptr_len: unsafe extern "C" fn(Str, *mut usize) -> *const c_char,
     pub(crate) string_to_long_long: unsafe extern "C" fn(Str, *mut c_longlong) -> c_int,
     pub(crate) string_to_double: unsafe extern "C" fn(Str, *mut c_double) -> c_int,
@@ -249,6 +250,7 @@ fn resolve(find: Finder) -> Option<Api> {
         try_calloc: find.get(c"RedisModule_TryCalloc"),
         wrong_arity: find.get(c"RedisModule_WrongArity")?,
         get_context_flags: find.get(c"RedisModule_GetContextFlags")?,
+        must_obey_client: find.get(c"ValkeyModule_MustObeyClient"),
         string_ptr_len: find.get(c"RedisModule_StringPtrLen")?,
         string_to_long_long: find.get(c"RedisModule_StringToLongLong")?,
         string_to_double: find.get(c"RedisModule_StringToDouble")?,

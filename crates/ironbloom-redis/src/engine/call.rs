@@ -77,15 +77,17 @@ impl<'call> Call<'call> {
         self.has_flag(RESP3)
     }
 
-    /// Whether the command comes from a primary or from a file: it was accepted once, and limits that were set since must
-    /// not reject it.
+    /// Whether the command comes from a primary, from a file, or with a slot that moves here: it was accepted once, and limits
+    /// that were set since must not reject it.
     pub(crate) fn must_obey(&self) -> bool {
+        // SAFETY: the context of this call.
         self.has_flag(REPLICATED | LOADING)
+            || api().must_obey_client.is_some_and(|must_obey| unsafe { must_obey(self.ctx) != 0 })
     }
 
     /// Whether the client may wait for its reply while others are served.
     pub(super) fn may_wait(&self) -> bool {
-        !self.has_flag(SCRIPT | TRANSACTION | DENY_BLOCKING | REPLICATED | LOADING)
+        !self.has_flag(SCRIPT | TRANSACTION | DENY_BLOCKING) && !self.must_obey()
     }
 
     /// Whether this server is a replica of another.

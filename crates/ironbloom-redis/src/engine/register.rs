@@ -34,8 +34,27 @@ const API_VERSION: c_int = 1;
 /// What a client is told when the module has a bug.
 pub(super) const INTERNAL_ERROR: &CStr = c"ERR internal error of the module ironbloom";
 
-/// We handle read errors ourselves; without this option the server exits at a short file.
-const HANDLE_IO_ERRORS: c_int = 1 << 0;
+/// What the module declares that it can do. Options that are missing here are not for it: docs/redis.md has all of them.
+mod options {
+    use std::ffi::c_int;
+
+    /// We handle read errors ourselves; without this option the server exits at a short file.
+    pub(super) const HANDLE_IO_ERRORS: c_int = 1 << 0;
+
+    /// A replica may answer from its old data while it loads the new: values know nothing of each other, and jobs know theirs
+    /// by an id that nothing loaded has.
+    pub(super) const HANDLE_REPL_ASYNC_LOAD: c_int = 1 << 2;
+
+    /// Keys may be loaded while their slot still belongs to another server: they come as commands, of which those that only
+    /// servers send are accepted ([`Call::must_obey`](super::Call::must_obey)), and they wait for none of ours.
+    pub(super) const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+
+    /// The bits that a server knows: the last one has a meaning in Valkey only.
+    pub(super) fn of(is_valkey: bool) -> c_int {
+        let common = HANDLE_IO_ERRORS | HANDLE_REPL_ASYNC_LOAD;
+        if is_valkey { common | HANDLE_ATOMIC_SLOT_MIGRATION } else { common }
+    }
+}
 
 /// A command as the server knows it.
 pub(crate) struct Command {
@@ -114,7 +133,7 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
             return refuse(ctx, &format!("a module of the name {name} is loaded already"));
         }
         (api.set_module_attribs)(ctx, name.as_ptr(), version, API_VERSION);
-        (api.set_module_options)(ctx, HANDLE_IO_ERRORS);
+        (api.set_module_options)(ctx, options::of(api.is_valkey));
         // What filters take must be in the server's accounts.
         ironbloom::memory::take_all_from_allocator();
         let are_own_free = value::register::<Native<NativeBloom>>(ctx)

@@ -11,6 +11,7 @@ mod golden_filters;
 mod hostile_dumps;
 mod loading;
 mod merging;
+mod migration;
 mod model;
 mod native;
 mod native_server;
