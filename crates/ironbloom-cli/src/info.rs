@@ -161,10 +161,12 @@ pub(crate) fn record_with_read(path: &Path, filter: &AnyFilter, read: u64) -> Re
 pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
     let bytes = filter.size_in_bytes() as u64;
     let hash = match filter.key_hash() {
-        KeyHash::Hash(hash_fn) => hash_fn.to_string(),
         KeyHash::Row(hash_fn) => format!("{hash_fn}, another for each attribute"),
         KeyHash::Integer => "none, keys are integers".to_owned(),
-        KeyHash::Foreign(hash_fn) => hash_fn.to_string(),
+        KeyHash::Hash(hash_fn)
+        | KeyHash::Held(hash_fn, _)
+        | KeyHash::Digits(hash_fn)
+        | KeyHash::Foreign(hash_fn) => hash_fn.to_string(),
     };
     let mut record: Record = vec![
         ("file", Cell::text(dash::input_name(path))),

@@ -57,7 +57,7 @@ impl<'a> Stable<'a> {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         match self.0 {
             Encoded::Bytes(bytes) => bytes.to_vec(),
-            Encoded::Integer(number) | Encoded::Hashed(number) => number.to_le_bytes().to_vec(),
+            Encoded::Integer(number) => number.to_le_bytes().to_vec(),
             _ => unreachable!("keys are bytes or integers"),
         }
     }

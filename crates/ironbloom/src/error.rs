@@ -312,6 +312,13 @@ pub enum DecodeError {
         /// Its value.
         value: u64,
     },
+    /// The key of the hash was given, and is not the one that the filter was made with.
+    HashKey {
+        /// What tells the right one apart from others ([`HashKey::check`](crate::HashKey::check)); `None` if the file needs none.
+        wanted: Option<u64>,
+        /// The same of the one that was given.
+        found: u64,
+    },
     /// The parameters are intact, but there is not enough memory for the filter.
     Params(ParamError),
 }
@@ -334,6 +341,13 @@ impl fmt::Display for DecodeError {
                 write!(f, "checksum mismatch: {part} damaged in bytes {offset}..{}", offset + len)
             }
             Self::Invalid { what, value } => write!(f, "invalid {what}: {value}"),
+            Self::HashKey { wanted: Some(wanted), found } => write!(
+                f,
+                "made with another secret key: its check is {wanted:016x}, that of the key given {found:016x}"
+            ),
+            Self::HashKey { wanted: None, .. } => {
+                write!(f, "a secret key was given, and the filter was made without one")
+            }
             Self::Params(error) => error.fmt(f),
         }
     }

@@ -72,7 +72,7 @@ pub mod sizing;
 
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
 pub use format::native::Persist;
-pub use hash::{Encoded, HashFn, Hashed, Key, KeyType, Scheme};
+pub use hash::{Encoded, HashFn, HashKey, Hashed, Key, KeyType, KeyTypes, Scheme};
 pub use kinds::*;
 pub use shared::atomic::{self, AtomicBlockedBloom, AtomicBloom};
 

@@ -54,9 +54,11 @@ impl Hasher {
     pub(crate) fn new(key_hash: KeyHash) -> Self {
         match key_hash {
             // Another program's hash refuses all keys: they are asked for by `ironbloom check`.
-            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) | KeyHash::Foreign(hash_fn) => {
-                Self::Hash(hash_fn)
-            }
+            KeyHash::Hash(hash_fn)
+            | KeyHash::Held(hash_fn, _)
+            | KeyHash::Digits(hash_fn)
+            | KeyHash::Row(hash_fn)
+            | KeyHash::Foreign(hash_fn) => Self::Hash(hash_fn),
             KeyHash::Integer => Self::Integer,
         }
     }

@@ -243,7 +243,7 @@ fn load(path: &Path) -> Result<(AnyFilter, HashFn, Identity), FileError> {
     let identity = Identity::of(&file.metadata().map_err(in_file)?);
     let filter = AnyFilter::read_sized(file, identity.len).map_err(in_file)?;
     match filter.key_hash() {
-        KeyHash::Hash(hash_fn) if hash_fn.try_hash(b"").is_some() => {
+        KeyHash::Hash(hash_fn) | KeyHash::Held(hash_fn, _) if hash_fn.try_hash(b"").is_some() => {
             Ok((filter, hash_fn, identity))
         }
         _ => Err(in_file(io::Error::new(io::ErrorKind::InvalidData, "not a filter of keys"))),

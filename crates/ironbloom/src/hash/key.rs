@@ -4,6 +4,7 @@
 //!  key                     what is hashed
 //!  text, bytes             the bytes as they are
 //!  integer                 8 bytes: the number in two's complement, little-endian, whatever its type was
+//!  Hashed                  what the value writes into a hasher, numbers little-endian
 //! ```
 //!
 //! So `7i32`, `7u16` and `7u64` are one key, and so are the integer and its `u64::to_le_bytes`, which is how a program
@@ -18,6 +19,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use super::hashed::Written;
 
 /// A key: text, bytes or an integer.
 ///
@@ -58,15 +61,18 @@ pub trait Key {
 }
 
 /// A key as the hash function sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Encoded<'a> {
     /// Bytes as they are.
     Bytes(&'a [u8]),
     /// An integer in two's complement: 8 bytes, little-endian.
     Integer(u64),
-    /// A value of another type ([`Hashed`](crate::Hashed)), as a number: 8 bytes, little-endian.
-    Hashed(u64),
+    /// A value of another type ([`Hashed`](crate::Hashed)), which writes what is hashed.
+    Hashed(&'a dyn Written),
+    /// A value that is neither text nor an integer, as bytes that a program in another language has chosen for it: Python's
+    /// floats, dates and tuples.
+    Value(&'a [u8]),
 }
 
 impl Encoded<'_> {
@@ -77,12 +83,13 @@ impl Encoded<'_> {
             Self::Bytes(_) => KeyType::Bytes,
             Self::Integer(_) => KeyType::Integer,
             Self::Hashed(_) => KeyType::Hashed,
+            Self::Value(_) => KeyType::Value,
         }
     }
 }
 
-/// What the keys of a filter are. A filter takes keys of all types unless its hash function is for one of them
-/// ([`HashFn::Typed`](crate::HashFn::Typed)).
+/// What a key is. A filter takes keys of all types unless its hash function is for one of them
+/// ([`HashFn::Typed`](crate::HashFn::Typed)), and notes which it was given ([`KeyTypes`](crate::KeyTypes)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyType {
@@ -92,6 +99,17 @@ pub enum KeyType {
     Integer,
     /// Values of another type, hashed ([`Hashed`](crate::Hashed)).
     Hashed,
+    /// Values that are neither text nor integers, as a program in another language encodes them ([`Encoded::Value`]).
+    Value,
+    /// Hashed values as releases up to 0.2 hashed them: without a seed first. Only files written by them have it.
+    Digest,
+}
+
+impl KeyType {
+    /// Whether a filter declared to hold keys of this type takes such a key.
+    pub(super) fn takes(self, found: Self) -> bool {
+        self == found || (self, found) == (Self::Digest, Self::Hashed)
+    }
 }
 
 impl fmt::Display for KeyType {
@@ -100,6 +118,8 @@ impl fmt::Display for KeyType {
             Self::Bytes => "text or bytes",
             Self::Integer => "integers",
             Self::Hashed => "hashed values",
+            Self::Value => "other values, such as floats, dates and tuples",
+            Self::Digest => "hashed values of an earlier release",
         })
     }
 }

@@ -117,15 +117,14 @@ impl KeyForm {
         match key {
             Encoded::Integer(number) => Ok(number.cast_signed()),
             Encoded::Bytes(text) => self.parsed(text),
-            Encoded::Hashed(_) => {
-                Err(KeyError::Type { wanted: KeyType::Integer, found: KeyType::Hashed })
+            Encoded::Hashed(_) | Encoded::Value(_) => {
+                Err(KeyError::Type { wanted: KeyType::Integer, found: key.key_type() })
             }
         }
     }
 
     fn parsed(self, text: &[u8]) -> Result<i64, KeyError> {
-        let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
-        number.ok_or_else(|| self.refused(Encoded::Bytes(text)))
+        super::key_hash::parse(text).map_err(|_| self.refused(Encoded::Bytes(text)))
     }
 
     #[cold]
@@ -133,7 +132,7 @@ impl KeyForm {
         let key = match key {
             Encoded::Bytes(text) => String::from_utf8_lossy(text).into(),
             Encoded::Integer(number) => number.cast_signed().to_string(),
-            Encoded::Hashed(number) => number.to_string(),
+            Encoded::Hashed(_) | Encoded::Value(_) => key.key_type().to_string(),
         };
         KeyError::NotOfForm { key, form: self }
     }
@@ -143,12 +142,11 @@ impl KeyForm {
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 fn parse_double(text: &[u8]) -> Option<f64> {
-    std::str::from_utf8(text).ok()?.trim().parse().ok()
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// The bytes that an even number of hexadecimal digits spell, after `0x` or without it.
 pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let text = text.trim_ascii();
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let (pairs, rest) = digits.as_chunks::<2>();

@@ -16,7 +16,7 @@ use super::plan::Abilities;
 use super::{Kind, RemovalCheck, with_kinds};
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes};
 pub use crate::hash::{KeyError, KeyHash};
 
 macro_rules! any_filter {
@@ -268,8 +268,53 @@ impl AnyFilter {
             Self::RedisBloom(filter) => return filter.insert(key),
             _ => {}
         }
-        let hash = self.key_hash().of(key)?;
+        let hash = self.hash_new(&key)?;
         self.member_mut().insert_hash(hash)
+    }
+
+    /// The hash of a key that is about to be inserted, and whose type is noted: it need not be one that the filter holds.
+    fn hash_new(&mut self, key: &impl Key) -> Result<u64, KeyError> {
+        let found = key.encoded().key_type();
+        let hash = match self.key_hash() {
+            KeyHash::Held(hash_fn, held) => {
+                held.accepts_new(found)?;
+                KeyHash::Hash(hash_fn).of(key)?
+            }
+            key_hash => key_hash.of(key)?,
+        };
+        self.note_keys(found.into());
+        Ok(hash)
+    }
+
+    /// The types of the keys, as far as they are known. Of rows, see [`Attributes::key_types`](crate::multi::Attributes::key_types).
+    pub fn key_types(&self) -> KeyTypes {
+        self.member().key_types()
+    }
+
+    /// Notes the types of keys whose hashes are inserted next, for callers that hash keys themselves: see [`KeyTypes`].
+    ///
+    /// ```
+    /// use ironbloom::{AnyFilter, Filter, Bloom, KeyType};
+    /// let mut filter = AnyFilter::from(Bloom::with_rate(1000, 0.01)?);
+    /// filter.note_keys(KeyType::Integer.into());
+    /// filter.insert_hashes(&[1, 2, 3].map(|id| filter.hash_fn().hash(id)))?;
+    /// assert!(filter.contains(2)? && filter.contains("2").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn note_keys(&mut self, types: KeyTypes) {
+        let len = self.len();
+        if let Some(held) = self.member_mut().held_mut()
+            && held.lacks(types)
+        {
+            held.note(types, len);
+        }
+    }
+
+    /// Says of which types all keys are, for a filter that was made from their hashes.
+    pub fn set_key_types(&mut self, types: KeyTypes) {
+        if let Some(held) = self.member_mut().held_mut() {
+            *held = types;
+        }
     }
 
     /// Inserts many keys: hashes them in groups and inserts each group as a batch. Keys before a refused one stay
@@ -278,12 +323,11 @@ impl AnyFilter {
         if let KeyHash::Foreign(_) = self.key_hash() {
             return keys.iter().try_for_each(|key| self.insert(key).map(drop));
         }
-        let key_hash = self.key_hash();
         let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
         for group in keys.chunks(GROUP) {
             hashes.clear();
             for key in group {
-                hashes.push(key_hash.of(key)?);
+                hashes.push(self.hash_new(key)?);
             }
             self.insert_hashes(&hashes)?;
         }
@@ -468,10 +512,7 @@ impl Filter for AnyFilter {
 
     /// The filter's hash function; a bitmap holds numbers rather than hashes, so for it this is external.
     fn hash_fn(&self) -> HashFn {
-        match self.key_hash() {
-            KeyHash::Hash(hash_fn) | KeyHash::Row(hash_fn) | KeyHash::Foreign(hash_fn) => hash_fn,
-            KeyHash::Integer => HashFn::External { id: 0 },
-        }
+        self.key_hash().hash_fn().unwrap_or(HashFn::External { id: 0 })
     }
 
     fn size_in_bytes(&self) -> usize {
@@ -500,6 +541,10 @@ impl Insert for AnyFilter {
 
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         self.insert_hashes(hashes)
+    }
+
+    fn note_keys(&mut self, types: KeyTypes) {
+        self.note_keys(types);
     }
 }
 

@@ -6,7 +6,7 @@ use super::counting::CountingBloom;
 use super::filter::Insert;
 use super::scalable::Scalable;
 use super::windowed::Windowed;
-use crate::hash::{GROUP, Key};
+use crate::hash::{GROUP, Key, KeyTypes};
 
 /// The number of keys and the rate for which [`Scalable`] starts when it is collected.
 const COLLECTED: (u64, f64) = (1024, 0.01);
@@ -21,10 +21,15 @@ fn extend<F: Insert>(
     let mut hashes = Vec::with_capacity(GROUP);
     loop {
         hashes.clear();
-        hashes.extend(keys.by_ref().take(GROUP).map(|key| hash_fn.hash(key)));
+        let mut types = KeyTypes::NONE;
+        hashes.extend(keys.by_ref().take(GROUP).map(|key| {
+            types = types.union(key.encoded().key_type().into());
+            hash_fn.hash(key)
+        }));
         if hashes.is_empty() {
             return Ok(());
         }
+        filter.note_keys(types);
         filter.insert_hashes(&hashes)?;
     }
 }

@@ -1,7 +1,7 @@
 //! What filters have in common, for code that is generic over them: [`Filter`] answers, [`Insert`] takes keys,
 //! [`Remove`] removes them.
 
-use crate::hash::{GROUP, HashFn, Key};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes};
 
 /// Something that answers "might this be here?".
 ///
@@ -147,6 +147,9 @@ pub trait Insert: Filter {
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes. Those before a refused one stay inserted.
     fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error>;
 
+    /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`].
+    fn note_keys(&mut self, types: KeyTypes);
+
     /// Inserts many keys: hashes them in groups and inserts each group as a batch. Those before a refused one stay
     /// inserted.
     ///
@@ -157,6 +160,7 @@ pub trait Insert: Filter {
     where
         Self: Sized,
     {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn();
         let mut hashes = [0; GROUP];
         for keys in keys.chunks(GROUP) {
@@ -227,6 +231,37 @@ macro_rules! filter_by_methods {
 }
 pub(crate) use filter_by_methods;
 
+/// The types of the keys of a kind with a hash function and the types that it has noted.
+macro_rules! notes_keys {
+    (($($generics:tt)*) $filter:ty) => {
+        impl $($generics)* $filter {
+            /// The types of the keys, as far as they are known.
+            pub fn key_types(&self) -> $crate::KeyTypes {
+                self.hash_fn.declared().unwrap_or(self.held)
+            }
+
+            /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`](crate::KeyTypes).
+            #[inline]
+            pub fn note_keys(&mut self, types: $crate::KeyTypes) {
+                if self.held.lacks(types) {
+                    let len = self.len();
+                    self.held.note(types, len);
+                }
+            }
+
+            /// The hash of a key that is about to be inserted, and whose type is noted.
+            #[inline]
+            #[track_caller]
+            pub(crate) fn hash_new(&mut self, key: &impl $crate::Key) -> u64 {
+                let hash = self.held.hash(self.hash_fn, key);
+                self.note_keys(key.encoded().key_type().into());
+                hash
+            }
+        }
+    };
+}
+pub(crate) use notes_keys;
+
 /// The trait [`Insert`] for kinds that take every key, by their methods of the same names.
 macro_rules! insert_always {
     (($($generics:tt)*) $filter:ty) => {
@@ -241,6 +276,10 @@ macro_rules! insert_always {
             fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {
                 Self::insert_hashes(self, hashes);
                 Ok(())
+            }
+
+            fn note_keys(&mut self, types: $crate::KeyTypes) {
+                Self::note_keys(self, types);
             }
         }
     };
@@ -260,6 +299,10 @@ macro_rules! insert_or {
 
             fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Self::Error> {
                 Self::insert_hashes(self, hashes)
+            }
+
+            fn note_keys(&mut self, types: $crate::KeyTypes) {
+                Self::note_keys(self, types);
             }
         }
     };

@@ -10,7 +10,7 @@ use super::multi::MultiFilter;
 use super::plan::Abilities;
 use crate::error::Mismatch;
 use crate::format::native::Image;
-use crate::hash::KeyHash;
+use crate::hash::{KeyHash, KeyTypes};
 
 /// A filter's place in the list of kinds, written by the list itself.
 pub(crate) trait Listed {
@@ -40,6 +40,17 @@ pub(crate) trait Member: Listed {
 
     fn abilities(&self) -> Abilities;
     fn key_hash(&self) -> KeyHash;
+
+    /// The types of the keys, as far as they are known.
+    fn key_types(&self) -> KeyTypes {
+        KeyTypes::NONE
+    }
+
+    /// The types that were noted, of kinds that note them.
+    fn held_mut(&mut self) -> Option<&mut KeyTypes> {
+        None
+    }
+
     fn contains_hash(&self, hash: u64) -> bool;
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]);
     fn len(&self) -> u64;
@@ -133,7 +144,15 @@ pub(super) use answers_about_all;
 macro_rules! answers_by_hash {
     () => {
         fn key_hash(&self) -> $crate::hash::KeyHash {
-            $crate::hash::KeyHash::Hash(Self::hash_fn(self))
+            $crate::hash::KeyHash::of_filter(self.hash_fn, self.held)
+        }
+
+        fn key_types(&self) -> $crate::KeyTypes {
+            Self::key_types(self)
+        }
+
+        fn held_mut(&mut self) -> Option<&mut $crate::KeyTypes> {
+            Some(&mut self.held)
         }
 
         fn contains_hash(&self, hash: u64) -> bool {

@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::ParamError;
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{AtomicKeyTypes, GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{
     AtomicWords, LINE_BYTES, contains_all_shared, contains_each, contains_shared, for_each_ahead,
     insert_shared, is_near_for_many, prefetch_line, set, touch_shared,
@@ -142,6 +142,7 @@ impl Layout for BlockedBloomParams {
 pub struct Atomic<P: Layout> {
     params: P,
     hash_fn: HashFn,
+    held: AtomicKeyTypes,
     words: AtomicWords,
     len: Counter,
     thresholds: Thresholds,
@@ -174,7 +175,9 @@ impl<P: Layout> Atomic<P> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&self, key: impl Key) -> bool {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.held.get().hash(self.hash_fn, &key);
+        self.held.note(key.encoded().key_type().into());
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; two racing
@@ -209,6 +212,7 @@ impl<P: Layout> Atomic<P> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&self, keys: &[K]) {
+        self.held.note(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -222,7 +226,7 @@ impl<P: Layout> Atomic<P> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.get().hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain
@@ -247,6 +251,7 @@ impl<P: Layout> Atomic<P> {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.words.clear();
+        self.held = AtomicKeyTypes::new(KeyTypes::NONE, 0);
         self.len = Counter::new(0);
     }
 
@@ -285,6 +290,16 @@ impl<P: Layout> Atomic<P> {
         self.hash_fn
     }
 
+    /// The types of the keys, as far as they are known.
+    pub fn key_types(&self) -> KeyTypes {
+        self.hash_fn.declared().unwrap_or(self.held.get())
+    }
+
+    /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`].
+    pub fn note_keys(&self, types: KeyTypes) {
+        self.held.note(types);
+    }
+
     /// Size of the bit array in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.words.size_in_bytes()
@@ -304,7 +319,8 @@ impl AtomicBloom {
 
     /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
     pub fn snapshot(&self) -> Bloom {
-        Bloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
+        let (held, len) = (self.held.get(), self.len());
+        Bloom::from_parts(self.params, self.hash_fn, held, self.words.snapshot(), len)
     }
 }
 
@@ -321,17 +337,20 @@ impl AtomicBlockedBloom {
 
     /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
     pub fn snapshot(&self) -> BlockedBloom {
-        BlockedBloom::from_parts(self.params, self.hash_fn, self.words.snapshot(), self.len())
+        let (held, len) = (self.held.get(), self.len());
+        BlockedBloom::from_parts(self.params, self.hash_fn, held, self.words.snapshot(), len)
     }
 }
 
 impl From<Bloom> for AtomicBloom {
     fn from(plain: Bloom) -> Self {
         let (params, hash_fn, thresholds) = (plain.params(), plain.hash_fn(), plain.thresholds());
+        let held = AtomicKeyTypes::new(plain.key_types(), plain.len());
         let len = Counter::new(plain.len());
         Self {
             params,
             hash_fn,
+            held,
             words: AtomicWords::from_words(plain.into_words()),
             len,
             thresholds,
@@ -341,26 +360,27 @@ impl From<Bloom> for AtomicBloom {
 
 impl From<AtomicBloom> for Bloom {
     fn from(atomic: AtomicBloom) -> Self {
-        let len = atomic.len();
-        Self::from_parts(atomic.params, atomic.hash_fn, atomic.words.into_words(), len)
+        let (held, len) = (atomic.held.get(), atomic.len());
+        Self::from_parts(atomic.params, atomic.hash_fn, held, atomic.words.into_words(), len)
     }
 }
 
 impl From<BlockedBloom> for AtomicBlockedBloom {
     fn from(plain: BlockedBloom) -> Self {
         let (params, hash_fn, thresholds) = (plain.params(), plain.hash_fn(), plain.thresholds());
+        let held = AtomicKeyTypes::new(plain.key_types(), plain.len());
         let len = Counter::new(plain.len());
         let words = AtomicWords::from_words(plain.into_words());
         // What lookups rely on: every line is a block.
         assert_eq!(words.size_in_bytes() as u64, LINE_BYTES as u64 * params.blocks());
-        Self { params, hash_fn, words, len, thresholds }
+        Self { params, hash_fn, held, words, len, thresholds }
     }
 }
 
 impl From<AtomicBlockedBloom> for BlockedBloom {
     fn from(atomic: AtomicBlockedBloom) -> Self {
-        let len = atomic.len();
-        Self::from_parts(atomic.params, atomic.hash_fn, atomic.words.into_words(), len)
+        let (held, len) = (atomic.held.get(), atomic.len());
+        Self::from_parts(atomic.params, atomic.hash_fn, held, atomic.words.into_words(), len)
     }
 }
 
@@ -373,6 +393,7 @@ impl<P: Layout> Clone for Atomic<P> {
         Self {
             params: self.params,
             hash_fn: self.hash_fn,
+            held: AtomicKeyTypes::new(self.held.get(), self.len()),
             words: AtomicWords::from_words(self.words.snapshot()),
             len: Counter::new(self.len()),
             thresholds: self.thresholds,
@@ -386,6 +407,7 @@ impl<P: Layout> PartialEq for Atomic<P> {
         let ones = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         self.params == other.params
             && self.hash_fn == other.hash_fn
+            && self.held.get() == other.held.get()
             && self.len() == other.len()
             && self.words.cells().iter().map(ones).eq(other.words.cells().iter().map(ones))
     }

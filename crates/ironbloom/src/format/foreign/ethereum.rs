@@ -54,7 +54,7 @@ pub(crate) fn bytes_of(bytes: &[u8]) -> Option<[u8; BYTES]> {
     if bytes.len() > 2 * BYTES + 64 {
         return None;
     }
-    from_hex(bytes)?.try_into().ok()
+    from_hex(bytes.trim_ascii())?.try_into().ok()
 }
 
 pub(super) fn is(bytes: &[u8]) -> bool {

@@ -12,7 +12,7 @@
 use super::bytes::{Fields, Order, put_words};
 use super::{ForeignError, Format, Problem};
 use crate::format::thrift::{Compact, I32, STRUCT};
-use crate::hash::HashFn;
+use crate::hash::{HashFn, KeyTypes};
 use crate::kinds::blocked::SplitBlockParams;
 use crate::kinds::{AnyFilter, SplitBlock};
 
@@ -86,7 +86,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SplitBlock, ForeignError> {
     fields.check_rest(length)?;
     let filter = of_bits(&mut fields, length)?;
     let len = (filter.estimate_len().round() as u64).min(8 * length);
-    Ok(SplitBlock::from_parts(filter.params(), HASH, filter.into_words(), len))
+    Ok(SplitBlock::from_parts(filter.params(), HASH, KeyTypes::NONE, filter.into_words(), len))
 }
 
 /// The error of a filter of which the file has fewer bytes.
@@ -110,7 +110,7 @@ pub(crate) fn params(length: u64) -> Option<SplitBlockParams> {
 fn of_bits(fields: &mut Fields<'_>, length: u64) -> Result<SplitBlock, ForeignError> {
     let params = params(length).ok_or_else(|| fields.invalid(0, "number of bytes", length))?;
     let words = fields.words(length, 8 * length)?;
-    Ok(SplitBlock::from_parts(params, HASH, words, 0))
+    Ok(SplitBlock::from_parts(params, HASH, KeyTypes::NONE, words, 0))
 }
 
 pub(super) fn write(filter: &AnyFilter) -> Option<Vec<u8>> {

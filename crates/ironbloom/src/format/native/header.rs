@@ -8,7 +8,7 @@ use super::ReadError;
 use super::read::read_up_to;
 use crate::error::DecodeError;
 use crate::format::Kind;
-use crate::hash::{HashFn, KeyForm, KeyType};
+use crate::hash::{HashFn, HashKey, KeyForm, KeyType, KeyTypes};
 use crate::kernel::LINE_BYTES;
 
 const MAGIC: [u8; 8] = [0x89, b'I', b'B', b'F', b'\r', b'\n', 0x1a, b'\n'];
@@ -22,8 +22,8 @@ const LEN_AT: usize = SEED_AT + 8;
 const CAPACITY_AT: usize = LEN_AT + 8;
 const PAYLOAD_AT: usize = CAPACITY_AT + 8;
 const CHUNK_AT: usize = PAYLOAD_AT + 8;
-const ZERO_AT: usize = CHUNK_AT + 8;
-const PARAMS_AT: usize = ZERO_AT + 8;
+const SECOND_AT: usize = CHUNK_AT + 8;
+const PARAMS_AT: usize = SECOND_AT + 8;
 const PARAMS: usize = 23;
 pub(super) const CHECKSUM_AT: usize = PARAMS_AT + 8 * PARAMS;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
@@ -41,6 +41,8 @@ pub struct Header {
     pub kind: Kind,
     /// The function its keys were hashed with.
     pub hash_fn: HashFn,
+    /// The types of its keys, as far as they are recorded: of rows, those of all attributes.
+    pub key_types: KeyTypes,
     /// Number of keys counted.
     pub len: u64,
     /// The capacity: the number of keys planned for.
@@ -52,7 +54,8 @@ pub struct Header {
 impl Header {
     /// A header without parameters, of an empty payload.
     pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
-        Self { kind, hash_fn, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
+        let key_types = KeyTypes::NONE;
+        Self { kind, hash_fn, key_types, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
     }
 
     /// Bytes of the whole file, from the magic to the last checksum.
@@ -99,10 +102,20 @@ fn hash_number(hash_fn: HashFn) -> u16 {
         HashFn::Xxh64 { .. } => 2,
         HashFn::External { .. } => 3,
         HashFn::Foreign { .. } => 4,
+        HashFn::SipHash13 { in_files: true, .. } => 5,
+        HashFn::SipHash13 { in_files: false, .. } | HashFn::Locked { .. } => 6,
     }
 }
 
-fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
+/// The seed, and the second half of a key that is in the file.
+fn seed_words(hash_fn: HashFn) -> [u64; 2] {
+    match hash_fn {
+        HashFn::SipHash13 { key, in_files: true } => key.words(),
+        other => [other.seed(), 0],
+    }
+}
+
+fn encoding_number(kind: Kind, hash_fn: HashFn, key_types: KeyTypes) -> u16 {
     let form = match (kind, hash_fn) {
         (Kind::Bitmap, _) => 2,
         (_, HashFn::External { .. }) => 0,
@@ -113,24 +126,43 @@ fn encoding_number(kind: Kind, hash_fn: HashFn) -> u16 {
     match hash_fn {
         HashFn::Typed { keys, .. } => form | type_number(keys) << TYPE_SHIFT,
         HashFn::Foreign { form: keys, .. } => form | KeyForm::number(keys) << TYPE_SHIFT,
-        _ => form,
+        HashFn::External { .. } => form,
+        _ if key_types.is_empty() => form,
+        _ => form | (NOTED | u16::from(key_types.bits())) << TYPE_SHIFT,
     }
 }
 
-/// Where the type of the keys is in the encoding. Zero if keys of all types were accepted.
+/// Where the type of the keys is in the encoding. Zero if it is not recorded.
 const TYPE_SHIFT: u32 = 8;
+
+/// Added to the types that were noted, a bit for each, as opposed to the one that was declared.
+const NOTED: u16 = 0x80;
+
+/// The types that were noted: none if there are none, or unknown ones, which the caller notices.
+fn decode_types(encoding: u16) -> KeyTypes {
+    let bits = encoding >> TYPE_SHIFT;
+    let noted = (bits & NOTED != 0).then(|| KeyTypes::from_bits((bits & !NOTED) as u8));
+    noted.flatten().unwrap_or_default()
+}
 
 fn type_number(keys: KeyType) -> u16 {
     match keys {
         KeyType::Bytes => 1,
         KeyType::Integer => 2,
-        KeyType::Hashed => 3,
+        KeyType::Digest => 3,
+        KeyType::Hashed => 4,
+        KeyType::Value => 5,
     }
 }
 
 /// The hash function of these fields, whose consistency with the encoding the caller checks.
-fn decode_hash(number: u16, encoding: u16, seed: u64) -> Result<HashFn, DecodeError> {
-    let types = [KeyType::Bytes, KeyType::Integer, KeyType::Hashed];
+fn decode_hash(
+    number: u16,
+    encoding: u16,
+    [seed, second]: [u64; 2],
+) -> Result<HashFn, DecodeError> {
+    let types =
+        [KeyType::Bytes, KeyType::Integer, KeyType::Digest, KeyType::Hashed, KeyType::Value];
     let keys = types.into_iter().find(|&keys| type_number(keys) == encoding >> TYPE_SHIFT);
     match (number, keys) {
         (1, Some(keys)) => Ok(HashFn::Typed { keys, seed }),
@@ -141,6 +173,10 @@ fn decode_hash(number: u16, encoding: u16, seed: u64) -> Result<HashFn, DecodeEr
             Some(form) => Ok(HashFn::Foreign { form, seed }),
             None => Err(DecodeError::Invalid { what: "key encoding", value: encoding.into() }),
         },
+        (5, _) => {
+            Ok(HashFn::SipHash13 { key: HashKey::from_words([seed, second]), in_files: true })
+        }
+        (6, _) => Ok(HashFn::Locked { check: seed }),
         _ => Err(DecodeError::Invalid { what: "hash function", value: number.into() }),
     }
 }
@@ -152,8 +188,11 @@ pub(super) fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     put(VERSION_AT, &VERSION.to_le_bytes());
     put(KIND_AT, &(header.kind as u16).to_le_bytes());
     put(HASH_AT, &hash_number(header.hash_fn).to_le_bytes());
-    put(ENCODING_AT, &encoding_number(header.kind, header.hash_fn).to_le_bytes());
-    put(SEED_AT, &header.hash_fn.seed().to_le_bytes());
+    let encoding = encoding_number(header.kind, header.hash_fn, header.key_types);
+    put(ENCODING_AT, &encoding.to_le_bytes());
+    let [seed, second] = seed_words(header.hash_fn);
+    put(SEED_AT, &seed.to_le_bytes());
+    put(SECOND_AT, &second.to_le_bytes());
     put(LEN_AT, &header.len.to_le_bytes());
     put(CAPACITY_AT, &header.capacity.to_le_bytes());
     put(PAYLOAD_AT, &header.payload_bytes.to_le_bytes());
@@ -181,10 +220,11 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     let invalid = |what, value: u16| DecodeError::Invalid { what, value: u64::from(value) };
     let kind = get16(bytes, KIND_AT);
     let kind = Kind::from_number(kind).ok_or(invalid("kind", kind))?;
-    let seed = get64(bytes, SEED_AT);
+    let seed = [SEED_AT, SECOND_AT].map(|at| get64(bytes, at));
     let encoding = get16(bytes, ENCODING_AT);
     let hash_fn = decode_hash(get16(bytes, HASH_AT), encoding, seed)?;
-    if encoding != encoding_number(kind, hash_fn) {
+    let key_types = decode_types(encoding);
+    if encoding != encoding_number(kind, hash_fn, key_types) {
         return Err(invalid("key encoding", encoding));
     }
     let is_foreign = matches!(kind, Kind::Foreign | Kind::RedisBloom);
@@ -195,9 +235,8 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     if chunk != CHUNK_BYTES as u64 {
         return Err(DecodeError::Invalid { what: "chunk length", value: chunk });
     }
-    let zero = get64(bytes, ZERO_AT);
-    if zero != 0 {
-        return Err(DecodeError::Invalid { what: "reserved field", value: zero });
+    if seed != seed_words(hash_fn) {
+        return Err(DecodeError::Invalid { what: "reserved field", value: seed[1] });
     }
     let len = get64(bytes, LEN_AT);
     if len > MAX_KEYS {
@@ -210,6 +249,7 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     Ok(Header {
         kind,
         hash_fn,
+        key_types: key_types.read(len),
         len,
         capacity: get64(bytes, CAPACITY_AT),
         payload_bytes,
@@ -250,8 +290,38 @@ mod tests {
         assert_eq!(encoding(Kind::Bloom, HashFn::Xxh3 { seed: 9 }), 1);
         assert_eq!(encoding(Kind::Bloom, typed(KeyType::Bytes)), 0x101);
         assert_eq!(encoding(Kind::Bloom, typed(KeyType::Integer)), 0x201);
-        assert_eq!(encoding(Kind::Cuckoo, typed(KeyType::Hashed)), 0x301);
+        assert_eq!(encoding(Kind::Cuckoo, typed(KeyType::Digest)), 0x301);
+        assert_eq!(encoding(Kind::Cuckoo, typed(KeyType::Hashed)), 0x401);
+        assert_eq!(encoding(Kind::Cuckoo, typed(KeyType::Value)), 0x501);
         assert_eq!(encoding(Kind::Joint, typed(KeyType::Integer)), 0x203);
+    }
+
+    /// Written down: what files rely on.
+    #[test]
+    fn types_that_were_noted_and_keys_of_the_hash_are_recorded() {
+        let noted = |hash_fn, types: &[KeyType]| {
+            let mut header = Header::new(Kind::Bloom, hash_fn, 1, 1);
+            header.key_types = types.iter().copied().collect();
+            let bytes = encode_header(&header);
+            let back = decode_header(&bytes).unwrap();
+            assert_eq!(back.key_types, header.key_types);
+            (
+                get16(&bytes, HASH_AT),
+                get16(&bytes, ENCODING_AT),
+                [16, 56].map(|at| get64(&bytes, at)),
+            )
+        };
+        use KeyType::{Bytes, Hashed, Integer, Value};
+        let plain = HashFn::Xxh3 { seed: 9 };
+        assert_eq!(noted(plain, &[]), (1, 1, [9, 0]));
+        assert_eq!(noted(plain, &[Bytes]), (1, 0x8101, [9, 0]));
+        assert_eq!(noted(plain, &[Integer]), (1, 0x8201, [9, 0]));
+        assert_eq!(noted(plain, &[Hashed, Value]), (1, 0x8c01, [9, 0]));
+        assert_eq!(noted(HashFn::Xxh64 { seed: 9 }, &[Integer, Bytes]), (2, 0x8301, [9, 0]));
+        let key = HashKey::from_words([3, 4]);
+        let with_key = HashFn::SipHash13 { key, in_files: true };
+        assert_eq!(noted(with_key, &[Bytes]), (5, 0x8101, [3, 4]));
+        assert_eq!(noted(HashFn::secret(key), &[]), (6, 1, [key.check(), 0]));
     }
 
     #[test]
@@ -264,7 +334,10 @@ mod tests {
             let value = u64::from(encoding);
             decode_header(&bytes) == Err(DecodeError::Invalid { what: "key encoding", value })
         };
-        assert!(refused(HashFn::default(), 0x401));
+        assert!(refused(HashFn::default(), 0x601));
+        assert!(refused(HashFn::default(), 0x8001)); // noted, and none
+        assert!(refused(HashFn::default(), 0x9001)); // noted, of a type to come
+        assert!(refused(HashFn::External { id: 0 }, 0x8100));
         assert!(refused(HashFn::default(), 0x203));
         assert!(refused(HashFn::Xxh64 { seed: 0 }, 0x201));
         assert!(refused(HashFn::External { id: 0 }, 0x200));

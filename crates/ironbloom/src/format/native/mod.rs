@@ -4,17 +4,20 @@
 //!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
-//!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external, 4 the rule of another program
-//!     14  2   key encoding                         0 external hash, 1 hashed key, 2 integer, 3 row; plus, if all keys
-//!                                                  are of one type, 256 for text and bytes, 512 for integers,
-//!                                                  768 for other hashed values; 4 another program's, plus 256 times
-//!                                                  the number of `KeyForm`
-//!     16  8   seed of the hash
+//!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external, 4 the rule of another program,
+//!                                                  5 SipHash-1-3 with a key in the file, 6 with a key elsewhere
+//!     14  2   key encoding                         0 external hash, 1 hashed key, 2 integer, 3 row; plus 256 times the
+//!                                                  type that keys were declared to have (1 text and bytes, 2 integers,
+//!                                                  4 hashed values, 3 those of release 0.2, 5 other values), or 128 and
+//!                                                  the types that they had (1 text and bytes, 2 integers, 4 hashed
+//!                                                  values, 8 other values); 4 another program's, plus 256 times the
+//!                                                  number of `KeyForm`
+//!     16  8   seed of the hash                     5: first half of the key; 6: a number that tells the key apart
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
 //!     40  8   payload bytes                        a multiple of 64
 //!     48  8   chunk bytes, 65536
-//!     56  8   zero
+//!     56  8   second half of the key               of hash function 5, otherwise zero
 //!     64 184  23 parameters of 8 bytes             meaning by kind, unused ones zero
 //!    248  8   XXH3-64 of bytes 0..248
 //!    256  …   payload                              64-byte aligned: a memory map of it is the filter
@@ -53,7 +56,7 @@ use super::Kind;
 use crate::bits::count_ones_in;
 use crate::bits::packed::Packed;
 use crate::error::{DecodeError, FileError};
-use crate::hash::HashFn;
+use crate::hash::{HashFn, HashKey, KeyTypes};
 use crate::kernel::{LINE_BYTES, Words};
 
 /// A filter disassembled for writing: its header and the consecutive arrays of the payload.
@@ -67,6 +70,12 @@ impl<'a> Image<'a> {
     pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
         let header = Header::new(kind, hash_fn, len, capacity);
         Self { header, sections: Vec::new() }
+    }
+
+    /// The types of the keys.
+    pub(crate) fn of_keys(mut self, key_types: KeyTypes) -> Self {
+        self.header.key_types = key_types;
+        self
     }
 
     pub(crate) fn params(mut self, params: &[u64]) -> Self {
@@ -108,6 +117,20 @@ pub struct Parts {
     pub(crate) words: Words,
 }
 impl Parts {
+    /// With the key that the file does not contain. A key for a file that needs none is a mistake, too: what is asked would
+    /// not be what was meant.
+    fn unlock(mut self, key: HashKey) -> Result<Self, DecodeError> {
+        let found = key.check();
+        match self.header.hash_fn {
+            HashFn::Locked { check } if check == found => {
+                self.header.hash_fn = HashFn::secret(key);
+                Ok(self)
+            }
+            HashFn::Locked { check } => Err(DecodeError::HashKey { wanted: Some(check), found }),
+            _ => Err(DecodeError::HashKey { wanted: None, found }),
+        }
+    }
+
     /// The header, if it is that of this kind.
     pub(crate) fn expect_kind(&self, wanted: Kind) -> Result<&Header, DecodeError> {
         let found = self.header.kind;
@@ -215,6 +238,16 @@ pub trait Persist: Sized {
             .map_err(|error| error.at(path))
     }
 
+    /// As [`load`](Persist::load), for a file without the key of its hash ([`HashFn::secret`]). `Err` if it was written with
+    /// another key, or needs none.
+    fn load_with_key(path: impl AsRef<Path>, key: HashKey) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let (file, available) = open(path)?;
+        read_parts(file, available)
+            .and_then(|parts| Ok(Self::decode(parts.unlock(key)?)?))
+            .map_err(|error| error.at(path))
+    }
+
     /// Memory-maps a file: the pages of the file are the filter, shared with every other process that maps it, and
     /// nothing is copied until the filter is changed. Every checksum is verified, which reads the file once.
     ///
@@ -302,6 +335,27 @@ pub trait Persist: Sized {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes).expect("writing to a Vec cannot fail");
         bytes
+    }
+
+    /// As [`from_bytes`](Persist::from_bytes), for a file without the key of its hash ([`HashFn::secret`]). `Err` if it was
+    /// written with another key, or needs none.
+    ///
+    /// ```
+    /// use ironbloom::{Bloom, BloomParams, HashFn, HashKey, Persist};
+    /// let key = HashKey::random();
+    /// let mut seen = Bloom::new(BloomParams::for_rate(1000, 0.01)?, HashFn::secret(key))?;
+    /// seen.insert("alice");
+    /// let file = seen.to_bytes();                                      // does not contain the key
+    /// assert!(Bloom::from_bytes_with_key(&file, key)?.contains("alice"));
+    /// assert!(Bloom::from_bytes_with_key(&file, HashKey::random()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn from_bytes_with_key(bytes: &[u8], key: HashKey) -> Result<Self, DecodeError> {
+        match read_parts(bytes, Some(bytes.len() as u64)) {
+            Ok(parts) => Self::decode(parts.unlock(key)?),
+            Err(ReadError::Decode(error)) => Err(error),
+            Err(ReadError::Io(_)) => unreachable!("reading from a slice cannot fail"),
+        }
     }
 
     /// A filter from the bytes of a file. Every checksum is verified.

@@ -7,7 +7,7 @@ use crate::kernel::LANES;
 use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_always};
+use crate::kinds::filter::{filter_by_methods, insert_always, notes_keys};
 use crate::kinds::member::{Listed, Member, answers_by_hash, inserts_by_hash, intersects, merges};
 use crate::kinds::plan::{Abilities, Make, Plan, Shape, xxh3};
 
@@ -48,6 +48,7 @@ fn shape<const WORDS: usize>(capacity: u64, rate: f64) -> Result<Shape, ParamErr
 }
 
 filter_by_methods!((<const WORDS: usize>) Blocked<WORDS>, |blocked| blocked.params().capacity());
+notes_keys!((<const WORDS: usize>) Blocked<WORDS>);
 insert_always!((<const WORDS: usize>) Blocked<WORDS>);
 
 macro_rules! member {

@@ -25,7 +25,7 @@ use std::num::NonZeroUsize;
 use crate::error::{DecodeError, Mismatch, ParamError, check_range, check_rate};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{self, Blocks, Words};
 use crate::kinds::check_lengths;
 use crate::kinds::fill::{Fill, FillProgress};
@@ -149,6 +149,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
 pub struct Blocked<const WORDS: usize> {
     params: BlockedParams<WORDS>,
     hash_fn: HashFn,
+    held: KeyTypes,
     blocks: Blocks<WORDS>,
     len: u64,
     thresholds: Thresholds,
@@ -182,7 +183,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
 
     /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BlockedParams<WORDS>, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits())?, 0))
+        Ok(Self::from_parts(params, hash_fn, KeyTypes::NONE, Words::zeroed(params.bits())?, 0))
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -193,11 +194,12 @@ impl<const WORDS: usize> Blocked<WORDS> {
     pub(crate) fn from_parts(
         params: BlockedParams<WORDS>,
         hash_fn: HashFn,
+        held: KeyTypes,
         words: Words,
         len: u64,
     ) -> Self {
         let blocks = Blocks::new(words, params.blocks);
-        Self { params, hash_fn, blocks, len, thresholds: params.thresholds() }
+        Self { params, hash_fn, held, blocks, len, thresholds: params.thresholds() }
     }
 
     pub(crate) fn into_words(self) -> Words {
@@ -214,7 +216,8 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
@@ -246,6 +249,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -294,7 +298,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -343,6 +347,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     ) -> Result<(), Mismatch> {
         Mismatch::unless_equal("stage", progress.stage, 0)?;
         self.check_same(other)?;
+        self.held = self.held.united(self.len, other.held, other.len)?;
         let (to, from) = (self.blocks.words_mut(), other.blocks.words());
         if let Some(ones) = progress.step(to, from, most_words) {
             let most = self.len.saturating_add(other.len);
@@ -355,6 +360,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Keeps the bits set in both filters: every key that was in both is still found.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
+        self.held = self.held.united(self.len, other.held, other.len)?;
         self.blocks.words_mut().combine(other.blocks.words(), |a, b| a & b);
         self.len = self.recount().min(self.len).min(other.len);
         Ok(())
@@ -372,7 +378,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.blocks.words_mut().clear();
-        self.len = 0;
+        (self.len, self.held) = (0, KeyTypes::NONE);
     }
 
     /// Number of keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
@@ -466,6 +472,7 @@ fn block_tally<const WORDS: usize>(block: &[u64; WORDS]) -> (u32, f64) {
 impl<const WORDS: usize> Persist for Blocked<WORDS> {
     fn encode(&self) -> Image<'_> {
         Image::new(Self::KIND, self.hash_fn, self.len, self.params.capacity)
+            .of_keys(self.held)
             .params(&[self.params.blocks])
             .section(self.blocks.words())
     }
@@ -474,8 +481,8 @@ impl<const WORDS: usize> Persist for Blocked<WORDS> {
         let header = parts.expect_kind(Self::KIND)?;
         let [blocks] = header.first_params()?;
         let params = BlockedParams::checked(blocks, header.capacity)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
-        Ok(Self::from_parts(params, hash_fn, parts.words_of(params.bits())?, len))
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
+        Ok(Self::from_parts(params, hash_fn, held, parts.words_of(params.bits())?, len))
     }
 }
 

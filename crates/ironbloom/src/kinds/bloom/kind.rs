@@ -4,7 +4,7 @@ use super::{Bloom, BloomLayout, BloomParams};
 use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_always};
+use crate::kinds::filter::{filter_by_methods, insert_always, notes_keys};
 use crate::kinds::member::{Listed, Member, answers_by_hash, inserts_by_hash, intersects, merges};
 use crate::kinds::plan::{Abilities, Make, Plan, Shape, xxh3};
 
@@ -42,6 +42,7 @@ pub(in crate::kinds) fn shape(params: BloomParams) -> Shape {
 }
 
 filter_by_methods!(() Bloom, |bloom| bloom.params().capacity());
+notes_keys!(() Bloom);
 insert_always!(() Bloom);
 
 impl Member for Bloom {

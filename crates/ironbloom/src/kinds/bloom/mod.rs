@@ -30,7 +30,7 @@ use crate::bits::address;
 use crate::error::{DecodeError, Mismatch, ParamError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{Words, contains_each, for_each_ahead, is_near_for_many, prefetch};
 use crate::kinds::check_lengths;
 use crate::kinds::fill::{Fill, FillProgress};
@@ -53,6 +53,7 @@ use crate::sizing::Thresholds;
 pub struct Bloom {
     params: BloomParams,
     hash_fn: HashFn,
+    held: KeyTypes,
     words: Words,
     len: u64,
     thresholds: Thresholds,
@@ -61,7 +62,7 @@ pub struct Bloom {
 impl Bloom {
     /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self::from_parts(params, hash_fn, Words::zeroed(params.bits)?, 0))
+        Ok(Self::from_parts(params, hash_fn, KeyTypes::NONE, Words::zeroed(params.bits)?, 0))
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -69,8 +70,14 @@ impl Bloom {
         Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    pub(crate) fn from_parts(params: BloomParams, hash_fn: HashFn, words: Words, len: u64) -> Self {
-        Self { params, hash_fn, words, len, thresholds: params.thresholds() }
+    pub(crate) fn from_parts(
+        params: BloomParams,
+        hash_fn: HashFn,
+        held: KeyTypes,
+        words: Words,
+        len: u64,
+    ) -> Self {
+        Self { params, hash_fn, held, words, len, thresholds: params.thresholds() }
     }
 
     pub(crate) fn into_words(self) -> Words {
@@ -87,7 +94,8 @@ impl Bloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
@@ -136,6 +144,7 @@ impl Bloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -184,7 +193,7 @@ impl Bloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -255,6 +264,7 @@ impl Bloom {
     ) -> Result<(), Mismatch> {
         Mismatch::unless_equal("stage", progress.stage, 0)?;
         self.check_same(other)?;
+        self.held = self.held.united(self.len, other.held, other.len)?;
         if let Some(ones) = progress.step(&mut self.words, &other.words, most_words) {
             let most = self.len.saturating_add(other.len);
             let estimate = self.estimate_from(ones).round() as u64;
@@ -267,6 +277,7 @@ impl Bloom {
     /// either side, but higher than that of a filter built from the common keys alone.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
+        self.held = self.held.united(self.len, other.held, other.len)?;
         self.words.combine(&other.words, |a, b| a & b);
         self.len = self.recount().min(self.len).min(other.len);
         Ok(())
@@ -322,7 +333,7 @@ impl Bloom {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.words.clear();
-        self.len = 0;
+        (self.len, self.held) = (0, KeyTypes::NONE);
     }
 
     /// Number of keys counted: inserts that were new, or known to be. After a union or an intersection, an estimate.
@@ -417,6 +428,7 @@ impl Bloom {
 impl Persist for Bloom {
     fn encode(&self) -> Image<'_> {
         Image::new(Kind::Bloom, self.hash_fn, self.len, self.params.capacity)
+            .of_keys(self.held)
             .params(&self.params.encode())
             .section(&self.words)
     }
@@ -424,7 +436,7 @@ impl Persist for Bloom {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Bloom)?;
         let params = BloomParams::decode(header.first_params()?, header.capacity)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
-        Ok(Self::from_parts(params, hash_fn, parts.words_of(params.bits)?, len))
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
+        Ok(Self::from_parts(params, hash_fn, held, parts.words_of(params.bits)?, len))
     }
 }

@@ -5,7 +5,7 @@ use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::bloom::{self, BloomParams};
 use crate::kinds::describe::Fact;
-use crate::kinds::filter::{filter_by_methods, insert_always, remove_by_method};
+use crate::kinds::filter::{filter_by_methods, insert_always, notes_keys, remove_by_method};
 use crate::kinds::member::{
     Listed, Member, answers_by_hash, inserts_by_hash, merges, removes_by_hash,
 };
@@ -35,6 +35,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() CountingBloom, |counting| counting.params().capacity());
+notes_keys!(() CountingBloom);
 insert_always!(() CountingBloom);
 remove_by_method!(CountingBloom);
 

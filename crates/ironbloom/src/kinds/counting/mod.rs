@@ -27,7 +27,7 @@ pub(super) use kind::PLANS;
 use crate::error::{DecodeError, Mismatch, ParamError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{Words, contains_each, for_each_ahead, is_near_for_many, prefetch};
 use crate::kinds::bloom::{BloomParams, MAX_PROBES};
 use crate::kinds::check_lengths;
@@ -64,6 +64,7 @@ const EVEN: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 pub struct CountingBloom {
     params: BloomParams,
     hash_fn: HashFn,
+    held: KeyTypes,
     words: Words,
     len: u64,
 }
@@ -71,7 +72,8 @@ pub struct CountingBloom {
 impl CountingBloom {
     /// An empty filter with a counter for each bit of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self { params, hash_fn, words: Words::zeroed(counter_bits(&params))?, len: 0 })
+        let words = Words::zeroed(counter_bits(&params))?;
+        Ok(Self { params, hash_fn, held: KeyTypes::NONE, words, len: 0 })
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -86,7 +88,8 @@ impl CountingBloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
@@ -118,6 +121,7 @@ impl CountingBloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -131,7 +135,7 @@ impl CountingBloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -175,7 +179,7 @@ impl CountingBloom {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
-        self.remove_hash(self.hash_fn.hash(key))
+        self.remove_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
@@ -212,6 +216,7 @@ impl CountingBloom {
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
+        self.held = self.held.united(self.len, other.held, other.len)?;
         self.words.combine(&other.words, add_counters);
         self.len = self.len.saturating_add(other.len);
         Ok(())
@@ -220,7 +225,7 @@ impl CountingBloom {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.words.clear();
-        self.len = 0;
+        (self.len, self.held) = (0, KeyTypes::NONE);
     }
 
     /// Number of keys, with repetitions: inserts minus removals.
@@ -321,6 +326,7 @@ fn add_counters(a: u64, b: u64) -> u64 {
 impl Persist for CountingBloom {
     fn encode(&self) -> Image<'_> {
         Image::new(Kind::Counting, self.hash_fn, self.len, self.params.capacity())
+            .of_keys(self.held)
             .params(&self.params.encode())
             .section(&self.words)
     }
@@ -328,8 +334,8 @@ impl Persist for CountingBloom {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Counting)?;
         let params = BloomParams::decode(header.first_params()?, header.capacity)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
-        Ok(Self { params, hash_fn, words: parts.words_of(counter_bits(&params))?, len })
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
+        Ok(Self { params, hash_fn, held, words: parts.words_of(counter_bits(&params))?, len })
     }
 }
 

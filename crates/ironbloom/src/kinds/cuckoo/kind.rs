@@ -5,7 +5,7 @@ use crate::error::Full;
 use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_or, remove_by_method};
+use crate::kinds::filter::{filter_by_methods, insert_or, notes_keys, remove_by_method};
 use crate::kinds::member::{
     Listed, Member, answers_by_hash, inserts_by_hash, merges, removes_by_hash,
 };
@@ -50,6 +50,7 @@ pub(in crate::kinds) fn shape(params: CuckooParams) -> Shape {
 }
 
 filter_by_methods!(() Cuckoo, |cuckoo| cuckoo.params().capacity());
+notes_keys!(() Cuckoo);
 insert_or!(Full, Cuckoo);
 remove_by_method!(Cuckoo);
 

@@ -43,7 +43,7 @@ use relocation::make_room;
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{contains_ahead, try_for_each_ahead};
 use crate::kinds::check_lengths;
 use crate::sizing;
@@ -70,6 +70,7 @@ pub struct Cuckoo {
     params: CuckooParams,
     places: Places,
     hash_fn: HashFn,
+    held: KeyTypes,
     buckets: Buckets,
     len: u64,
 }
@@ -78,7 +79,8 @@ impl Cuckoo {
     /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: CuckooParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let buckets = Buckets::empty(params.buckets(), params.fingerprint_bits(), params.layout())?;
-        Ok(Self { params, places: Places::new(params), hash_fn, buckets, len: 0 })
+        let (places, held) = (Places::new(params), KeyTypes::NONE);
+        Ok(Self { params, places, hash_fn, held, buckets, len: 0 })
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -94,7 +96,8 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Full> {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already there. True
@@ -127,6 +130,7 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -145,7 +149,8 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_new(&mut self, key: impl Key) -> Result<bool, Full> {
-        self.insert_new_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_new_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might be here already.
@@ -183,7 +188,7 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
-        self.remove_hash(self.hash_fn.hash(key))
+        self.remove_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
@@ -205,7 +210,7 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -233,7 +238,7 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn count(&self, key: impl Key) -> u32 {
-        self.count_hash(self.hash_fn.hash(key))
+        self.count_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// How often the key with this [uniform](crate::hash#uniform-hashes) hash was inserted and not removed. See
@@ -268,6 +273,7 @@ impl Cuckoo {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
         let mut union = self.clone();
+        union.held = self.held.united(self.len, other.held, other.len)?;
         for (bucket, fingerprint) in other.fingerprints() {
             union.store(self.places.beside(bucket, fingerprint))?;
         }
@@ -283,6 +289,7 @@ impl Cuckoo {
     pub fn move_into(&mut self, other: &mut Self, buckets: Range<u64>) -> Result<u64, Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
+        other.held = other.held.united(other.len, self.held, self.len)?;
         let mut moved = 0;
         for bucket in buckets.start..buckets.end.min(self.params.buckets()) {
             for fingerprint in self.buckets.get(bucket) {
@@ -316,7 +323,7 @@ impl Cuckoo {
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.buckets.clear();
-        self.len = 0;
+        (self.len, self.held) = (0, KeyTypes::NONE);
     }
 
     /// Number of keys: inserts minus removals.
@@ -368,6 +375,7 @@ impl Cuckoo {
 impl Persist for Cuckoo {
     fn encode(&self) -> Image<'_> {
         Image::new(Kind::Cuckoo, self.hash_fn, self.len, self.params.capacity())
+            .of_keys(self.held)
             .params(&self.params.encode())
             .section(self.buckets.words())
     }
@@ -375,12 +383,12 @@ impl Persist for Cuckoo {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Cuckoo)?;
         let params = CuckooParams::decode(header.first_params()?, header.capacity)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
         let (bits, layout) = (params.fingerprint_bits(), params.layout());
         let room = Buckets::bits_for(params.buckets(), bits, layout)
             .ok_or(DecodeError::Invalid { what: "number of buckets", value: params.buckets() })?;
         let buckets = Buckets::from_words(parts.words_of(room)?, bits, layout);
-        Ok(Self { params, places: Places::new(params), hash_fn, buckets, len })
+        Ok(Self { params, places: Places::new(params), hash_fn, held, buckets, len })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::Full;
 use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_or, remove_by_method};
+use crate::kinds::filter::{filter_by_methods, insert_or, notes_keys, remove_by_method};
 use crate::kinds::member::{
     Listed, Member, answers_by_hash, inserts_by_hash, merges, removes_by_hash,
 };
@@ -36,6 +36,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() DLeft, |dleft| dleft.params().capacity());
+notes_keys!(() DLeft);
 insert_or!(Full, DLeft);
 remove_by_method!(DLeft);
 

@@ -36,7 +36,7 @@ use crate::bits::packed::Packed;
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{LINE_BYTES, LINE_WORDS, contains_ahead, try_for_each_ahead};
 use crate::kinds::check_lengths;
 use fingerprint::Fingerprint;
@@ -69,6 +69,7 @@ const STUCK: u64 = 3;
 pub struct DLeft {
     params: DLeftParams,
     hash_fn: HashFn,
+    held: KeyTypes,
     cells: Packed,
     stash: Stash,
     len: u64,
@@ -95,7 +96,8 @@ impl DLeft {
     /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: DLeftParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let cells = Packed::zeroed(params.cells(), params.width())?;
-        Ok(Self { params, hash_fn, cells, stash: Stash::default(), len: 0 })
+        let (held, stash) = (KeyTypes::NONE, Stash::default());
+        Ok(Self { params, hash_fn, held, cells, stash, len: 0 })
     }
 
     /// An empty filter that holds `capacity` keys at `rate`.
@@ -111,7 +113,8 @@ impl DLeft {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Full> {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; false if it
@@ -138,6 +141,7 @@ impl DLeft {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -268,7 +272,7 @@ impl DLeft {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -316,7 +320,7 @@ impl DLeft {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn remove(&mut self, key: impl Key) -> bool {
-        self.remove_hash(self.hash_fn.hash(key))
+        self.remove_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
@@ -356,6 +360,7 @@ impl DLeft {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
         let mut union = self.clone();
+        union.held = self.held.united(self.len, other.held, other.len)?;
         for (fingerprint, count) in other.fingerprints() {
             union.add(fingerprint, count)?;
         }
@@ -389,7 +394,7 @@ impl DLeft {
     pub fn clear(&mut self) {
         self.cells.clear();
         self.stash = Stash::default();
-        self.len = 0;
+        (self.len, self.held) = (0, KeyTypes::NONE);
     }
 
     /// Number of keys, with repetitions: inserts minus removals.
@@ -451,6 +456,7 @@ impl Persist for DLeft {
     fn encode(&self) -> Image<'_> {
         let params = &self.params;
         Image::new(Kind::DLeft, self.hash_fn, self.len, params.capacity)
+            .of_keys(self.held)
             .params(&[params.buckets, u64::from(params.remainder_bits), self.stash.lines()])
             .section(self.cells.words())
             .section(self.stash.words())
@@ -465,7 +471,7 @@ impl Persist for DLeft {
         if stash_lines > Stash::MAX_LINES {
             return Err(DecodeError::Invalid { what: "stash lines", value: stash_lines });
         }
-        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
         let cell_lines = Packed::bits_for(params.cells(), params.width())
             .expect("the most buckets and the widest cells fit")
             .div_ceil(LINE_BITS);
@@ -476,7 +482,8 @@ impl Persist for DLeft {
             0 => words,
             _ => words.split_lines(cell_lines).expect("the length was checked"),
         };
-        Ok(Self { params, hash_fn, cells: Packed::from_words(words, params.width()), stash, len })
+        let cells = Packed::from_words(words, params.width());
+        Ok(Self { params, hash_fn, held, cells, stash, len })
     }
 }
 

@@ -44,6 +44,13 @@ fn make(hashes: &[u64], rate: f64, arity: Arity, hash_fn: HashFn) -> Result<AnyF
     Ok(BinaryFuse::from_hashes(hashes, params, hash_fn)?.into())
 }
 
+impl BinaryFuse {
+    /// The types of the keys, as far as they are known.
+    pub fn key_types(&self) -> crate::KeyTypes {
+        self.hash_fn.declared().unwrap_or(self.held)
+    }
+}
+
 filter_by_methods!(() BinaryFuse, |fuse| fuse.len());
 
 impl Member for BinaryFuse {

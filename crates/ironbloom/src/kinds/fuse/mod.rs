@@ -37,7 +37,7 @@ use crate::bits::packed::Packed;
 use crate::error::{DecodeError, ParamError, check_range, check_rate};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{HashFn, Key, mix64, remix};
+use crate::hash::{HashFn, Key, KeyTypes, mix64, remix};
 use crate::kernel::{OFFSET_BITS, Segments, contains_each};
 use crate::kinds::check_lengths;
 use crate::sizing;
@@ -192,6 +192,7 @@ fn is_fingerprint(xor: u64, second: u64, width: u32) -> bool {
 pub struct BinaryFuse {
     layout: Layout,
     hash_fn: HashFn,
+    held: KeyTypes,
     cells: Packed,
     len: u64,
     path: LookupPath,
@@ -213,12 +214,12 @@ impl BinaryFuse {
             Arity::Three => build::build::<3>(hashes, params)?,
             Arity::Four => build::build::<4>(hashes, params)?,
         };
-        Ok(Self::assembled(layout, hash_fn, cells, len))
+        Ok(Self::assembled(layout, hash_fn, KeyTypes::NONE, cells, len))
     }
 
-    fn assembled(layout: Layout, hash_fn: HashFn, cells: Packed, len: u64) -> Self {
+    fn assembled(layout: Layout, hash_fn: HashFn, held: KeyTypes, cells: Packed, len: u64) -> Self {
         let path = LookupPath::of(&layout, &cells);
-        Self { layout, hash_fn, cells, len, path }
+        Self { layout, hash_fn, held, cells, len, path }
     }
 
     /// Builds a filter of these keys at `rate`, with three cells per key. Duplicates count once.
@@ -228,8 +229,13 @@ impl BinaryFuse {
     ) -> Result<Self, ParamError> {
         let params = FuseParams::for_rate(rate)?;
         let hash_fn = HashFn::default();
-        let hashes: Vec<u64> = keys.into_iter().map(|key| hash_fn.hash(key)).collect();
-        Self::from_hashes(&hashes, params, hash_fn)
+        let mut held = KeyTypes::NONE;
+        let hash = |key| {
+            held = held.union(Key::encoded(&key).key_type().into());
+            hash_fn.hash(key)
+        };
+        let hashes: Vec<u64> = keys.into_iter().map(hash).collect();
+        Ok(Self { held, ..Self::from_hashes(&hashes, params, hash_fn)? })
     }
 
     /// Whether the key might be in the filter. `false` is certain.
@@ -238,7 +244,7 @@ impl BinaryFuse {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this hash might be in the filter. `false` is certain. Any number will do, uniform or not:
@@ -365,13 +371,14 @@ impl Persist for BinaryFuse {
         let (segment_length, segment_count) = (segments.length(), segments.count());
         let (width, arity) = (u64::from(self.width()), u64::from(arity.cells()));
         Image::new(Kind::Fuse, self.hash_fn, self.len, self.len)
+            .of_keys(self.held)
             .params(&[seed, segment_length, segment_count, width, arity])
             .section(self.cells.words())
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Fuse)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
         let [seed, segment_length, segment_count, _, arity] = header.first_params()?;
         let invalid = |what, value| DecodeError::Invalid { what, value };
         let arity = match arity {
@@ -394,7 +401,7 @@ impl Persist for BinaryFuse {
         }
         let bits = Packed::bits_for(cells, width).ok_or(invalid("segment count", segment_count))?;
         let cells = Packed::from_words(parts.words_of(bits)?, width);
-        Ok(Self::assembled(layout, hash_fn, cells, len))
+        Ok(Self::assembled(layout, hash_fn, held, cells, len))
     }
 }
 

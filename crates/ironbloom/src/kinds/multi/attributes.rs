@@ -9,11 +9,15 @@
 //! separately and completely, including its length, so ("ab", "c") is not ("a", "bc").
 
 use crate::error::{DecodeError, ParamError, RowError, check_range};
-use crate::hash::{HashFn, Key, KeyError, KeyHash, mix64};
+use crate::hash::{HashFn, Key, KeyError, KeyHash, KeyTypes, mix64};
 use crate::kernel::LINE_BYTES;
 
 /// Maximum number of attributes in a row.
 pub const MAX_ATTRIBUTES: usize = 32;
+
+/// Types of an attribute in a file: four bits each.
+const TYPE_BITS: usize = 4;
+const TYPES_IN_WORD: usize = u64::BITS as usize / TYPE_BITS;
 
 /// Longest name of an attribute, in bytes.
 const MAX_NAME: usize = 255;
@@ -31,6 +35,8 @@ const MAX_NAME: usize = 255;
 pub struct Attributes {
     names: Vec<String>,
     hash_fn: HashFn,
+    /// Of each attribute.
+    held: Vec<KeyTypes>,
 }
 
 impl Attributes {
@@ -51,7 +57,8 @@ impl Attributes {
                 return Err(ParamError::Twice { what: "attribute name", first, second: i });
             }
         }
-        Ok(Self { names, hash_fn })
+        let held = vec![KeyTypes::NONE; names.len()];
+        Ok(Self { names, hash_fn, held })
     }
 
     /// The names, in order.
@@ -78,7 +85,59 @@ impl Attributes {
     /// The hash of a value of attribute `i`, or an error if only the caller can hash, or if values are of
     /// another type ([`HashFn::Typed`]).
     pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
-        KeyHash::Hash(self.hash_fn_of(i)?).of(value).map_err(RowError::Key)
+        self.key_hash_of(i)?.of(value).map_err(RowError::Key)
+    }
+
+    /// How the values of attribute `i` are hashed when they are looked up, or an error if only the caller can hash.
+    pub fn key_hash_of(&self, i: usize) -> Result<KeyHash, RowError> {
+        Ok(KeyHash::of_filter(self.hash_fn_of(i)?, self.held[i]))
+    }
+
+    /// The types of the values of attribute `i`, as far as they are known: see [`KeyTypes`].
+    pub fn key_types(&self, i: usize) -> KeyTypes {
+        self.hash_fn.declared().unwrap_or(self.held[i])
+    }
+
+    /// Notes the types of values, a set for each attribute, of rows that are about to be inserted into a filter with this many.
+    pub(super) fn note(&mut self, types: &[KeyTypes], len: u64) {
+        for (held, &new) in self.held.iter_mut().zip(types) {
+            if held.lacks(new) {
+                held.note(new, len);
+            }
+        }
+    }
+
+    /// Forgets the types of values, when there are none.
+    pub(super) fn forget_types(&mut self) {
+        self.held.fill(KeyTypes::NONE);
+    }
+
+    /// All types of values, and those of each attribute in four bits.
+    pub(super) fn encode_types(&self) -> (KeyTypes, [u64; 2]) {
+        let all = self.held.iter().fold(KeyTypes::NONE, |all, &types| all.union(types));
+        let mut words = [0; 2];
+        for (i, types) in self.held.iter().enumerate() {
+            words[i / TYPES_IN_WORD] |= u64::from(types.bits()) << (i % TYPES_IN_WORD * TYPE_BITS);
+        }
+        (all, words)
+    }
+
+    /// With the types of a file that holds this many rows.
+    pub(super) fn with_types(
+        mut self,
+        all: KeyTypes,
+        words: [u64; 2],
+        len: u64,
+    ) -> Result<Self, DecodeError> {
+        for (i, held) in self.held.iter_mut().enumerate() {
+            let bits = words[i / TYPES_IN_WORD] >> (i % TYPES_IN_WORD * TYPE_BITS) & 0xf;
+            *held = KeyTypes::from_bits(bits as u8).unwrap_or_default().read(len);
+        }
+        let (found, expected) = self.encode_types();
+        if words != expected || found != all {
+            return Err(DecodeError::Invalid { what: "types of values", value: words[0] });
+        }
+        Ok(self)
     }
 
     /// The hash function of the values of attribute `i`, or an error if only the caller can hash.
@@ -86,12 +145,18 @@ impl Attributes {
     /// ```text
     /// seed_i = mix64(mix64(seed) + i)
     /// ```
+    ///
+    /// A secret key gives another one for each attribute, which says nothing about it.
     pub fn hash_fn_of(&self, i: usize) -> Result<HashFn, RowError> {
-        let seed = mix64(mix64(self.hash_fn.seed()).wrapping_add(i as u64));
+        let seed = |seed| mix64(mix64(seed).wrapping_add(i as u64));
         match self.hash_fn {
-            HashFn::Xxh3 { .. } => Ok(HashFn::Xxh3 { seed }),
-            HashFn::Typed { keys, .. } => Ok(HashFn::Typed { keys, seed }),
-            HashFn::Xxh64 { .. } => Ok(HashFn::Xxh64 { seed }),
+            HashFn::Xxh3 { seed: all } => Ok(HashFn::Xxh3 { seed: seed(all) }),
+            HashFn::Typed { keys, seed: all } => Ok(HashFn::Typed { keys, seed: seed(all) }),
+            HashFn::Xxh64 { seed: all } => Ok(HashFn::Xxh64 { seed: seed(all) }),
+            HashFn::SipHash13 { key, in_files } => {
+                Ok(HashFn::SipHash13 { key: key.of_attribute(i), in_files })
+            }
+            HashFn::Locked { check } => Err(RowError::Key(KeyError::Locked { check })),
             HashFn::External { id } => Err(RowError::External { id }),
             HashFn::Foreign { .. } => Err(RowError::Key(KeyError::Foreign)),
         }
@@ -101,6 +166,20 @@ impl Attributes {
     pub fn hash_row<A: Key>(&self, row: &[A]) -> Result<Vec<u64>, RowError> {
         self.check_len(row.len())?;
         row.iter().enumerate().map(|(i, value)| self.hash(i, value)).collect()
+    }
+
+    /// The hashes of a row that is about to be inserted into a filter with this many, and whose types are noted.
+    pub(super) fn hash_new<A: Key>(&mut self, row: &[A], len: u64) -> Result<Vec<u64>, RowError> {
+        self.check_len(row.len())?;
+        let types: Vec<KeyTypes> =
+            row.iter().map(|value| value.encoded().key_type().into()).collect();
+        let hash = |(i, value): (usize, &A)| {
+            self.held[i].accepts_new(value.encoded().key_type()).map_err(RowError::Key)?;
+            KeyHash::Hash(self.hash_fn_of(i)?).of(value).map_err(RowError::Key)
+        };
+        let hashes = row.iter().enumerate().map(hash).collect::<Result<_, _>>()?;
+        self.note(&types, len);
+        Ok(hashes)
     }
 
     /// The hashes of the values that a query asks for.

@@ -187,6 +187,7 @@ impl Joint {
         self.rows.clear();
         self.copies.clear();
         self.values.iter_mut().flat_map(|v| &mut v.tables).for_each(Tally::clear);
+        self.attributes.forget_types();
         self.len = 0;
     }
 
@@ -221,6 +222,10 @@ impl Joint {
 impl MultiFilter for Joint {
     fn attributes(&self) -> &Attributes {
         &self.attributes
+    }
+
+    fn attributes_mut(&mut self) -> &mut Attributes {
+        &mut self.attributes
     }
 
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError> {
@@ -281,6 +286,7 @@ impl Persist for Joint {
         let [count, lines] = head::params(&self.attributes);
         let row_lines = rows.header.payload_bytes / (8 * LINE_WORDS as u64);
         let value_bits = self.values.as_ref().map_or(0, |values| u64::from(values.bits));
+        let (types, [low, high]) = self.attributes.encode_types();
         let params = [
             buckets,
             fingerprint_bits,
@@ -290,11 +296,13 @@ impl Persist for Joint {
             row_lines,
             self.rows.len(),
             value_bits,
+            low,
+            high,
         ];
         let hash_fn = self.attributes.hash_fn();
         let image = Image::new(Kind::Joint, hash_fn, self.len, rows.header.capacity);
         let shapes = self.tables().map(Tally::shape);
-        let image = head::append_to(image.params(&params), &self.attributes, shapes);
+        let image = head::append_to(image.of_keys(types).params(&params), &self.attributes, shapes);
         let image = rows.sections.into_iter().fold(image, Image::push);
         self.tables().fold(image, |image, table| table.append_to(image))
     }
@@ -302,10 +310,22 @@ impl Persist for Joint {
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Joint)?;
         let (hash_fn, len, capacity) = (header.hash_fn, header.len, header.capacity);
-        let [buckets, fingerprint_bits, layout, count, lines, row_lines, distinct, value_bits] =
-            header.first_params()?;
+        let types = header.key_types;
+        let [
+            buckets,
+            fingerprint_bits,
+            layout,
+            count,
+            lines,
+            row_lines,
+            distinct,
+            value_bits,
+            low,
+            high,
+        ] = header.first_params()?;
         let mut sections = Sections::new(parts.words);
         let attributes = head::take_attributes([count, lines], hash_fn, &mut sections)?;
+        let attributes = attributes.with_types(types, [low, high], len)?;
         let value_tables = if value_bits == 0 { 0 } else { attributes.len() };
         let shapes = head::take_shapes(1 + value_tables, &mut sections)?;
         let cuckoo = Header::new(Kind::Cuckoo, hash_fn, distinct, capacity);

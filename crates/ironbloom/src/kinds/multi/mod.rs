@@ -43,7 +43,7 @@ pub use parallel::ParallelBloom;
 pub use verified::{Check, VerifiedBloom, Weights};
 
 use crate::error::RowError;
-use crate::hash::Key;
+use crate::hash::{Key, KeyTypes};
 
 /// A filter whose keys are rows with several attributes.
 ///
@@ -64,6 +64,16 @@ use crate::hash::Key;
 pub trait MultiFilter {
     /// The attributes of a row.
     fn attributes(&self) -> &Attributes;
+
+    #[doc(hidden)]
+    fn attributes_mut(&mut self) -> &mut Attributes;
+
+    /// Notes the types of the values of rows whose hashes are inserted next, a set for each attribute: see
+    /// [`KeyTypes`](crate::KeyTypes).
+    fn note_keys(&mut self, types: &[KeyTypes]) {
+        let len = self.len();
+        self.attributes_mut().note(types, len);
+    }
 
     /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, again if it is already there.
     /// Fails, changing nothing, if the number of values is wrong or there is no room.
@@ -95,7 +105,8 @@ pub trait MultiFilter {
     where
         Self: Sized,
     {
-        let hashes = self.attributes().hash_row(row)?;
+        let len = self.len();
+        let hashes = self.attributes_mut().hash_new(row, len)?;
         self.insert_hashed(&hashes)
     }
 

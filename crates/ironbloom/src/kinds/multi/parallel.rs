@@ -97,6 +97,7 @@ impl ParallelBloom {
     /// Removes all rows.
     pub fn clear(&mut self) {
         self.counters.iter_mut().for_each(Counters::clear);
+        self.attributes.forget_types();
         self.len = 0;
     }
 }
@@ -104,6 +105,10 @@ impl ParallelBloom {
 impl MultiFilter for ParallelBloom {
     fn attributes(&self) -> &Attributes {
         &self.attributes
+    }
+
+    fn attributes_mut(&mut self) -> &mut Attributes {
+        &mut self.attributes
     }
 
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError> {
@@ -154,23 +159,26 @@ impl MultiFilter for ParallelBloom {
 impl Persist for ParallelBloom {
     fn encode(&self) -> Image<'_> {
         let hash_fn = self.attributes.hash_fn();
-        let params = [&self.params.encode()[..], &head::params(&self.attributes)].concat();
+        let (types, words) = self.attributes.encode_types();
+        let params = [&self.params.encode()[..], &head::params(&self.attributes), &words].concat();
         let image = Image::new(Kind::Parallel, hash_fn, self.len, self.params.capacity());
         let shapes = self.counters.iter().map(Counters::shape);
-        let image = head::append_to(image.params(&params), &self.attributes, shapes);
+        let image = head::append_to(image.of_keys(types).params(&params), &self.attributes, shapes);
         self.counters.iter().fold(image, |image, counters| counters.append_to(image))
     }
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Parallel)?;
         let (hash_fn, len) = (header.hash_fn, header.len);
-        let [bits, probes, form, scheme, count, lines] = header.first_params()?;
+        let types = header.key_types;
+        let [bits, probes, form, scheme, count, lines, low, high] = header.first_params()?;
         let params = BloomParams::decode([bits, probes, form, scheme], header.capacity)?;
         if params.layout() != BloomLayout::Segmented {
             return Err(DecodeError::Invalid { what: "form", value: form });
         }
         let mut sections = Sections::new(parts.words);
         let attributes = head::take_attributes([count, lines], hash_fn, &mut sections)?;
+        let attributes = attributes.with_types(types, [low, high], len)?;
         let shapes = head::take_shapes(attributes.len(), &mut sections)?;
         let counters =
             shapes.into_iter().map(|shape| Counters::decode(params, shape, &mut sections));

@@ -188,6 +188,10 @@ impl MultiFilter for VerifiedBloom {
         self.values.attributes()
     }
 
+    fn attributes_mut(&mut self) -> &mut Attributes {
+        self.values.attributes_mut()
+    }
+
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError> {
         self.values.insert_hashed(row)?;
         let number = self.number(row);

@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 use crate::kinds::any::{AnyFilter, Refused};
 use crate::kinds::bloom::{self, BloomParams};
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_or};
+use crate::kinds::filter::{filter_by_methods, insert_or, notes_keys};
 use crate::kinds::member::{Listed, Member, answers_by_hash, inserts_by_hash, merges};
 use crate::kinds::plan::{Abilities, Make, Plan, Shape, xxh3};
 
@@ -30,6 +30,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() Scalable, |scalable| scalable.capacity());
+notes_keys!(() Scalable);
 insert_or!(ParamError, Scalable);
 
 impl Member for Scalable {

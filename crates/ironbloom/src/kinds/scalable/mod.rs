@@ -33,7 +33,7 @@ use stage::Stage;
 use crate::error::{DecodeError, MAX_CAPACITY, Mismatch, ParamError, check_range, check_rate};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist, Sections};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform};
 use crate::kernel::{LINE_BYTES, LINE_WORDS, try_for_each_ahead};
 use crate::kinds::blocked::{BlockedBloom, BlockedBloomParams};
 use crate::kinds::bloom::{Bloom, BloomParams};
@@ -204,6 +204,7 @@ const MAX_KEYS_PER_BIT: u64 = 64;
 pub struct Scalable {
     params: ScalableParams,
     hash_fn: HashFn,
+    held: KeyTypes,
     /// Never empty; the last one takes the inserts.
     stages: Vec<Stage>,
 }
@@ -211,7 +212,8 @@ pub struct Scalable {
 impl Scalable {
     /// A chain of one empty stage. Fails only if allocation fails.
     pub fn new(params: ScalableParams, hash_fn: HashFn) -> Result<Self, ParamError> {
-        Ok(Self { params, hash_fn, stages: vec![params.stage(0, hash_fn)?] })
+        let (held, stages) = (KeyTypes::NONE, vec![params.stage(0, hash_fn)?]);
+        Ok(Self { params, hash_fn, held, stages })
     }
 
     /// A chain with room for `initial_capacity` keys at first that keeps `rate` however far it grows.
@@ -226,7 +228,8 @@ impl Scalable {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, ParamError> {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). `Ok(true)` if it was new.
@@ -267,6 +270,7 @@ impl Scalable {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), ParamError> {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -297,7 +301,7 @@ impl Scalable {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
@@ -352,6 +356,7 @@ impl Scalable {
     /// An error unless [`union_with`](Self::union_with) would take `other`.
     pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        self.held.united(self.len(), other.held, other.len())?;
         Mismatch::unless_equal(Mismatch::STAGES, self.stages.len(), other.stages.len())?;
         self.stages.iter().zip(&other.stages).try_for_each(|(one, two)| one.check_same(two))
     }
@@ -376,12 +381,14 @@ impl Scalable {
         most_words: usize,
     ) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
+        let held = self.held.united(self.len(), other.held, other.len())?;
         let in_both = self.stages.len().min(other.stages.len());
         if progress.stage >= in_both {
             return Mismatch::unless_equal("stage", progress.stage, in_both - 1);
         }
         let (one, two) = (&mut self.stages[progress.stage], &other.stages[progress.stage]);
         one.check_same(two)?;
+        self.held = held;
         let mut of_stage = UnionProgress { stage: 0, ..*progress };
         one.union_step(two, &mut of_stage, most_words)?;
         *progress = UnionProgress { stage: progress.stage + of_stage.stage, ..of_stage };
@@ -398,6 +405,7 @@ impl Scalable {
 
     /// Removes all keys, and all stages but the first.
     pub fn clear(&mut self) {
+        self.held = KeyTypes::NONE;
         self.stages.truncate(1);
         self.newest().clear();
     }
@@ -496,6 +504,7 @@ impl Persist for Scalable {
         let table = self.stages.iter().flat_map(Stage::encode).collect();
         let image =
             Image::new(Kind::Scalable, self.hash_fn, self.len(), self.params.initial_capacity)
+                .of_keys(self.held)
                 .params(&[rate, growth, tightening, kind, self.stages.len() as u64])
                 .owned_section(table);
         self.stages.iter().fold(image, |image, stage| image.section(stage.words()))
@@ -509,7 +518,7 @@ impl Persist for Scalable {
         if !(1..=MAX_STAGES as u64).contains(&count) {
             return Err(DecodeError::Invalid { what: "number of stages", value: count });
         }
-        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
         let mut sections = Sections::new(parts.words);
         let table = sections.take_lines(count)?;
         let mut stages = Vec::with_capacity(count as usize);
@@ -525,7 +534,7 @@ impl Persist for Scalable {
             stages.push(stage);
         }
         sections.finish()?;
-        let filter = Self { params, hash_fn, stages };
+        let filter = Self { params, hash_fn, held, stages };
         if filter.len() != len {
             return Err(DecodeError::Invalid { what: "number of keys", value: len });
         }

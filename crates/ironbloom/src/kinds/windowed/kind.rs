@@ -4,7 +4,7 @@ use super::{Windowed, WindowedParams};
 use crate::kinds::Kind;
 use crate::kinds::any::Refused;
 use crate::kinds::describe::{Fact, FactValue};
-use crate::kinds::filter::{filter_by_methods, insert_always};
+use crate::kinds::filter::{filter_by_methods, insert_always, notes_keys};
 use crate::kinds::member::{Member, answers_by_hash, inserts_by_hash};
 use crate::kinds::plan::{Abilities, Make, Plan, Shape, xxh3};
 
@@ -27,6 +27,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
 }];
 
 filter_by_methods!(() Windowed, |windowed| windowed.params().capacity());
+notes_keys!(() Windowed);
 insert_always!(() Windowed);
 
 impl Member for Windowed {

@@ -34,7 +34,7 @@ use crate::bits::{address, clear_bits, count_ones_in};
 use crate::error::{DecodeError, ParamError, check_range, check_rate};
 use crate::format::Kind;
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, expect_uniform, fastrange, remix};
+use crate::hash::{GROUP, HashFn, Key, KeyTypes, expect_uniform, fastrange, remix};
 use crate::kernel::{Words, contains_ahead, for_each_ahead, prefetch};
 use crate::kinds::check_lengths;
 use crate::kinds::fill::{Fill, FillProgress};
@@ -203,6 +203,7 @@ impl WindowedParams {
 pub struct Windowed {
     params: WindowedParams,
     hash_fn: HashFn,
+    held: KeyTypes,
     words: Words,
     /// The slice of age 0; the slice of age a is a places after it in the ring.
     youngest: u32,
@@ -214,7 +215,7 @@ impl Windowed {
     /// An empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: WindowedParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let words = Words::zeroed(params.stored_bits())?;
-        Ok(Self { params, hash_fn, words, youngest: 0, began: None })
+        Ok(Self { params, hash_fn, held: KeyTypes::NONE, words, youngest: 0, began: None })
     }
 
     /// An empty filter that remembers the last `window` inserts at `rate`.
@@ -236,7 +237,8 @@ impl Windowed {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> bool {
-        self.insert_hash(self.hash_fn.hash(key))
+        let hash = self.hash_new(&key);
+        self.insert_hash(hash)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), or refreshes it. True if it was new.
@@ -287,6 +289,7 @@ impl Windowed {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) {
+        self.note_keys(KeyTypes::of_keys(keys));
         let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
         for group in keys.chunks(GROUP) {
@@ -342,7 +345,7 @@ impl Windowed {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_hash(self.hash_fn.hash(key))
+        self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
     /// Might the key with this [uniform](crate::hash#uniform-hashes) hash have been inserted recently? `false` is
@@ -526,6 +529,7 @@ impl Persist for Windowed {
         let span = self.params.span.map_or(0, |span| span.as_nanos() as u64);
         let began = self.began.unwrap_or_default();
         Image::new(Kind::Windowed, self.hash_fn, self.len(), self.params.capacity)
+            .of_keys(self.held)
             .params(&[
                 u64::from(probes),
                 u64::from(ages),
@@ -542,7 +546,7 @@ impl Persist for Windowed {
 
     fn decode(parts: Parts) -> Result<Self, DecodeError> {
         let header = parts.expect_kind(Kind::Windowed)?;
-        let (hash_fn, len) = (header.hash_fn, header.len);
+        let (hash_fn, held, len) = (header.hash_fn, header.key_types, header.len);
         let [_, _, generation, slice_bits, span, _, started, seconds, _] = header.first_params()?;
         let shape = WindowShape {
             probes: parts.small(0, "number of probes")?,
@@ -564,7 +568,7 @@ impl Persist for Windowed {
             _ => return Err(DecodeError::Invalid { what: "clock", value: started }),
         };
         let words = parts.words_of(params.stored_bits())?;
-        let filter = Self { params, hash_fn, words, youngest, began };
+        let filter = Self { params, hash_fn, held, words, youngest, began };
         if filter.len() != len {
             return Err(DecodeError::Invalid { what: "number of keys", value: len });
         }
