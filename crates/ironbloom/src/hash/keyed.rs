@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(HashKey::parse(&bytes), Some(key));
         assert_eq!(HashKey::parse(format!("{digits}\n").as_bytes()), Some(key));
         assert_eq!(key.to_bytes(), bytes);
-        for wrong in [&b""[..], b"secret", digits[1..].as_bytes(), &[0; 15], &[b' '; 40]] {
+        for wrong in [&b""[..], b"secret", &digits.as_bytes()[1..], &[0; 15], &[b' '; 40]] {
             assert_eq!(HashKey::parse(wrong), None);
         }
         assert_eq!(format!("{key:?}"), format!("HashKey({:016x})", key.check()));
