@@ -16,19 +16,11 @@ set -euo pipefail
 fail() { echo "error: $*" >&2; exit 1; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-if [[ ${1-} != --inside ]]; then
-	original=("$@")
-	[[ $(id -u) == 0 ]] || fail "test-bare makes a machine with debootstrap and mounts, which takes root"
-	command -v apt-get > /dev/null || fail "test-bare makes a Debian from Debian's packages, which takes apt-get"
-	bash "$here/scripts/need.sh" debootstrap git
-	# A network is all that the inside shares; the first process inside takes all others along when it ends.
-	exec unshare --mount --pid --fork --kill-child --mount-proc -- bash "${BASH_SOURCE[0]}" --inside "${original[@]}"
-fi
-shift
-
-cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=make,git,ca-certificates commands=() more=()
+cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=make,git,ca-certificates commands=() more=() root=''
+original=("$@")
 while (( $# )); do
 	case $1 in
+		--inside) root=$2; shift ;;
 		--cache) cache=$2; shift ;;
 		--in) parent=$2; shift ;;
 		--user) user=builder ;;
@@ -38,24 +30,36 @@ while (( $# )); do
 	esac
 	shift
 done
+
+if [[ -z $root ]]; then
+	[[ $(id -u) == 0 ]] || fail "test-bare makes a machine with debootstrap and mounts, which takes root"
+	command -v apt-get > /dev/null || fail "test-bare makes a Debian from Debian's packages, which takes apt-get"
+	bash "$here/scripts/need.sh" debootstrap git
+	mkdir -p "$parent"
+	root=$(mktemp -d "$(cd "$parent" && pwd)/bare.XXXXXX")
+	inside=''
+	end() {
+		if [[ -n $inside ]]; then kill -KILL "$inside" 2> /dev/null || true; wait "$inside" 2> /dev/null || true; fi
+		# The mounts are gone with their namespace; should one be left, it is not entered.
+		rm -rf --one-file-system "$root" "$root.log"
+	}
+	trap end EXIT
+	trap 'exit 130' INT TERM HUP
+	# The inside shares only the network. Its first process takes all others along when it ends, and ends with this script.
+	# In the background, because a shell heeds a signal only between two commands, or while it waits.
+	setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc -- bash "${BASH_SOURCE[0]}" --inside "$root" "${original[@]}" &
+	inside=$!
+	wait "$inside"
+	exit
+fi
+
 (( ${#commands[@]} )) || commands=("make demo" "make test")
 [[ $user == root ]] || packages+=,sudo
 [[ $place != odd ]] || packages+=,locales,tzdata
 
 mount --make-rprivate /
-mkdir -p "$parent"
-root=$(mktemp -d "$(cd "$parent" && pwd)/bare.XXXXXX")
 # It is the root folder of every user inside.
 chmod 755 "$root"
-end() {
-	# Only what is in the folder itself: a mount that is still there is not entered.
-	umount --recursive "$root" 2> /dev/null || true
-	rm -rf --one-file-system "$root"
-}
-trap end EXIT
-trap 'exit 130' INT TERM HUP
-# So that a recursive umount of the folder ends every mount below it.
-mount --bind "$root" "$root"
 
 # A folder of the cache in place of one inside.
 keep() { # name, place
@@ -77,8 +81,7 @@ if [[ -n $cache ]]; then
 fi
 echo "== a bare $suite in $root"
 debootstrap --variant=minbase --include="$packages" "${debs[@]}" \
-	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; rm -f "$root.log"; fail "debootstrap"; }
-rm -f "$root.log"
+	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; fail "debootstrap has failed"; }
 
 # Where packages come from, how the network is reached, and whom this machine trusts are its own affairs.
 rm -f "$root/etc/apt/sources.list"
