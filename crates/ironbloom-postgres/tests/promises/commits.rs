@@ -44,9 +44,70 @@ fn a_transaction_commits_whatever_became_of_what_it_inserted() {
         "truncate z; insert into z values (1); prepare transaction 'p'; commit prepared 'p';",
         "prepare transaction 'p'; rollback prepared 'p';",
         "alter table z set unlogged; truncate z; commit;",
+        "truncate z; insert into z values (1); commit and chain; insert into z select generate_series(1, 20000); commit;",
+        "savepoint s; truncate z; savepoint t; insert into z values (1); commit;",
     ] {
         commits(&server, change);
     }
+}
+
+#[test]
+fn a_procedure_commits_as_often_as_it_likes() {
+    let server = Server::start("commits-procedure");
+    server.sql(FAILING);
+    server.sql(
+        "create procedure load() language plpgsql as $$ begin
+             for i in 1..4 loop
+                 insert into z select 8, repeat('x', 7000) from generate_series(1, 60); commit;
+                 begin insert into z values (8, 'in a block'); exception when others then raise; end;
+             end loop; end $$;",
+    );
+    server.sql("call load();");
+    assert_eq!(server.sql("select tail_pages <= 33 from ironbloom_info('z_i');"), "t");
+    server.sql(&format!("reindex index z_i; {FAIL} truncate z; insert into z values (8, ''); {MEND} insert into z values (7, '');"));
+    server.sql(&format!("{FAIL} call load();"));
+    found_after_all(&server, "245");
+}
+
+#[test]
+fn a_cancelled_seal_ends_an_insert_but_not_a_commit() {
+    let server = Server::start("commits-cancel");
+    server.sql(FAILING);
+    server.sql(
+        "create or replace function f(a int) returns int language plpgsql immutable as $$ begin
+             if a = 7 then perform pg_sleep(300); end if; return a; end $$;",
+    );
+    let refused = server.try_sql(
+        "set statement_timeout = '10s'; insert into z select 8, repeat('x', 7000) from generate_series(1, 4200);",
+    );
+    assert!(refused.unwrap_err().contains("statement timeout"));
+    server.sql("create or replace function f(a int) returns int language plpgsql immutable as $$ begin return a; end $$; truncate z;
+        insert into z values (7, repeat('x', 7000)), (8, repeat('x', 7000));
+        create or replace function f(a int) returns int language plpgsql immutable as $$ begin
+             if a = 7 then perform pg_sleep(300); end if; return a; end $$;");
+    let session = server.session(
+        "begin; insert into z select 8, repeat('x', 7000) from generate_series(1, 100); commit;",
+    );
+    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep';";
+    ironbloom_testing::wait_until(|| server.sql(sleeps) == "1");
+    server.sql("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'PgSleep';");
+    let done = session.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    found_after_all(&server, "101");
+}
+
+#[test]
+fn vacuum_works_beside_parallel_workers() {
+    let server = Server::start("commits-parallel");
+    server.sql(
+        "create table t (a int, b int, c int); insert into t select i, i, i from generate_series(1, 50000) i;
+         create index t_a on t (a); create index t_b on t (b); create index t_i on t using ironbloom (a, (b + 1));
+         insert into t select i, i, i from generate_series(1, 3000) i; delete from t where a % 3 = 0;
+         set min_parallel_index_scan_size = 0; set max_parallel_maintenance_workers = 2; vacuum (parallel 2) t;
+         select ironbloom_check('t_i');",
+    );
+    assert_eq!(server.sql("select tail_pages <= 1 from ironbloom_info('t_i');"), "t");
+    server.compare("t", &["a = 5", "b + 1 = 77", "a = 7 and b + 1 = 8"]);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_standby_answers_the_same_and_can_be_promoted() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let sums = "select count(*), sum(a), sum(b) from t;";
     ironbloom_testing::wait_until(|| standby.sql(sums) == primary.sql(sums));
-    standby.sql("select ironbloom_check('t_i');");
+    standby.sql("select ironbloom_check('t_i'), ironbloom_check('t_i', deep => true);");
     let refused = standby.try_sql("select ironbloom_seal('t_i');").unwrap_err();
     assert!(refused.contains("recovery"), "{refused}");
     primary.stop();
