@@ -1,6 +1,6 @@
 //! Maintenance that may fail without failing the statement that it is a part of.
 //!
-//! An index expression may raise an error for a row of somebody else's, a page may be damaged, the disk may be full. None of
+//! An index expression may raise an error for a row that another user inserted, a page may be damaged, the disk may be full. None of
 //! that is a reason to refuse an insert, a commit or a VACUUM: the tail is only longer than it should be. So maintenance runs
 //! in a subtransaction, and what it failed with becomes a warning.
 

@@ -176,7 +176,7 @@ impl Hasher {
             How::Int8 => Self::hash_integer(datum.value() as i64),
             // SAFETY: the caller's promise.
             How::Call(function) => unsafe { self.call(function, datum) },
-            // SAFETY: the caller's promise; the text is used by nobody else.
+            // SAFETY: the caller's promise; the text is ours.
             How::AsText(function, texts) => unsafe {
                 let text = text_of(datum, texts);
                 let hash = self.call(function, text);

@@ -9,6 +9,7 @@ use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 
 use crate::attempt::{self, attempt};
+use crate::functions::name_of;
 use crate::hashing::Hasher;
 use crate::maintain::{LONG_PENDING, LONG_TAIL, Maintained, SHORT_TAIL};
 use crate::meta::NULL;
@@ -42,18 +43,6 @@ unsafe extern "C-unwind" fn at_end(
         // SAFETY: the transaction still runs. Whatever happens in there, it commits.
         if let Err(error) = attempt(|| unsafe { seal_tail(oid, prepares) }) {
             attempt::warn(&name_of(oid), &error);
-        }
-    }
-}
-
-/// The name of an index, for a message.
-fn name_of(oid: pg_sys::Oid) -> String {
-    // SAFETY: inside a transaction; the server frees the name.
-    unsafe {
-        let name = pg_sys::get_rel_name(oid);
-        match name.is_null() {
-            true => oid.to_string(),
-            false => std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned(),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Index {
         if self.pages() == 0 {
             return Err("it is missing".into());
         }
-        // A page that the server finds damaged is all zeros then, in memory only. Ours is no valid page either way.
+        // A page that the server finds damaged is all zeros then, in memory only: not valid for us either.
         let mode = pg_sys::ReadBufferMode::RBM_ZERO_ON_ERROR;
         let locked = self.lock_in_mode(META_BLOCK, pg_sys::BUFFER_LOCK_SHARE, mode);
         let (_, content) = page::open(locked.bytes(), META_BLOCK)?;

@@ -1,6 +1,6 @@
 //! Arguments and results of functions in SQL, and the index that one is about.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use pgrx_pg_sys as pg_sys;
 use pgrx_pg_sys::errcodes::PgSqlErrorCode;
@@ -110,16 +110,26 @@ impl For {
             }
         };
         if !allowed {
-            // SAFETY: the table existed when its index was looked for; the name is used at once.
-            let name = unsafe {
-                let name = pg_sys::get_rel_name(table);
-                if name.is_null() { c"?" } else { std::ffi::CStr::from_ptr(name) }
-            };
-            let name = name.to_string_lossy();
             fail(
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                format!("permission denied for table {name}"),
+                format!("permission denied for table {}", name_of(table)),
             );
+        }
+    }
+}
+
+fn not_ours(name: &str) -> ! {
+    fail(PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE, format!("\"{name}\" is not an ironbloom index"))
+}
+
+/// The name of a relation, for a message; its number if it is gone.
+pub(crate) fn name_of(oid: pg_sys::Oid) -> String {
+    // SAFETY: looks into the catalogue; the name is copied at once.
+    unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        match name.is_null() {
+            true => oid.to_string(),
+            false => CStr::from_ptr(name).to_string_lossy().into_owned(),
         }
     }
 }
@@ -134,12 +144,12 @@ pub(super) fn with_index<T>(
     // SAFETY: relations are closed when they have been used; the table is locked before its index, as everywhere.
     unsafe {
         let heap_oid = pg_sys::IndexGetRelation(oid, true);
-        let heap = if heap_oid == pg_sys::InvalidOid {
-            std::ptr::null_mut()
-        } else {
-            who.require(heap_oid);
-            pg_sys::table_open(heap_oid, lock as i32)
-        };
+        if heap_oid == pg_sys::InvalidOid {
+            // Not even locked: a table that may not be this user's.
+            not_ours(&name_of(oid));
+        }
+        who.require(heap_oid);
+        let heap = pg_sys::table_open(heap_oid, lock as i32);
         let relation = pg_sys::relation_open(oid, lock as i32);
         let name = pg_sys::name_data_to_str(&(*(*relation).rd_rel).relname).to_owned();
         let kind = (*(*relation).rd_rel).relkind as u8;
@@ -156,11 +166,8 @@ pub(super) fn with_index<T>(
                 .is_some_and(|function| function as usize == scan::get_bitmap as *const () as usize)
         });
         // Between the two, another index may have got the number.
-        if heap.is_null() || !is_ours || (*(*relation).rd_index).indrelid != heap_oid {
-            fail(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("\"{name}\" is not an ironbloom index"),
-            );
+        if !is_ours || (*(*relation).rd_index).indrelid != heap_oid {
+            not_ours(&name);
         }
         let result = call(heap, Index::new(relation));
         pg_sys::relation_close(relation, lock as i32);

@@ -2,7 +2,7 @@
 //!
 //! The table's cells are sorted as for a build, and compared with the index in the order of both. Only rows that the
 //! statement's snapshot sees are compared: what is known of them was written before their transactions committed, so others may
-//! write meanwhile. `deep.rs` asks the index as queries do.
+//! go on writing. `deep.rs` asks the index as queries do.
 
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
@@ -102,7 +102,7 @@ fn check(heap: pg_sys::Relation, index: Index, standby: bool) -> Result<u64, Fai
         cells.push_page(block, reader.read(block));
     }
     drop(reader);
-    // Nobody takes pages away meanwhile; inserts leave sealing to later.
+    // As long as it lasts no page is taken away; inserts leave sealing to later.
     let _turn = (!standby).then(|| Turn::wait(index));
     let meta = index.meta();
     let segments = segments(index, &meta)?;

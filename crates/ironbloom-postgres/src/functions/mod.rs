@@ -6,4 +6,4 @@ pub(crate) mod deep;
 mod filters;
 mod info;
 
-pub(crate) use arguments::varlena;
+pub(crate) use arguments::{name_of, varlena};

@@ -262,6 +262,14 @@ fn judge(
         let values = values.iter().copied().filter(exists).map(plain);
         values.map(move |value| format!("c = ({value}::{other} {collation})"))
     });
+    // Several at once, except arrays, which would become one of more dimensions.
+    let lists = others.iter().filter(|(other, _)| !other.ends_with("[]")).map(|(other, values)| {
+        let values = values.iter().copied().filter(exists).map(plain);
+        let values: Vec<String> =
+            values.step_by(3).map(|value| format!("{value}::{other}")).collect();
+        format!("c = any(array[{}] {collation})", values.join(", "))
+    });
+    let conditions = conditions.chain(lists);
     server.try_sql(&format!(
         "select judge($q${kind}$q$, $q${collation}$q$, {}, {});",
         list(own),

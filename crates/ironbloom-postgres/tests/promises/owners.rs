@@ -199,6 +199,22 @@ fn a_look_inside_is_for_those_who_may_read_the_table() {
         let refused = ask("guest").unwrap_err();
         assert!(refused.contains("permission denied"), "{function}: {refused}");
     }
+    // Not even locked: who may not read a table learns nothing of it, and does not wait in its queue.
+    let locked = server.session("begin; lock table t; select pg_sleep(300);");
+    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep';";
+    ironbloom_testing::wait_until(|| server.sql(sleeps) == "1");
+    for (index, refused) in [("t", "is not an ironbloom index"), ("t_i", "permission denied")] {
+        for function in ["ironbloom_info", "ironbloom_seal"] {
+            let asked =
+                format!("set role guest; set lock_timeout = '10s'; select {function}('{index}');");
+            let error = server.try_sql(&asked).unwrap_err();
+            assert!(error.contains(refused), "{function} of {index}: {error}");
+        }
+    }
+    drop(locked);
+    server.sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep';",
+    );
     for refused in ["select ironbloom_check('t_i');", "select ironbloom_seal('t_i');"] {
         let error = server.try_sql(&format!("set role reader; {refused}")).unwrap_err();
         assert!(error.contains("permission denied") || error.contains("must be owner"), "{error}");
