@@ -7,6 +7,7 @@ inserts a million rows. Builds and inserts are the median of three; those of ten
 
     postgres.py LIBRARY PG_CONFIG          ROWS=10000000   ONLY="ironbloom;no index"
                                            GROWTH=1 (100 M rows of two columns, instead)   LISTS=1 (lists beside single values, instead)
+                                           WRITES=1 (inserts and updates beside a table without an index, instead)   ROUNDS=7
 """
 
 import os
@@ -216,12 +217,65 @@ def lists(server):
             with_index(f"{name}: ironbloom, selectivity {selectivity}", table, column, values, definition)
 
 
+# What is written, to a table of a million rows. Afterwards pages have room again, and rows are noted that come to them.
+WRITES = {
+    "append": "insert into {t} select *, 0 from more",
+    "append, 10,000 transactions": None,
+    "into free space": "insert into {t} select *, 0 from more",
+    "update of an unindexed column, within pages": "update {t} set note = note + 1 where ctid < '({half},0)'",
+    "update of an unindexed column, to other pages": "update {t} set note = note + 1 where i1 % 10 = 3",
+    "update of an indexed column": "update {t} set i1 = i1 + 1 where i2 % 10 = 3",
+}
+
+
+def single_rows(table):
+    """Ten thousand rows, each its own transaction."""
+    insert = f"insert into {table} select *, 0 from more where ctid = format('(%s,%s)', i / 100, 1 + i % 100)::tid;"
+    return f"do $$ begin for i in 0..9999 loop {insert} commit; end loop; end $$"
+
+
+def writes(server):
+    """The same writes to a table without an index and to one with an index of ten columns, one after the other, in turns."""
+    rows, rounds = min(ROWS, 1_000_000), int(os.environ.get("ROUNDS", "7"))
+    made = ", ".join(f"trunc(random() * {VALUES})::int as {column}" for column in COLUMNS)
+    server.sql("create extension ironbloom; select setseed(0.1);")
+    server.sql(f"create table base as select {made} from generate_series(1, {rows}); create table more as select {made} from generate_series(1, {rows // 2});")
+    server.sql("vacuum (freeze, analyze) base, more;")
+    # Time that the session's process has worked, which hardly depends on what else runs on the machine.
+    worked = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)"
+    ratios, times = {}, {}
+    for number in range(rounds):
+        for what, statement in WRITES.items():
+            seconds = {}
+            for table in ("plain", "indexed")[:: 1 if number % 2 else -1]:
+                room = 50 if "within" in what else 100
+                server.sql(f"drop table if exists {table}; create table {table} with (fillfactor = {room}, autovacuum_enabled = off) as select *, 0 as note from base;")
+                if table == "indexed":
+                    server.sql(f"create index on indexed using ironbloom ({COLUMN_LIST});")
+                if what == "into free space":
+                    server.sql(f"delete from {table} where i1 % 2 = 0;")
+                server.sql(f"vacuum (freeze, analyze) {table}; checkpoint;")
+                half = int(server.sql(f"select pg_relation_size('{table}') / 8192 / 2;"))
+                written = (statement or single_rows("{t}")).format(t=table, half=half)
+                before, after = map(int, server.sql(f"{worked}; {written}; {worked};").split())
+                seconds[table] = (after - before) / 1e9
+            times.setdefault(what, []).append((seconds["plain"], seconds["indexed"]))
+            ratios.setdefault(what, []).append(seconds["indexed"] / seconds["plain"])
+    print(f"{rows:,} rows, {rounds} rounds; processor time of the session, medians")
+    print("\n| | no index | ironbloom, ten columns | |\n|---|---|---|---|")
+    for what, pairs in times.items():
+        plain, indexed = (statistics.median(side) for side in zip(*pairs))
+        low, high = min(ratios[what]), max(ratios[what])
+        print(f"| {what} | {plain:.3f} s | {indexed:.3f} s | {statistics.median(ratios[what]):.2f} × ({low:.2f} to {high:.2f}) |", flush=True)
+
+
 if __name__ == "__main__":
     # A server of ours must not be left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     server = Server(sys.argv[1], sys.argv[2])
     try:
-        measured = growth if os.environ.get("GROWTH") else lists if os.environ.get("LISTS") else ten_columns
-        measured(server)
+        others = {"GROWTH": growth, "LISTS": lists, "WRITES": writes}
+        measured = [others[name] for name in others if os.environ.get(name)] or [ten_columns]
+        measured[0](server)
     finally:
         server.stop()

@@ -111,11 +111,16 @@ unsafe fn insert(
         } else {
             let mut hashes = [NULL; pg_sys::INDEX_MAX_KEYS as usize];
             let columns = index.columns();
-            for (column, hash) in hashes[..columns].iter_mut().enumerate() {
-                if !*nulls.add(column) {
-                    *hash = Hasher::of_column(index, column).hash_guarded(*values.add(column));
+            let to = hashes.as_mut_ptr();
+            // One guard for all of them: nothing in there is dropped.
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                for column in 0..columns {
+                    if !*nulls.add(column) {
+                        *to.add(column) =
+                            Hasher::of_column(index, column).hash(*values.add(column));
+                    }
                 }
-            }
+            });
             pending::note(index, block, &hashes[..columns])
         };
         let maintained = Maintained::new(heap, index);

@@ -13,7 +13,7 @@
 //! layout.rs     where values are in a row that need no unpacking
 //! cells.rs      hashes -> sorted entries of each column, on disk if they are too many
 //! segment/      entries in pages under a directory: write.rs, find.rs, merge.rs       pending.rs   rows on sealed pages
-//! meta.rs       what the index consists of         page.rs   a page that can be judged by itself
+//! meta.rs       what the index consists of         marks.rs  what an insert needs of it          page.rs   a page that can be judged by itself
 //! storage.rs    pages in buffers, and the log
 //! functions/    ironbloom_info, ironbloom_check, ironbloom_seal; filters in SQL
 //! ```
@@ -39,6 +39,7 @@ mod heap;
 mod insert;
 mod layout;
 mod maintain;
+mod marks;
 mod meta;
 mod narrow;
 mod options;

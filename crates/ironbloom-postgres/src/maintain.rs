@@ -23,7 +23,7 @@ pub(crate) const LONG_TAIL: u32 = 4096;
 /// A commit does so already when it has these: every query reads them.
 pub(crate) const SHORT_TAIL: u32 = 32;
 /// Pages of the pending list before an insert flushes it: every query reads these, too.
-pub(crate) const LONG_PENDING: u32 = 16;
+pub(crate) const LONG_PENDING: u32 = 64;
 /// Segments of about the same size before an insert merges them.
 const SIBLINGS: usize = 12;
 /// Inserts leave merges with more cells to VACUUM: they take a second for 60 million.

@@ -100,6 +100,20 @@ pub(crate) fn start(page: &[u8]) -> [u8; START] {
     start
 }
 
+/// Whether a page begins so. Others may be writing to it.
+///
+/// # Safety
+///
+/// There are the bytes of a page, aligned as pages are.
+pub(crate) unsafe fn begins_with(page: *const u8, known: &[u8; START]) -> bool {
+    const WORDS: usize = START / 8;
+    const { assert!(START.is_multiple_of(8) && OURS.is_multiple_of(8)) };
+    let known: [u64; WORDS] = bytemuck::pod_read_unaligned(known);
+    // SAFETY: the caller's promise. Each word is read once, whoever writes it.
+    let word = |i: usize| unsafe { page.add(OURS).cast::<u64>().add(i).read_volatile() };
+    (0..WORDS).all(|i| word(i) == known[i])
+}
+
 /// Who owns a page that may be anything: new, freed, or from an interrupted change.
 pub(crate) fn owner(page: &[u8]) -> Option<u32> {
     label(&head(page)).map(|label| label.owner)

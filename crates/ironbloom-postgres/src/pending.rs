@@ -9,6 +9,8 @@ use crate::page::{Kind, Label, ROOM};
 use crate::storage::{Appended, Index, Moved};
 
 const HEAD: usize = 8;
+/// Pages are filled no further: to log a change, the server compares all of a page with what it was, byte by byte.
+const FULL: usize = ROOM / 4;
 
 fn row_bytes(columns: usize) -> usize {
     4 * (1 + columns)
@@ -37,7 +39,7 @@ pub(crate) fn note(index: Index, block: u32, hashes: &[u32]) -> Noted {
         let appended = index.append_pending(
             block,
             |content| append(content, block, hashes),
-            |content| HEAD + (head(content)[1] as usize + 1) * bytes <= ROOM,
+            |content| HEAD + (head(content)[1] as usize + 1) * bytes <= FULL.max(HEAD + bytes),
         );
         match appended {
             Appended::Done(list) => return Noted::Pending { pages: list.pages },

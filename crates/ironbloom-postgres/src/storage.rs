@@ -1,6 +1,5 @@
 //! The pages of an index in the server's buffers: read, changed and logged.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
@@ -11,24 +10,6 @@ use pgrx_pg_sys::panic::{CaughtError, ErrorReport};
 use crate::folding;
 use crate::meta::{HASHES, META_BLOCK, Marks, Meta, PendingList};
 use crate::page::{self, Kind, Label, PAGE};
-
-thread_local! {
-    /// What a meta page said whose checksum was compared, and how the page began then: it says so whatever index it is of.
-    static COMPARED: Cell<Option<(Marks, [u8; page::START])>> = const { Cell::new(None) };
-}
-
-/// Without the guard of every single call.
-mod raw {
-    use super::pg_sys;
-    unsafe extern "C-unwind" {
-        pub(super) fn ReadBuffer(
-            relation: pg_sys::Relation,
-            block: pg_sys::BlockNumber,
-        ) -> pg_sys::Buffer;
-        pub(super) fn LockBuffer(buffer: pg_sys::Buffer, mode: std::ffi::c_int);
-        pub(super) fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
-    }
-}
 
 /// An open relation that is an index of ours.
 #[derive(Clone, Copy)]
@@ -169,7 +150,7 @@ impl Index {
     }
 
     /// Reads a page. If the server itself finds it damaged, or does not find it, it only knows a file's name: ours is said.
-    fn or_damaged<T>(self, block: u32, read: impl FnOnce() -> T) -> T {
+    pub(crate) fn or_damaged<T>(self, block: u32, read: impl FnOnce() -> T) -> T {
         use PgSqlErrorCode::{
             ERRCODE_DATA_CORRUPTED, ERRCODE_INDEX_CORRUPTED, ERRCODE_IO_ERROR,
             ERRCODE_UNDEFINED_FILE,
@@ -242,46 +223,20 @@ impl Index {
         meta
     }
 
-    /// Called for every row that is inserted: the checksum is compared only if the page says something else than when it was
-    /// compared last.
-    pub(crate) fn marks(self) -> Marks {
-        if let Some((marks, known)) = COMPARED.get()
-            && known == self.start_of_meta()
-        {
-            return marks;
-        }
+    /// Where sealing has come to, and how the meta page begins that says so. Its checksum was right. Also the buffer that it is in.
+    pub(crate) fn read_marks(self) -> (Marks, [u8; page::START], pg_sys::Buffer) {
         let locked = self.lock(META_BLOCK, pg_sys::BUFFER_LOCK_SHARE);
         let start = page::start(locked.bytes());
         let read = page::open(locked.bytes(), META_BLOCK)
             .map_err(str::to_owned)
             .and_then(|(_, content)| Meta::marks(content));
         match read {
-            Ok((marks, _)) => {
-                COMPARED.set(Some((marks, start)));
-                marks
-            }
+            Ok((marks, _)) => (marks, start, locked.0),
             Err(what) => {
                 drop(locked);
                 self.damaged(META_BLOCK, &what)
             }
         }
-    }
-
-    /// How the meta page begins, read under its lock, with one guard for all of it.
-    fn start_of_meta(self) -> [u8; page::START] {
-        let mut start = [0; page::START];
-        let to = &raw mut start;
-        // SAFETY: the relation is open; nothing is dropped when an error jumps.
-        self.or_damaged(META_BLOCK, || unsafe {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                let buffer = raw::ReadBuffer(self.relation, META_BLOCK);
-                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-                let page: *const u8 = pg_sys::BufferGetPage(buffer).cast();
-                *to = page::start(std::slice::from_raw_parts(page, PAGE));
-                raw::UnlockReleaseBuffer(buffer);
-            });
-        });
-        start
     }
 
     /// Changes the meta page, in one record of the log. What `change` returns, `None` leaves everything as it was.

@@ -46,16 +46,17 @@ impl SegmentWriter {
 
     /// Writes pages until no more than `keep` numbers are left.
     fn write_postings(&mut self, keep: usize) {
-        let numbers = std::mem::take(&mut self.numbers);
-        let mut rest = &numbers[..];
-        while rest.len() > keep {
+        let mut numbers = std::mem::take(&mut self.numbers);
+        let mut done = 0;
+        while numbers.len() - done > keep {
             crate::check_interrupts();
-            let len = run::fit(rest, RUN_WORDS);
-            let (some, others) = rest.split_at(len);
-            self.write_posting(some);
-            rest = others;
+            let len = run::fit(&numbers[done..], RUN_WORDS);
+            self.write_posting(&numbers[done..done + len]);
+            done += len;
         }
-        self.numbers = rest.to_vec();
+        // Memory that was touched before is used again.
+        numbers.drain(..done);
+        self.numbers = numbers;
     }
 
     fn write_posting(&mut self, numbers: &[u64]) {
