@@ -5,7 +5,7 @@ SHELL := bash
 .ONESHELL:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-bare audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
-.PHONY: bench-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
+.PHONY: bench-postgres fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
 # Paths may contain blanks: quoted wherever they are used, and never the name of a target.
 TARGET := $(shell realpath --canonicalize-missing -- "$(or $(CARGO_TARGET_DIR),target)")
@@ -158,6 +158,13 @@ test-postgres-versions: ## The extension's tests on PostgreSQL 13, 14, 16, 17 an
 			DOCS_RS=1 RUSTC_WRAPPER="$(CURDIR)/crates/ironbloom-postgres/rustc.sh" $(MAKE) --no-print-directory test-postgres PG_CONFIG="$$config" < /dev/null
 		fi
 	done
+
+fuzz-postgres: FUZZ_SECONDS = 300
+fuzz-postgres: ## The extension beside scans of tables for FUZZ_SECONDS (300), and KILLS (100) of its server; SEED=2026
+	@$(EXTENSION) build $(EXTENSION_FLAGS)
+	export IRONBLOOM_FUZZ=$(or $(SEED),2026),$(FUZZ_SECONDS)
+	export IRONBLOOM_CRASHES=$(or $(KILLS),100)
+	$(EXTENSION) test $(EXTENSION_FLAGS) --test promises -- --nocapture fuzz:: crashes::
 
 postgres: ## Start a private PostgreSQL with the extension, to try it with psql (PG_CONFIG=pg_config)
 	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang

@@ -161,21 +161,40 @@ impl Server {
         self.pid().is_some_and(|pid| Path::new("/proc").join(pid).exists())
     }
 
-    /// Ends the server without any warning, as a crash does; its processes notice and end, too.
-    pub(crate) fn kill(&self) {
+    /// The server's processes, apart from the first.
+    fn children(&self) -> Vec<String> {
         let pid = self.pid().expect("a running server");
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        for pid in children.split_whitespace().chain([pid.as_str()]) {
-            let _ = pid.parse().map(|pid| signal(pid, Signal::KILL));
+        children.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn end_process(&self, pid: &str) {
+        // Who has ended already is no matter.
+        let _ = pid.parse().map(|pid| signal(pid, Signal::KILL));
+    }
+
+    /// Ends the server without any warning, as a crash does; its processes notice and end, too.
+    pub(crate) fn kill(&self) {
+        let mut all = vec![self.pid().expect("a running server")];
+        all.extend(self.children());
+        for pid in &all {
+            self.end_process(pid);
         }
         ironbloom_testing::wait_until(|| {
-            children
-                .split_whitespace()
-                .chain([pid.as_str()])
-                .all(|pid| !Path::new("/proc").join(pid).exists())
+            all.iter().all(|pid| !Path::new("/proc").join(pid).exists())
         });
         let _ = std::fs::remove_file(self.folder.join("data/postmaster.pid"));
+    }
+
+    /// Ends one process that works for a client: the server takes that for a crash and begins again.
+    pub(crate) fn kill_one(&self) {
+        let pid = self.sql(
+            "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
+             order by random() limit 1;",
+        );
+        self.end_process(&pid);
+        ironbloom_testing::wait_until(|| !Path::new("/proc").join(&pid).exists());
     }
 
     pub(crate) fn psql(&self) -> Command {
@@ -213,14 +232,25 @@ impl Server {
 
     /// A session that works through a script at its own pace.
     pub(crate) fn session(&self, sql: &str) -> Running {
+        self.session_of(std::iter::once(sql.to_owned()))
+    }
+
+    /// A session that works through scripts, one after the other, until it is ended.
+    pub(crate) fn session_of(
+        &self,
+        scripts: impl Iterator<Item = String> + Send + 'static,
+    ) -> Running {
         let mut psql = self.psql();
         let mut child =
             psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         let mut input = child.stdin.take().unwrap();
-        let sql = sql.to_owned();
-        // A session that has ended with an error does not read the rest.
         std::thread::spawn(move || {
-            let _ = input.write_all(sql.as_bytes());
+            for script in scripts {
+                // A session that has ended with an error does not read the rest.
+                if input.write_all(script.as_bytes()).is_err() {
+                    break;
+                }
+            }
         });
         child
     }

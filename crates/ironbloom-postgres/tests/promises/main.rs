@@ -3,14 +3,13 @@
 mod checks;
 mod commits;
 mod common;
-mod concurrency;
 mod crashes;
 mod damage;
 mod equality;
 mod filters;
+mod fuzz;
 mod harm;
 mod life;
-mod model;
 mod owners;
 mod planner;
 mod rows;
