@@ -4,11 +4,12 @@
 //! could be abused. So expressions are evaluated as the server does in CREATE INDEX: as the owner, within a
 //! security-restricted operation, with a search path that no user can place functions in.
 
+use std::ffi::CStr;
+
 use pgrx_pg_sys as pg_sys;
 
-const SEARCH_PATH: &std::ffi::CStr = c"search_path";
 /// As the server's `GUC_SAFE_SEARCH_PATH`, which older versions lack.
-const SAFE: &std::ffi::CStr = c"pg_catalog, pg_temp";
+const SAFE: &CStr = c"pg_catalog, pg_temp";
 
 /// As long as this value lives, this process is the owner of a table. After an error the server itself returns to who it
 /// was before, with the transaction or subtransaction.
@@ -31,10 +32,19 @@ impl AsOwner {
                 (*(*heap).rd_rel).relowner,
                 context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32,
             );
-            let settings = pg_sys::NewGUCNestLevel();
+            let owner = Self { user, context, settings: pg_sys::NewGUCNestLevel() };
+            owner.set(c"search_path", SAFE);
+            owner
+        }
+    }
+
+    /// Changes a setting until this value is dropped.
+    pub(crate) fn set(&self, name: &CStr, value: &CStr) {
+        // SAFETY: both are texts that end with a zero.
+        unsafe {
             pg_sys::set_config_option(
-                SEARCH_PATH.as_ptr(),
-                SAFE.as_ptr(),
+                name.as_ptr(),
+                value.as_ptr(),
                 pg_sys::GucContext::PGC_USERSET,
                 pg_sys::GucSource::PGC_S_SESSION,
                 pg_sys::GucAction::GUC_ACTION_SAVE,
@@ -42,7 +52,6 @@ impl AsOwner {
                 0,
                 false,
             );
-            Self { user, context, settings }
         }
     }
 }

@@ -107,22 +107,6 @@ fn rows(sql: &str) -> Vec<Row> {
     }
 }
 
-fn set(name: &CStr, value: &CStr) {
-    // SAFETY: ends with the settings of the owner.
-    unsafe {
-        pg_sys::set_config_option(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
-    }
-}
-
 /// Asks for some values of every column. Ends the statement if an answer is wrong.
 ///
 /// # Safety
@@ -131,15 +115,15 @@ fn set(name: &CStr, value: &CStr) {
 pub(super) unsafe fn check(heap: pg_sys::Relation, index: Index) {
     // SAFETY: the caller's promise. Queries evaluate index expressions, so they are the owner's.
     unsafe {
-        let _owner = AsOwner::of(heap);
+        let owner = AsOwner::of(heap);
         // Values become texts and values again.
-        set(c"datestyle", c"ISO, YMD");
-        set(c"intervalstyle", c"postgres");
-        set(c"extra_float_digits", c"1");
-        set(c"bytea_output", c"hex");
+        owner.set(c"datestyle", c"ISO, YMD");
+        owner.set(c"intervalstyle", c"postgres");
+        owner.set(c"extra_float_digits", c"1");
+        owner.set(c"bytea_output", c"hex");
         // What forbids an index scan is more than what our index costs.
-        set(c"enable_seqscan", c"off");
-        set(c"enable_bitmapscan", c"on");
+        owner.set(c"enable_seqscan", c"off");
+        owner.set(c"enable_bitmapscan", c"on");
         pg_sys::SPI_connect();
         Asking::new(heap, index).all_columns();
         pg_sys::SPI_finish();

@@ -230,6 +230,20 @@ impl Server {
         })
     }
 
+    /// Makes a collation of ICU. False if this server has none, as some builds.
+    pub(crate) fn make_collation(&self, name: &str, locale: &str, deterministic: bool) -> bool {
+        let made = self.try_sql(&format!(
+            "create collation {name} (provider = icu, locale = '{locale}', deterministic = {deterministic});"
+        ));
+        match made {
+            Err(error) if error.contains("ICU is not supported") => {
+                eprintln!("SKIPPED: this server has no collations of ICU");
+                false
+            }
+            made => made.map(|_| true).unwrap(),
+        }
+    }
+
     /// A session that works through a script at its own pace.
     pub(crate) fn session(&self, sql: &str) -> Running {
         self.session_of(std::iter::once(sql.to_owned()))
