@@ -57,6 +57,15 @@ pub(crate) fn unless_cancelled(error: Box<CaughtError>) -> Box<CaughtError> {
     error
 }
 
+/// An error's message with its hint, as one text.
+pub(crate) fn message(error: &CaughtError) -> String {
+    let report = report(error);
+    match report.hint() {
+        Some(hint) => format!("{}. {hint}", report.message()),
+        None => report.message().to_owned(),
+    }
+}
+
 /// Tells the user that an index was left as it was.
 pub(crate) fn warn(name: &str, error: &CaughtError) {
     let report = report(error);

@@ -51,41 +51,11 @@ pub(crate) unsafe extern "C-unwind" fn build(
             (*result).index_tuples = (*result).heap_tuples.max(0.0);
             return result;
         }
-        let total = maintained.heap_pages();
-        report(pg_sys::PROGRESS_SCAN_BLOCKS_TOTAL, total.into());
-        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCANNING);
-        let seen = maintained.seal_all(&mut |_, _| {}, |block| {
-            if block % 64 == 0 || block == total {
-                report(pg_sys::PROGRESS_SCAN_BLOCKS_DONE, block.into());
-            }
-            if block == total {
-                report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, WRITING);
-            }
-        });
+        let seen = maintained.seal_all(&mut |_, _| {});
         (*result).heap_tuples = seen.live as f64;
         (*result).index_tuples = seen.rows as f64;
         result
     }
-}
-
-/// The server's own first phase has number 1.
-const SCANNING: i64 = 2;
-const WRITING: i64 = 3;
-
-fn report(what: u32, value: i64) {
-    // SAFETY: a number in shared memory of this process.
-    unsafe { pg_sys::pgstat_progress_update_param(what as i32, value) };
-}
-
-#[pg_guard]
-pub(crate) unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut std::ffi::c_char {
-    let name = match phase {
-        1 => c"initializing",
-        SCANNING => c"scanning table",
-        WRITING => c"sorting and writing",
-        _ => return std::ptr::null_mut(),
-    };
-    name.as_ptr().cast_mut()
 }
 
 #[pg_guard]

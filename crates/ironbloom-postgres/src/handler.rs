@@ -4,7 +4,7 @@ use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 
 use crate::hashing::HASH_PROC;
-use crate::{build, cost, insert, options, scan, sql_function, vacuum};
+use crate::{build, cost, insert, options, progress, scan, sql_function, vacuum};
 
 /// Equality is the only question.
 const STRATEGIES: u16 = 1;
@@ -37,7 +37,7 @@ unsafe extern "C-unwind" fn ironbloom_handler(_call: pg_sys::FunctionCallInfo) -
     }
     routine.ambuild = Some(build::build);
     routine.ambuildempty = Some(build::build_empty);
-    routine.ambuildphasename = Some(build::phase_name);
+    routine.ambuildphasename = Some(progress::phase_name);
     routine.aminsert = Some(insert::am_insert);
     routine.ambulkdelete = Some(vacuum::bulk_delete);
     routine.amvacuumcleanup = Some(vacuum::vacuum_cleanup);

@@ -14,7 +14,7 @@
 //! cells.rs      hashes -> sorted entries of each column, on disk if they are too many
 //! segment/      entries in pages under a directory: write.rs, find.rs, merge.rs       pending.rs   rows on sealed pages
 //! meta.rs       what the index consists of         marks.rs  what an insert needs of it          page.rs   a page that can be judged by itself
-//! storage.rs    pages in buffers, and the log
+//! storage.rs    pages in buffers, and the log      progress.rs  how far it is, for others to see
 //! functions/    ironbloom_info, ironbloom_check, ironbloom_seal; filters in SQL
 //! ```
 //!
@@ -46,6 +46,7 @@ mod options;
 mod owner;
 mod page;
 mod pending;
+mod progress;
 mod scan;
 mod segment;
 mod sift;

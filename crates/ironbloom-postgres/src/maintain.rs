@@ -13,6 +13,7 @@ use crate::cells::Cells;
 use crate::heap::HeapReader;
 use crate::meta::{BUCKET_STEP, META_BLOCK, Meta, PendingList, Segment};
 use crate::pending;
+use crate::progress::{Phase, Progress};
 use crate::segment::find::Pages;
 use crate::segment::merge;
 use crate::segment::write::SegmentWriter;
@@ -164,7 +165,7 @@ impl Maintained {
             self.flush();
         }
         if block.saturating_sub(meta.sealed) >= long_tail {
-            self.seal(block, &mut |_, _| {}, |_| {});
+            self.seal(block, &mut |_, _| {}, false);
         }
         self.merge(siblings);
     }
@@ -182,7 +183,7 @@ impl Maintained {
         let _turn = Turn::wait(self.index);
         self.lower_marks();
         // Rows may still come to the last page.
-        self.seal(self.heap_pages().saturating_sub(1), &mut |_, _| {}, |_| {});
+        self.seal(self.heap_pages().saturating_sub(1), &mut |_, _| {}, false);
         self.flush();
         // Before the merge: one that fails each time would leave more lost pages each time.
         self.free_lost_pages();
@@ -190,9 +191,9 @@ impl Maintained {
     }
 
     /// Seals all pages that the heap has, and reports each row that the index knows then.
-    pub(crate) fn seal_all(self, row: &mut dyn FnMut(u32, u16), progress: impl FnMut(u32)) -> Seen {
+    pub(crate) fn seal_all(self, row: &mut dyn FnMut(u32, u16)) -> Seen {
         let _turn = Turn::wait(self.index);
-        self.seal(self.heap_pages(), row, progress)
+        self.seal(self.heap_pages(), row, true)
     }
 
     /// The heap may have become shorter. What comes to its end then is a tail again.
@@ -207,8 +208,8 @@ impl Maintained {
         }
     }
 
-    /// Seals the pages up to `end`.
-    fn seal(self, end: u32, row: &mut dyn FnMut(u32, u16), mut progress: impl FnMut(u32)) -> Seen {
+    /// Seals the pages up to `end`; `building` if that is a part of a command that makes the index.
+    fn seal(self, end: u32, row: &mut dyn FnMut(u32, u16), building: bool) -> Seen {
         let mut seen = Seen::default();
         // From here on, rows that come to these pages are noted; those that came before are on the pages.
         let begun = self.index.change_meta(|meta| {
@@ -219,13 +220,16 @@ impl Maintained {
             })
         });
         let Some((first, owner, samples)) = begun else { return seen };
+        let progress = Progress::new(self.index, building);
+        progress.blocks(end - first);
+        progress.phase(Phase::Scanning);
         let mut cells = Cells::new(self.index.columns(), first, samples);
         let reports = !self.is_valid();
         // SAFETY: both are open.
         let mut heap = unsafe { HeapReader::new(self.heap, self.index) };
         for block in first..end {
             crate::check_interrupts();
-            progress(block - first);
+            progress.blocks_done(block - first, end - first);
             let rows = heap.read(block);
             cells.push_page(block, rows);
             seen.rows += rows.len() as u64;
@@ -244,7 +248,8 @@ impl Maintained {
             }
         }
         drop(heap);
-        progress(end - first);
+        progress.blocks_done(end - first, end - first);
+        progress.phase(Phase::Writing);
         let segment = self.write(cells, owner, first, end - first);
         self.index.change_meta(|meta| {
             meta.sealed = end;
@@ -336,7 +341,9 @@ impl Maintained {
         let read: Result<Vec<(Segment, Pages)>, Moved> = chosen.iter().map(pages_of).collect();
         // Only who holds the turn takes pages away.
         let Ok((segments, merged)) = read.and_then(|segments| {
-            let merged = merge::merge(self.index, &meta, &segments, owner)?;
+            let progress = Progress::new(self.index, false);
+            progress.phase(Phase::Merging);
+            let merged = merge::merge(self.index, &meta, &segments, owner, &progress)?;
             Ok((segments, merged))
         }) else {
             self.index.damaged(META_BLOCK, "pages of a segment are not its own")

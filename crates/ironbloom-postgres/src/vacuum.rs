@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C-unwind" fn bulk_delete(
                 let row = &raw mut row;
                 pg_sys::ffi::pg_guard_ffi_boundary(|| callback(row, state));
             };
-            with_heap(index, |maintained| maintained.seal_all(&mut report, |_| {}));
+            with_heap(index, |maintained| maintained.seal_all(&mut report));
         }
         statistics(index, (*info).num_heap_tuples, stats)
     }

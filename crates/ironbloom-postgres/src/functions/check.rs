@@ -35,16 +35,19 @@ unsafe extern "C-unwind" fn ironbloom_check(call: pg_sys::FunctionCallInfo) -> p
     let deep = unsafe {
         (*call).nargs > 1 && argument(call, 1).is_some_and(|datum| datum.value() as u8 != 0)
     };
-    let lock = pg_sys::AccessShareLock;
-    let cells = with_index(pg_sys::Oid::from(oid), For::Granted, lock, |heap, index| {
+    pg_sys::Datum::from(check_index(oid.into(), deep) as i64)
+}
+
+/// Returns the cells compared; ends the statement if something is wrong.
+pub(super) fn check_index(oid: pg_sys::Oid, deep: bool) -> u64 {
+    with_index(oid, For::Granted, pg_sys::AccessShareLock, |heap, index| {
         let cells = check_pages(heap, index);
         if deep {
             // SAFETY: both are open.
             unsafe { super::deep::check(heap, index) };
         }
         cells
-    });
-    pg_sys::Datum::from(cells as i64)
+    })
 }
 
 fn check_pages(heap: pg_sys::Relation, index: Index) -> u64 {

@@ -6,7 +6,7 @@ use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
 use super::arguments::{For, argument, fail, return_rows, text, with_index};
 use crate::maintain::Maintained;
-use crate::meta::Meta;
+use crate::meta::{ColumnMeta, Meta};
 use crate::page::{Kind, PAGE};
 use crate::segment::posting;
 use crate::storage::{Index, Moved};
@@ -17,13 +17,13 @@ use crate::{pending, sql_function};
 /// # Safety
 ///
 /// The first argument of the call is a regclass, and not null: the function is strict.
-unsafe fn index_of(call: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
+pub(super) unsafe fn index_of(call: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the caller's promise.
     let oid = unsafe { argument(call, 0) }.map_or(0, |datum| datum.value() as u32);
     pg_sys::Oid::from(oid)
 }
 
-fn number(value: u64) -> Option<pg_sys::Datum> {
+pub(super) fn number(value: u64) -> Option<pg_sys::Datum> {
     Some(pg_sys::Datum::from(value as i64))
 }
 
@@ -54,6 +54,51 @@ fn rows_of(heap: pg_sys::Relation) -> Option<pg_sys::Datum> {
     (rows >= 0.0).then(|| pg_sys::Datum::from(rows as i64))
 }
 
+/// What an index consists of, in numbers.
+pub(super) struct State {
+    pub(super) heap_pages: u32,
+    pub(super) tail: u32,
+    pub(super) pending_rows: u64,
+    pub(super) pending_pages: u32,
+    pub(super) segments: u32,
+    pub(super) cells: u64,
+    pub(super) pages: u32,
+    pub(super) free: u32,
+    /// Entries of a heap page, beside those that buckets were planned for.
+    pub(super) drift: f64,
+}
+
+pub(super) fn state(heap: pg_sys::Relation, index: Index) -> State {
+    // SAFETY: both are open.
+    let heap_pages = unsafe { Maintained::new(heap, index) }.heap_pages();
+    let (meta, pending_rows) = consistently(index, |meta| pending_rows(index, meta));
+    let pending_pages = meta.pending.pages + meta.flushing.pages;
+    let in_segments: u32 = meta.segments.iter().map(|segment| segment.pages).sum();
+    let pages = index.pages();
+    State {
+        heap_pages,
+        tail: heap_pages.saturating_sub(meta.sealed),
+        pending_rows,
+        pending_pages,
+        segments: meta.segments.len() as u32,
+        cells: meta.cells(),
+        pages,
+        free: pages.saturating_sub(1 + pending_pages + in_segments),
+        drift: drift(&meta),
+    }
+}
+
+fn drift(meta: &Meta) -> f64 {
+    let planned = |column: &ColumnMeta| {
+        f64::from(column.buckets) / f64::from(1u32 << column.selectivity.min(31))
+    };
+    let planned: f64 = meta.columns.iter().map(planned).sum();
+    if planned == 0.0 || meta.sealed == 0 {
+        return 1.0;
+    }
+    meta.cells() as f64 / f64::from(meta.sealed) / planned
+}
+
 sql_function!(pg_finfo_ironbloom_info);
 
 #[unsafe(no_mangle)]
@@ -62,22 +107,18 @@ unsafe extern "C-unwind" fn ironbloom_info(call: pg_sys::FunctionCallInfo) -> pg
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
     let row = with_index(oid, For::Readers, pg_sys::AccessShareLock, |heap, index| {
-        // SAFETY: both are open.
-        let heap_pages = unsafe { Maintained::new(heap, index) }.heap_pages();
-        let (meta, pending) = consistently(index, |meta| pending_rows(index, meta));
-        let used = 1 + meta.pending.pages + meta.flushing.pages;
-        let used = used + meta.segments.iter().map(|segment| segment.pages).sum::<u32>();
+        let state = state(heap, index);
         vec![
             Some(pg_sys::Datum::from(crate::meta::VERSION as i32)),
             rows_of(heap),
-            number(heap_pages.into()),
-            number(meta.sealed.min(heap_pages).into()),
-            number(heap_pages.saturating_sub(meta.sealed).into()),
-            number(pending),
-            Some(pg_sys::Datum::from(meta.segments.len() as i32)),
-            number(meta.cells()),
-            number(index.pages().into()),
-            number(index.pages().saturating_sub(used).into()),
+            number(state.heap_pages.into()),
+            number((state.heap_pages - state.tail).into()),
+            number(state.tail.into()),
+            number(state.pending_rows),
+            Some(pg_sys::Datum::from(state.segments as i32)),
+            number(state.cells),
+            number(state.pages.into()),
+            number(state.free.into()),
         ]
     });
     // SAFETY: declared so in SQL, with these columns.
@@ -94,19 +135,18 @@ unsafe extern "C-unwind" fn ironbloom_columns(call: pg_sys::FunctionCallInfo) ->
     let rows = with_index(oid, For::Readers, pg_sys::AccessShareLock, |_, index| {
         let (meta, sizes) = consistently(index, |meta| sizes(index, meta));
         let columns = meta.columns.iter().zip(sizes).enumerate();
-        let row =
-            |(i, (column, (cells, pages))): (usize, (&crate::meta::ColumnMeta, (u64, u64)))| {
-                let bits = (pages * PAGE as u64 * 8) as f64 / cells as f64;
-                vec![
-                    Some(pg_sys::Datum::from(i as i32 + 1)),
-                    Some(text(&column_name(index, i))),
-                    Some(pg_sys::Datum::from(column.selectivity as i32)),
-                    number(column.buckets.into()),
-                    number(cells),
-                    number(pages),
-                    (cells > 0).then(|| pg_sys::Datum::from(bits.to_bits() as usize)),
-                ]
-            };
+        let row = |(i, (column, (cells, pages))): (usize, (&ColumnMeta, (u64, u64)))| {
+            let bits = (pages * PAGE as u64 * 8) as f64 / cells as f64;
+            vec![
+                Some(pg_sys::Datum::from(i as i32 + 1)),
+                Some(text(&column_name(index, i))),
+                Some(pg_sys::Datum::from(column.selectivity as i32)),
+                number(column.buckets.into()),
+                number(cells),
+                number(pages),
+                (cells > 0).then(|| pg_sys::Datum::from(bits.to_bits() as usize)),
+            ]
+        };
         columns.map(row).collect()
     });
     // SAFETY: declared so in SQL, with these columns.

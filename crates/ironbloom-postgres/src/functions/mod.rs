@@ -5,5 +5,6 @@ mod check;
 pub(crate) mod deep;
 mod filters;
 mod info;
+mod survey;
 
 pub(crate) use arguments::{name_of, varlena};

@@ -7,6 +7,7 @@ use super::TakeEntries;
 use super::find::Pages;
 use super::write::SegmentWriter;
 use crate::meta::{Meta, Segment};
+use crate::progress::Progress;
 use crate::storage::{Index, Moved};
 
 /// Entries sorted at once.
@@ -112,11 +113,14 @@ pub(crate) fn merge(
     meta: &Meta,
     segments: &[(Segment, Pages)],
     owner: u32,
+    progress: &Progress,
 ) -> Result<Option<Segment>, Moved> {
     let (first, span) = extent(segments);
     // A column has about its share of all entries.
-    let cells =
-        segments.iter().map(|(segment, _)| segment.cells).sum::<u64>() / meta.columns.len() as u64;
+    let all = segments.iter().map(|(segment, _)| segment.cells).sum::<u64>();
+    let cells = all / meta.columns.len() as u64;
+    progress.entries(all);
+    let mut done = 0;
     let mut numbers = Vec::new();
     let mut in_use = meta.owners();
     in_use.push(owner);
@@ -131,6 +135,8 @@ pub(crate) fn merge(
             numbers.clear();
             merged.read_below(bucket, &mut numbers)?;
             writer.extend(numbers.iter().copied());
+            done += numbers.len() as u64;
+            progress.entries_done(done);
         }
         writer.end_column();
     }

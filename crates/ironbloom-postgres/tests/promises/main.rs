@@ -15,3 +15,4 @@ mod planner;
 mod rows;
 mod standby;
 mod upgrade;
+mod watching;
