@@ -5,16 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use arrow::array::RecordBatch;
 use ironbloom::HashFn;
 use ironbloom::dedup::Deduplicator;
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::batch::capsule::{Chunks, record_batch};
 use crate::batch::column::{Chunk, Hasher, Prepared};
 use crate::batch::mask::Mask;
-use crate::errors::OrRaise;
+use crate::batch::{column_at, column_of};
+use crate::errors::{OrRaise, without_panic};
 use crate::interrupt::in_slices;
-use crate::key::with_key;
+use crate::key::exact_bytes;
 
 /// What stands for a null in a row: any number will do, as long as it is always the same.
 const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
@@ -23,7 +23,7 @@ const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
 #[pyclass(frozen, module = "ironbloom._native")]
 pub(crate) struct Dedup {
     seen: Mutex<Deduplicator>,
-    hasher: Hasher,
+    hash_fn: HashFn,
 }
 
 #[pymethods]
@@ -36,12 +36,14 @@ impl Dedup {
             Some(keys) => Deduplicator::of_window(keys, rate),
         };
         let seen = seen.or_raise(py)?;
-        Ok(Self { hasher: Hasher::Hash(seen.hash_fn()), seen: Mutex::new(seen) })
+        Ok(Self { hash_fn: seen.hash_fn(), seen: Mutex::new(seen) })
     }
 
     /// True if the key comes for the first time.
     fn is_new(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = with_key(key, |key| self.hasher.of(key))??;
+        let mut bytes = Vec::with_capacity(64);
+        exact_bytes(key, &mut bytes)?;
+        let hash = self.hash_fn.hash(bytes.as_slice());
         let mut new = [false];
         let mut seen = self.seen.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         seen.insert_each(&[hash], &mut new).or_raise(py)?;
@@ -56,12 +58,14 @@ impl Dedup {
         table: &Bound<'_, PyAny>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Option<Mask>> {
-        let Some(mut chunks) = Chunks::of(table)? else { return Ok(None) };
-        let mut new = Vec::new();
-        while let Some(chunk) = py.detach(|| chunks.next_chunk())? {
-            self.new_rows_of(py, &record_batch(&chunk)?, columns.as_deref(), &mut new)?;
-        }
-        Ok(Some(Mask::new(new, None)))
+        without_panic(|| {
+            let Some(mut chunks) = Chunks::of(table)? else { return Ok(None) };
+            let mut new = Vec::new();
+            while let Some(chunk) = py.detach(|| chunks.next_chunk())? {
+                self.new_rows_of(py, &record_batch(&chunk)?, columns.as_deref(), &mut new)?;
+            }
+            Ok(Some(Mask::new(new, None)))
+        })
     }
 }
 
@@ -73,21 +77,14 @@ impl Dedup {
         columns: Option<&[String]>,
         new: &mut Vec<bool>,
     ) -> PyResult<()> {
-        let chosen: Vec<Chunk> = match columns {
-            None => batch.columns().iter().cloned().map(Chunk::Arrow).collect(),
-            Some(names) => {
-                let column = |name: &String| {
-                    let column = batch.column_by_name(name).cloned().map(Chunk::Arrow);
-                    column.ok_or_else(|| {
-                        PyKeyError::new_err(format!("the table has no column {name}"))
-                    })
-                };
-                names.iter().map(column).collect::<PyResult<_>>()?
-            }
+        let chosen: PyResult<Vec<Chunk>> = match columns {
+            None => (0..batch.num_columns()).map(|i| column_at(batch, i)).collect(),
+            Some(names) => names.iter().map(|name| column_of(batch, name)).collect(),
         };
+        let chosen = chosen?;
         let prepared: Vec<Prepared<'_>> = chosen
             .iter()
-            .map(|chunk| Prepared::new(chunk, self.hasher))
+            .map(|chunk| Prepared::new(chunk, Hasher::Exact(self.hash_fn)))
             .collect::<PyResult<_>>()?;
         let (mut column, mut joined) = (Vec::new(), Vec::new());
         let done = in_slices(py, batch.num_rows(), |rows| {

@@ -3,15 +3,18 @@
 //! The classes are in `_errors.py`: most have two base classes (`Mismatch` is a `ValueError`, too), which a class made here
 //! cannot have. What the operating system reports becomes an `OSError` with its number and file, as everywhere in Python.
 
+use std::any::Any;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use ironbloom::any::Refused;
+use arrow::error::ArrowError;
+use ironbloom::any::{KeyError, Refused};
 use ironbloom::{DecodeError, FileError, ParamError, RowError};
 use ironbloom_index::{
     ConditionError, Error as IndexError, IndexedError, Location, PathError, TableError,
 };
-use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyTypeError};
+use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// The exception of this name in `_errors.py`, with a message.
@@ -21,6 +24,23 @@ pub(crate) fn named(py: Python<'_>, name: &str, message: impl ToString) -> PyErr
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,
     }
+}
+
+/// As [`named`], for threads that may lack the interpreter. They must have no guard of a filter.
+pub(crate) fn error(name: &str, message: impl ToString) -> PyErr {
+    Python::attach(|py| named(py, name, message))
+}
+
+/// Makes an error of a panic: of this package, or of a library below it that was given what it cannot read.
+pub(crate) fn without_panic<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(of_panic(panic)))
+}
+
+/// The error of a panic.
+pub(crate) fn of_panic(panic: Box<dyn Any + Send>) -> PyErr {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    error("Error", format!("an error in ironbloom, please report it: {words}"))
 }
 
 /// An error that has an exception of its own.
@@ -41,7 +61,7 @@ impl IntoPython for Refused {
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Params(error) => error.into_python(py),
-            Self::Key(error) => PyTypeError::new_err(error.to_string()),
+            Self::Key(error) => error.into_python(py),
             Self::Full(_) => named(py, "Full", self),
             Self::Mismatch(_) => named(py, "Mismatch", self),
             Self::OutOfBounds(_) => named(py, "OutOfBounds", self),
@@ -54,10 +74,22 @@ impl IntoPython for RowError {
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Params(error) => error.into_python(py),
-            Self::Key(error) => PyTypeError::new_err(error.to_string()),
+            Self::Key(error) => error.into_python(py),
             Self::Full(_) => named(py, "Full", self),
             _ => named(py, "Refused", self),
         }
+    }
+}
+
+impl IntoPython for KeyError {
+    fn into_python(self, py: Python<'_>) -> PyErr {
+        named(py, "InvalidKey", self)
+    }
+}
+
+impl IntoPython for ArrowError {
+    fn into_python(self, py: Python<'_>) -> PyErr {
+        named(py, "InvalidColumn", self)
     }
 }
 

@@ -7,20 +7,20 @@
 use ironbloom::any::KeyHash;
 use ironbloom::describe::FactValue;
 use ironbloom::{AnyFilter, Filter as _, HashFn, Persist};
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::batch::column::Hasher;
 use crate::batch::mask::Mask;
-use crate::errors::{OrRaise, named};
+use crate::errors::{OrRaise, error, named, without_panic};
+use crate::groups::out_of_bounds;
 use crate::key::with_key;
 use crate::make::Made;
 use crate::many::Work;
 use crate::shared::{Reading, Shared, Writing};
 
-#[pyclass(frozen, subclass, module = "ironbloom._native")]
+#[pyclass(frozen, subclass, weakref, module = "ironbloom._native")]
 pub(crate) struct Filter {
     pub(crate) filter: Shared,
     /// Never changes, so that keys are hashed before a lock is taken.
@@ -29,14 +29,16 @@ pub(crate) struct Filter {
     any_key: Option<HashFn>,
     /// Keys are rows of several attributes.
     rows: bool,
+    /// Keys are those of another program.
+    foreign: bool,
 }
 
 impl Filter {
-    pub(crate) fn read(&self, py: Python<'_>) -> Reading<'_> {
+    pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Reading<'_>> {
         self.filter.read(py)
     }
 
-    pub(crate) fn write(&self, py: Python<'_>) -> Writing<'_> {
+    pub(crate) fn write(&self, py: Python<'_>) -> PyResult<Writing<'_>> {
         self.filter.write(py)
     }
 
@@ -47,6 +49,16 @@ impl Filter {
             Some(number) => Ok(number),
             None => self.any_number(key),
         }
+    }
+
+    /// The same for this work: only lookups take integers that no bitmap holds.
+    #[inline(always)]
+    pub(crate) fn number_for(&self, work: Work, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let number = self.number(key)?;
+        if number == u64::MAX && matches!(self.hasher, Hasher::Integer) && work != Work::Contains {
+            return Err(out_of_bounds(key.py(), key.str()?, self.read(key.py())?.capacity()));
+        }
+        Ok(number)
     }
 
     /// That of a usual key. Errors are large, and would be handed on through memory also where there are none.
@@ -80,15 +92,15 @@ fn integer_of(key: &Bound<'_, PyAny>) -> PyResult<u64> {
             Ok(if negative { u64::MAX } else { number })
         }
         ironbloom::Encoded::Bytes([0xff, b'i', ..]) => Ok(u64::MAX),
-        _ => Err(PyTypeError::new_err(format!(
-            "a bitmap holds integers, not {}",
-            key.get_type().name()?
-        ))),
+        _ => {
+            let what = format!("a bitmap holds integers, not {}", key.get_type().name()?);
+            Err(error("InvalidKey", what))
+        }
     })?
 }
 
 pub(crate) fn rows_are_needed() -> PyErr {
-    PyTypeError::new_err("the filter holds rows: a key is a tuple with a value for each attribute")
+    error("InvalidKey", "the filter holds rows: a key is a tuple with a value for each attribute")
 }
 
 #[pymethods]
@@ -107,6 +119,7 @@ impl Filter {
             hasher: Hasher::new(key_hash),
             any_key,
             rows: matches!(key_hash, KeyHash::Row(_)),
+            foreign: matches!(key_hash, KeyHash::Foreign(_)),
             filter: Shared::new(made.py(), filter)?,
         })
     }
@@ -115,8 +128,11 @@ impl Filter {
         if self.rows {
             return self.contains_row(py, key);
         }
+        if self.foreign {
+            return self.with_foreign(py, Work::Contains, key);
+        }
         let number = self.number(key)?;
-        Ok(self.filter.contains_hash(py, number))
+        self.filter.contains_hash(py, number)
     }
 
     /// Adds a key. True if it was new; False if it might have been there before.
@@ -124,8 +140,11 @@ impl Filter {
         if self.rows {
             return self.add_row(py, key);
         }
-        let number = self.number(key)?;
-        self.filter.insert_hash(py, number).or_raise(py)
+        if self.foreign {
+            return self.with_foreign(py, Work::Add, key);
+        }
+        let number = self.number_for(Work::Add, key)?;
+        self.filter.insert_hash(py, number)
     }
 
     /// Removes a key that was added, once. False, changing nothing, if it is certainly not there.
@@ -133,8 +152,11 @@ impl Filter {
         if self.rows {
             return self.remove_row(py, key);
         }
-        let number = self.number(key)?;
-        self.filter.remove_hash(py, number).or_raise(py)
+        if self.foreign {
+            return self.with_foreign(py, Work::Remove, key);
+        }
+        let number = self.number_for(Work::Remove, key)?;
+        self.filter.remove_hash(py, number)
     }
 
     /// Adds, looks up or removes the keys of a column or an iterable.
@@ -146,95 +168,98 @@ impl Filter {
         keys: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Mask> {
-        if self.rows { self.many_rows(py, work, keys, key) } else { self.many(py, work, keys, key) }
+        without_panic(|| match self.rows {
+            true => self.many_rows(py, work, keys, key),
+            false => self.many(py, work, keys, key),
+        })
     }
 
     /// Removes all keys.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.write(py).clear().or_raise(py)
+        self.write(py)?.clear().or_raise(py)
     }
 
     /// Adds the keys of another filter of the same kind, shape and hash.
     fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = other.get().read(py).clone();
-        self.filter.write_detached(py, |filter| filter.union_with(&other)).or_raise(py)
+        let other = other.get().read(py)?.clone();
+        self.filter.write_detached(py, |filter| filter.union_with(&other))?.or_raise(py)
     }
 
     fn _intersect(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = other.get().read(py).clone();
-        self.filter.write_detached(py, |filter| filter.intersect_with(&other)).or_raise(py)
+        let other = other.get().read(py)?.clone();
+        self.filter.write_detached(py, |filter| filter.intersect_with(&other))?.or_raise(py)
     }
 
-    fn _equals(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
+    fn _equals(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
         if std::ptr::eq(self, other.get()) {
-            return true;
+            return Ok(true);
         }
-        let other = other.get().read(py).clone();
+        let other = other.get().read(py)?.clone();
         self.filter.read_detached(py, |filter| *filter == other)
     }
 
-    fn _copy(&self, py: Python<'_>) -> Made {
+    fn _copy(&self, py: Python<'_>) -> PyResult<Made> {
         self.filter.read_detached(py, |filter| Made::new(filter.clone()))
     }
 
-    fn __bool__(&self, py: Python<'_>) -> bool {
-        !self.read(py).is_empty()
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(!self.read(py)?.is_empty())
     }
 
     /// The kind, as the program and reports name it.
     #[getter]
-    fn kind(&self, py: Python<'_>) -> &'static str {
-        self.read(py).kind().name()
+    fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.read(py)?.kind().name())
     }
 
     /// Keys counted: adds of keys that were new, minus removals. Exact for some kinds, see `len_is_exact`.
     #[getter]
-    fn counted(&self, py: Python<'_>) -> u64 {
-        self.read(py).len()
+    fn counted(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.read(py)?.len())
     }
 
     #[getter]
-    fn len_is_exact(&self, py: Python<'_>) -> bool {
-        self.read(py).abilities().exact_len
+    fn len_is_exact(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.read(py)?.abilities().exact_len)
     }
 
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> u64 {
-        self.read(py).capacity()
+    fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.read(py)?.capacity())
     }
 
     #[getter]
-    fn size_in_bytes(&self, py: Python<'_>) -> usize {
-        self.read(py).size_in_bytes()
+    fn size_in_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.read(py)?.size_in_bytes())
     }
 
     #[getter]
-    fn is_over_capacity(&self, py: Python<'_>) -> bool {
-        self.read(py).is_over_capacity()
+    fn is_over_capacity(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.read(py)?.is_over_capacity())
     }
 
-    fn estimate_len(&self, py: Python<'_>) -> f64 {
+    fn estimate_len(&self, py: Python<'_>) -> PyResult<f64> {
         self.filter.read_detached(py, |filter| filter.estimate_len())
     }
 
-    fn rate(&self, py: Python<'_>) -> f64 {
+    fn rate(&self, py: Python<'_>) -> PyResult<f64> {
         self.filter.read_detached(py, |filter| filter.estimate_rate())
     }
 
     /// The hash function and its seed.
     #[getter]
-    fn hash_function(&self, py: Python<'_>) -> String {
-        self.read(py).hash_fn().to_string()
+    fn hash_function(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.read(py)?.hash_fn().to_string())
     }
 
     /// What the kind can do.
     fn abilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        crate::plan::abilities(py, self.read(py).abilities())
+        crate::plan::abilities(py, self.read(py)?.abilities())
     }
 
     /// What only this kind has.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let facts = self.filter.read_detached(py, |filter| filter.describe());
+        let facts = self.filter.read_detached(py, |filter| filter.describe())?;
         let described = PyDict::new(py);
         for (name, value) in facts {
             match value {
@@ -255,13 +280,13 @@ impl Filter {
 
     /// Writes the filter to a file: under a temporary name, synced, then renamed.
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        self.filter.read_detached(py, |filter| filter.save(path)).or_raise(py)
+        self.filter.read_detached(py, |filter| filter.save(path))?.or_raise(py)
     }
 
     /// The bytes of a file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = self.filter.read_detached(py, |filter| filter.to_bytes());
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.filter.read_detached(py, |filter| filter.to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Whether a list of keys to remove can be right.
@@ -272,7 +297,7 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyDict>> {
         let all = self.numbers(py, keys)?;
         let check =
-            self.filter.read_detached(py, |filter| filter.check_removal(&all)).or_raise(py)?;
+            self.filter.read_detached(py, |filter| filter.check_removal(&all))?.or_raise(py)?;
         let said = PyDict::new(py);
         said.set_item(intern!(py, "present"), check.present())?;
         said.set_item(intern!(py, "absent"), check.absent())?;
@@ -284,7 +309,7 @@ impl Filter {
     /// The names of the attributes of a row; none if keys are not rows.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let names = match self.read(py).as_multi() {
+        let names = match self.read(py)?.as_multi() {
             Some(multi) => multi.attributes().names().to_vec(),
             None => Vec::new(),
         };
@@ -295,17 +320,22 @@ impl Filter {
     fn _advance_to(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let now = std::time::Duration::try_from_secs_f64(seconds)
             .map_err(|error| named(py, "InvalidParameter", error))?;
-        if let AnyFilter::Windowed(window) = &mut *self.write(py) {
+        if let AnyFilter::Windowed(window) = &mut *self.write(py)? {
             window.advance_to(now);
         }
         Ok(())
     }
 
+    /// Foreign filters only: the same filter, whose keys are of this form.
+    fn _with_form(&self, py: Python<'_>, form: &str) -> PyResult<Made> {
+        self.with_form(py, form)
+    }
+
     /// Bitmaps only: the integers, ascending.
-    fn _integers(&self, py: Python<'_>) -> Vec<u64> {
-        match &*self.read(py) {
+    fn _integers(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        Ok(match &*self.read(py)? {
             AnyFilter::Bitmap(bitmap) => bitmap.iter().collect(),
             _ => Vec::new(),
-        }
+        })
     }
 }

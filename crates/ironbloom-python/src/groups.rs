@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::batch::Source;
 use crate::batch::column::{Hasher, Prepared};
-use crate::errors::OrRaise;
+use crate::errors::{IntoPython, OrRaise, named};
 use crate::interrupt::in_slices;
 
 /// How long other threads may have to wait: as long as for Python code.
@@ -47,6 +47,7 @@ pub(crate) fn each_group(
             then(group).or_raise(py)
         });
     };
+    source.check(hasher)?;
     while let Some(chunk) = source.next_chunk(py)? {
         let prepared = Prepared::new(&chunk, hasher)?;
         let (mut hashes, mut there) = (vec![0; GROUP.min(chunk.len())], Vec::new());
@@ -65,9 +66,20 @@ pub(crate) fn each_group(
             }
             Ok::<_, Refused>(())
         })?;
-        worked.or_raise(py)?;
+        worked.map_err(|refused| match refused {
+            Refused::OutOfBounds(error) if chunk.is_signed() => {
+                out_of_bounds(py, error.index.cast_signed(), error.bound)
+            }
+            other => other.into_python(py),
+        })?;
     }
     Ok(())
+}
+
+/// An integer outside of a bitmap, as the caller has it.
+pub(crate) fn out_of_bounds(py: Python<'_>, key: impl std::fmt::Display, bound: u64) -> PyErr {
+    let what = format!("{key} is outside the bitmap, which holds integers below {bound}");
+    named(py, "OutOfBounds", what)
 }
 
 /// Moves the hashes of what is not null to the front, and returns their number.

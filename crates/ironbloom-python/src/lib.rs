@@ -5,10 +5,10 @@
 //!        │
 //!        ▼ _native
 //!  filter.rs            a filter of any kind                      make.rs    new ones, and from files
-//!  shared.rs            the same for threads
+//!  shared.rs            the same for threads                      foreign.rs those of other programs
 //!  rows.rs              the same for rows of several attributes   plan.rs    what kinds cost
 //!  many.rs              many keys at once                         groups.rs  all keys, as numbers, in groups
-//!  key.rs               a Python object ──► stable bytes
+//!  key/                 a Python object ──► stable bytes
 //!  batch/               columns of numpy and Arrow ──► hashes     dedup.rs   first occurrences
 //!  index/               tables: conditions, searches, rows as Arrow
 //!  guard/               a filter in front of a store of Python, also awaited
@@ -22,6 +22,7 @@ mod batch;
 mod dedup;
 mod errors;
 mod filter;
+mod foreign;
 mod groups;
 mod guard;
 mod index;
@@ -63,4 +64,9 @@ mod _native {
     };
     #[pymodule_export]
     use crate::plan::plans;
+
+    #[pymodule_init]
+    fn begin(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::shared::watch_forks(module.py())
+    }
 }

@@ -13,11 +13,10 @@ use ironbloom::{
     AnyFilter, Arity, BinaryFuse, Bloom, BloomParams, CuckooParams, FuseParams, HashFn, ParamError,
     Persist, Scalable, ScalableParams, StageKind, Windowed, WindowedParams, plan,
 };
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::batch::column::Hasher;
-use crate::errors::{OrRaise, named};
+use crate::errors::{OrRaise, error, named, without_panic};
 use crate::groups::each_group;
 use crate::key::with_key;
 
@@ -37,7 +36,7 @@ impl Made {
 
     pub(crate) fn take(&self) -> PyResult<AnyFilter> {
         let taken = self.filter.lock().ok().and_then(|mut filter| filter.take());
-        taken.ok_or_else(|| PyRuntimeError::new_err("this filter is in use already"))
+        taken.ok_or_else(|| error("Refused", "this filter is in use already"))
     }
 }
 
@@ -51,7 +50,7 @@ pub(crate) fn make(
     seed: u64,
 ) -> PyResult<Made> {
     let plan = plan::named(name)
-        .ok_or_else(|| PyValueError::new_err(format!("there is no kind {name:?}")))?;
+        .ok_or_else(|| error("InvalidParameter", format!("there is no kind {name:?}")))?;
     py.detach(|| plan.create(capacity, rate, seed)).map(Made::new).or_raise(py)
 }
 
@@ -82,9 +81,8 @@ pub(crate) fn make_scalable(
         "bloom" => StageKind::Bloom,
         "blocked" => StageKind::Blocked,
         other => {
-            return Err(PyValueError::new_err(format!(
-                "stages are \"bloom\" or \"blocked\", not {other:?}"
-            )));
+            let what = format!("stages are \"bloom\" or \"blocked\", not {other:?}");
+            return Err(error("InvalidParameter", what));
         }
     };
     let make = || {
@@ -153,15 +151,19 @@ pub(crate) fn make_fuse(
     let arity = match arity {
         3 => Arity::Three,
         4 => Arity::Four,
-        other => return Err(PyValueError::new_err(format!("arity is 3 or 4, not {other}"))),
+        other => {
+            return Err(error("InvalidParameter", format!("arity is 3 or 4, not {other}")));
+        }
     };
     let params = FuseParams::for_rate(rate).or_raise(py)?.with_arity(arity);
     let hash_fn = HashFn::Xxh3 { seed };
     let (mut hashes, hasher) = (Vec::new(), Hasher::Hash(hash_fn));
     let number = |object: &Bound<'_, PyAny>| with_key(object, |key| hasher.of(key))?;
-    each_group(py, keys, key, hasher, number, |group| {
-        hashes.extend_from_slice(group.numbers);
-        Ok(())
+    without_panic(|| {
+        each_group(py, keys, key, hasher, number, |group| {
+            hashes.extend_from_slice(group.numbers);
+            Ok(())
+        })
     })?;
     let make = || {
         hashes.sort_unstable();
@@ -174,7 +176,7 @@ pub(crate) fn make_fuse(
 /// A filter of any kind from a file.
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Made> {
-    py.detach(|| AnyFilter::load(path)).map(Made::new).or_raise(py)
+    without_panic(|| py.detach(|| AnyFilter::load(path)).map(Made::new).or_raise(py))
 }
 
 /// A filter whose memory is the file.
@@ -192,7 +194,7 @@ pub(crate) fn load_mapped(py: Python<'_>, path: PathBuf, verify: bool) -> PyResu
 /// A filter of any kind from the bytes of a file.
 #[pyfunction]
 pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Made> {
-    py.detach(|| AnyFilter::from_bytes(bytes)).map(Made::new).or_raise(py)
+    without_panic(|| py.detach(|| AnyFilter::from_bytes(bytes)).map(Made::new).or_raise(py))
 }
 
 /// The bytes that are hashed for a key.

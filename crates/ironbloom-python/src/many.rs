@@ -40,13 +40,13 @@ impl Filter {
     ) -> PyResult<Mask> {
         let mut answers = Answers::default();
         let mut found = Vec::new();
-        let user = self.filter.user(py);
+        let user = self.filter.user(py)?;
         each_group(
             py,
             keys,
             key,
             self.hasher,
-            |key| self.number(key),
+            |key| self.number_for(work, key),
             |group| {
                 if work == Work::Add {
                     return user.writing(group.py).insert_hashes(group.numbers);

@@ -1,16 +1,16 @@
 //! Filters whose keys are rows: a tuple with a value for each attribute, a mapping from their names, or rows of a table.
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use ironbloom::multi::Attributes;
 use ironbloom::{AnyFilter, RowError};
-use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyList, PyTuple};
 
 use crate::batch::capsule::{Chunks, record_batch};
-use crate::batch::column::{Chunk, Hasher, Prepared};
+use crate::batch::column::{Hasher, Prepared};
+use crate::batch::column_of;
 use crate::batch::mask::Mask;
-use crate::errors::{IntoPython, OrRaise};
+use crate::errors::{IntoPython, OrRaise, error};
 use crate::filter::{Filter, rows_are_needed};
 use crate::interrupt::in_slices;
 use crate::key::with_key;
@@ -44,7 +44,7 @@ fn remove(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
 impl Filter {
     /// The hashes of a row's values. `...` stands for any value.
     fn row_query(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Vec<Option<u64>>> {
-        let attributes = attributes(&self.read(py)).clone();
+        let attributes = attributes(&*self.read(py)?).clone();
         let values: Vec<Bound<'_, PyAny>> = if let Ok(row) = row.cast::<PyTuple>() {
             row.iter().collect()
         } else if let Ok(row) = row.cast::<PyList>() {
@@ -53,7 +53,10 @@ impl Filter {
             for name in row.keys() {
                 let known = attributes.position(&name.extract::<String>()?).is_some();
                 if !known {
-                    return Err(PyKeyError::new_err(format!("the filter has no attribute {name}")));
+                    return Err(error(
+                        "UnknownName",
+                        format!("the filter has no attribute {name}"),
+                    ));
                 }
             }
             let any = || PyEllipsis::get(py).to_owned().into_any();
@@ -88,17 +91,17 @@ impl Filter {
 
     pub(crate) fn contains_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
         let query = self.row_query(py, row)?;
-        self.read(py).as_multi().expect("a filter of rows").contains_hashed(&query).or_raise(py)
+        self.read(py)?.as_multi().expect("a filter of rows").contains_hashed(&query).or_raise(py)
     }
 
     pub(crate) fn add_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
         let row = self.whole_row(py, row)?;
-        insert(&mut self.write(py), &row).or_raise(py)
+        insert(&mut *self.write(py)?, &row).or_raise(py)
     }
 
     pub(crate) fn remove_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
         let row = self.whole_row(py, row)?;
-        remove(&mut self.write(py), &row).or_raise(py)
+        remove(&mut *self.write(py)?, &row).or_raise(py)
     }
 
     /// As [`many`](Self::many) for rows.
@@ -144,7 +147,7 @@ impl Filter {
                 None => row?,
             };
             let row = self.whole_row(py, &row)?;
-            answers.push(work(&mut self.write(py), &row).or_raise(py)?);
+            answers.push(work(&mut *self.write(py)?, &row).or_raise(py)?);
             if count % 1024 == 0 {
                 py.check_signals()?;
             }
@@ -159,18 +162,17 @@ impl Filter {
         answers: &mut Vec<bool>,
         work: EachRow,
     ) -> PyResult<()> {
-        let attributes = attributes(&self.read(py)).clone();
+        let attributes = attributes(&*self.read(py)?).clone();
         let mut chunks = Vec::new();
         for name in attributes.names() {
-            let column = batch
-                .column_by_name(name)
-                .ok_or_else(|| PyKeyError::new_err(format!("the table has no column {name}")))?;
-            if column.logical_null_count() > 0 {
-                return Err(PyTypeError::new_err(format!(
+            let column = column_of(batch, name)?;
+            if column.has_nulls() {
+                let what = format!(
                     "column {name} has nulls, which are no values: fill or drop them first"
-                )));
+                );
+                return Err(error("InvalidKey", what));
             }
-            chunks.push(Chunk::Arrow(column.clone()));
+            chunks.push(column);
         }
         let mut columns = Vec::new();
         for (i, chunk) in chunks.iter().enumerate() {
@@ -179,7 +181,7 @@ impl Filter {
         }
         let mut hashes = vec![Vec::new(); columns.len()];
         let mut row = vec![0; columns.len()];
-        let user = self.filter.user(py);
+        let user = self.filter.user(py)?;
         let worked = in_slices(py, batch.num_rows(), |rows| {
             for (column, hashes) in columns.iter().zip(&mut hashes) {
                 hashes.resize(rows.len(), 0);

@@ -13,6 +13,9 @@
 //! there is always a user.
 //!
 //! **Nobody waits for the interpreter while having a guard**, or two threads would wait for each other.
+//!
+//! A process that forks leaves all other threads behind, with the guards that they had. The child begins with a new lock. If
+//! one of those threads was changing the filter, half of a change may be in it, and every use of it is an error.
 
 #![expect(
     unsafe_code,
@@ -28,21 +31,58 @@ use ironbloom::any::Refused;
 use ironbloom::{AnyFilter, Filter as _, Insert as _};
 use pyo3::prelude::*;
 use pyo3::sync::{PyOnceLock, RwLockExt};
+use pyo3::types::PyDict;
+
+use crate::errors::{OrRaise, named};
 
 pub(crate) struct Shared {
     filter: UnsafeCell<AnyFilter>,
-    lock: RwLock<()>,
+    lock: UnsafeCell<RwLock<()>>,
     users: AtomicUsize,
+    /// Users that there are when there are none: one where Python has no lock.
+    usual_users: usize,
+    /// Threads that have a guard to change the filter.
+    writers: AtomicUsize,
+    /// The value of [`FORKS`] that the lock and the numbers above are of.
+    forks: AtomicUsize,
+    /// Set in a child whose parent was changing the filter.
+    torn: AtomicUsize,
 }
 
 // SAFETY: filters can be sent to and shared by threads. `filter` is used under `lock` (`Reading`, `Writing`), or by the
-// thread that has the interpreter while there are no users, hence no guards (`is_alone`).
+// thread that has the interpreter while there are no users, hence no guards (`is_alone`). `lock` is replaced only after a
+// fork, by the first thread that comes, before it or any other takes a guard (`begin_in_child`).
 unsafe impl Sync for Shared {}
+
+/// How often this process has come out of a fork as the child.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// A child is changing the lock of a filter.
+const CHANGING: usize = usize::MAX;
+
+/// Has the interpreter tell when a process begins as the child of a fork.
+pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
+    let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
+    let count = pyo3::types::PyCFunction::new_closure(py, None, None, |_, _| {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    })?;
+    let arguments = PyDict::new(py);
+    arguments.set_item("after_in_child", count)?;
+    register.call((), Some(&arguments)).map(drop)
+}
 
 impl Shared {
     pub(crate) fn new(py: Python<'_>, filter: AnyFilter) -> PyResult<Self> {
-        let users = usize::from(!has_one_lock(py)?);
-        Ok(Self { filter: UnsafeCell::new(filter), lock: RwLock::new(()), users: users.into() })
+        let usual_users = usize::from(!has_one_lock(py)?);
+        Ok(Self {
+            filter: UnsafeCell::new(filter),
+            lock: UnsafeCell::new(RwLock::new(())),
+            users: usual_users.into(),
+            usual_users,
+            writers: 0.into(),
+            forks: FORKS.load(Ordering::Relaxed).into(),
+            torn: 0.into(),
+        })
     }
 
     /// Nobody has a guard, and nobody gets one until this thread gives the interpreter away.
@@ -53,45 +93,94 @@ impl Shared {
     }
 
     #[inline(always)]
-    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: u64) -> bool {
+    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
         if self.is_alone(py) {
             // SAFETY: nobody has a guard, and other threads cannot come here: this one has the interpreter, which a lookup
             // does not give away.
-            return unsafe { &*self.filter.get() }.contains_hash(hash);
+            return Ok(unsafe { &*self.filter.get() }.contains_hash(hash));
         }
-        self.read(py).contains_hash(hash)
+        Ok(self.read(py)?.contains_hash(hash))
     }
 
     #[inline(always)]
-    pub(crate) fn insert_hash(&self, py: Python<'_>, hash: u64) -> Result<bool, Refused> {
+    pub(crate) fn insert_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
         if self.is_alone(py) {
             // SAFETY: as above.
-            return unsafe { &mut *self.filter.get() }.insert_hash(hash);
+            return unsafe { &mut *self.filter.get() }.insert_hash(hash).or_raise(py);
         }
-        self.write(py).insert_hash(hash)
+        let inserted: Result<_, Refused> = self.write(py)?.insert_hash(hash);
+        inserted.or_raise(py)
     }
 
     #[inline(always)]
-    pub(crate) fn remove_hash(&self, py: Python<'_>, hash: u64) -> Result<bool, Refused> {
+    pub(crate) fn remove_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
         if self.is_alone(py) {
             // SAFETY: as above.
-            return unsafe { &mut *self.filter.get() }.remove_hash(hash);
+            return unsafe { &mut *self.filter.get() }.remove_hash(hash).or_raise(py);
         }
-        self.write(py).remove_hash(hash)
+        let removed = self.write(py)?.remove_hash(hash);
+        removed.or_raise(py)
     }
 
-    pub(crate) fn read(&self, py: Python<'_>) -> Reading<'_> {
-        self.user(py).into_reading(self.lock.read_py_attached(py))
+    pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Reading<'_>> {
+        Ok(self.user(py)?.reading(Some(py)))
     }
 
-    pub(crate) fn write(&self, py: Python<'_>) -> Writing<'_> {
-        self.user(py).into_writing(self.lock.write_py_attached(py))
+    pub(crate) fn write(&self, py: Python<'_>) -> PyResult<Writing<'_>> {
+        Ok(self.user(py)?.writing(Some(py)))
     }
 
-    /// A user, who may take guards without the interpreter.
-    pub(crate) fn user(&self, _py: Python<'_>) -> User<'_> {
+    /// A user, who may take guards without the interpreter. An error in a child of a process that was changing the filter.
+    pub(crate) fn user(&self, py: Python<'_>) -> PyResult<User<'_>> {
+        let forks = self.settled(py);
+        if self.torn.load(Ordering::Relaxed) != 0 {
+            let what = "the process was forked while another thread changed this filter, which may be half done: \
+                        load it from a file, or make it before the fork";
+            return Err(named(py, "Error", what));
+        }
         self.users.fetch_add(1, Ordering::Relaxed);
-        User { shared: self }
+        Ok(User { shared: self, forks: forks.into() })
+    }
+
+    /// The number of forks, after which the lock is one of this process.
+    fn settled(&self, _py: Python<'_>) -> usize {
+        let forks = FORKS.load(Ordering::Relaxed);
+        if self.forks.load(Ordering::Acquire) != forks {
+            self.begin_in_child(forks);
+        }
+        forks
+    }
+
+    /// Forgets the guards of threads that the fork has left behind.
+    #[cold]
+    fn begin_in_child(&self, forks: usize) {
+        let before = self.forks.load(Ordering::Acquire);
+        let mine = before != CHANGING
+            && before != forks
+            && self
+                .forks
+                .compare_exchange(before, CHANGING, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        if !mine {
+            while self.forks.load(Ordering::Acquire) == CHANGING {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let torn = usize::from(self.writers.swap(0, Ordering::Relaxed) != 0);
+        let torn = torn | self.torn.fetch_or(torn, Ordering::Relaxed);
+        // SAFETY: whoever had a guard of this lock, or waits for one, is a thread of the parent; in this process no thread
+        // takes one before `forks` is set below. The old lock is not dropped: its owners are gone without a word.
+        unsafe { self.lock.get().write(RwLock::new(())) };
+        // Of a torn filter, one user stays: no thread is ever alone with it.
+        self.users.store(self.usual_users + torn, Ordering::Relaxed);
+        self.forks.store(forks, Ordering::Release);
+    }
+
+    /// The lock of this process; there is a user, so that it is not replaced.
+    fn lock(&self) -> &RwLock<()> {
+        // SAFETY: it is replaced only before the first user after a fork is made.
+        unsafe { &*self.lock.get() }
     }
 
     /// Reads the filter without the interpreter.
@@ -99,9 +188,9 @@ impl Shared {
         &self,
         py: Python<'_>,
         work: impl FnOnce(&AnyFilter) -> R + Send,
-    ) -> R {
-        let user = self.user(py);
-        py.detach(|| work(&user.reading(None)))
+    ) -> PyResult<R> {
+        let user = self.user(py)?;
+        Ok(py.detach(|| work(&user.reading(None))))
     }
 
     /// Changes the filter without the interpreter.
@@ -109,9 +198,9 @@ impl Shared {
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut AnyFilter) -> R + Send,
-    ) -> R {
-        let user = self.user(py);
-        py.detach(|| work(&mut user.writing(None)))
+    ) -> PyResult<R> {
+        let user = self.user(py)?;
+        Ok(py.detach(|| work(&mut user.writing(None))))
     }
 }
 
@@ -126,57 +215,83 @@ fn has_one_lock(py: Python<'_>) -> PyResult<bool> {
         .copied()
 }
 
-/// Somebody who uses the filter with guards. Made by a thread that has the interpreter.
+/// A user of the filter, with guards. Made by a thread that has the interpreter.
 pub(crate) struct User<'a> {
     shared: &'a Shared,
+    /// The forks before which it was counted.
+    forks: AtomicUsize,
 }
 
 impl Clone for User<'_> {
     /// There is a user already, and whoever has the interpreter sees that, even if this thread lacks it.
     fn clone(&self) -> Self {
         self.shared.users.fetch_add(1, Ordering::Relaxed);
-        Self { shared: self.shared }
+        Self { shared: self.shared, forks: self.forks.load(Ordering::Relaxed).into() }
     }
 }
 
 impl Drop for User<'_> {
     fn drop(&mut self) {
-        self.shared.users.fetch_sub(1, Ordering::Release);
+        if self.shared.forks.load(Ordering::Relaxed) == *self.forks.get_mut() {
+            self.shared.users.fetch_sub(1, Ordering::Release);
+        }
     }
 }
 
 impl<'a> User<'a> {
     /// The filter, for a thread with or without the interpreter.
     pub(crate) fn reading(&self, py: Option<Python<'_>>) -> Reading<'a> {
-        let lock = &self.shared.lock;
+        self.follow_fork();
+        let lock = self.shared.lock();
         let lock = match py {
             Some(py) => lock.read_py_attached(py),
             None => lock.read(),
         };
-        self.clone().into_reading(lock)
+        Reading { _lock: lock.unwrap_or_else(PoisonError::into_inner), user: self.clone() }
     }
 
     /// The same to change it.
     pub(crate) fn writing(&self, py: Option<Python<'_>>) -> Writing<'a> {
-        let lock = &self.shared.lock;
+        self.follow_fork();
+        let lock = self.shared.lock();
+        // The library panics only on batches of wrong lengths, before it changes anything.
         let lock = match py {
             Some(py) => lock.write_py_attached(py),
             None => lock.write(),
         };
-        self.clone().into_writing(lock)
+        let lock = lock.unwrap_or_else(PoisonError::into_inner);
+        Writing { _writer: Writer::new(self.shared), _lock: lock, user: self.clone() }
     }
 
-    fn into_reading(self, lock: Poisoned<RwLockReadGuard<'a, ()>>) -> Reading<'a> {
-        Reading { _lock: lock.unwrap_or_else(PoisonError::into_inner), user: self }
-    }
-
-    fn into_writing(self, lock: Poisoned<RwLockWriteGuard<'a, ()>>) -> Writing<'a> {
-        Writing { _lock: lock.unwrap_or_else(PoisonError::into_inner), user: self }
+    /// Counts this user again if its process was forked since: by the iterator that keys come from, or a signal handler.
+    fn follow_fork(&self) {
+        let forks = FORKS.load(Ordering::Relaxed);
+        if self.forks.load(Ordering::Relaxed) != forks {
+            Python::attach(|py| {
+                self.shared.settled(py);
+                self.shared.users.fetch_add(1, Ordering::Relaxed);
+            });
+            self.forks.store(forks, Ordering::Relaxed);
+        }
     }
 }
 
-/// The library panics only on batches of wrong lengths, before it changes anything.
-type Poisoned<G> = Result<G, PoisonError<G>>;
+/// Counts a thread that changes the filter.
+struct Writer<'a>(&'a Shared);
+
+impl<'a> Writer<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        // Seen by a fork before anything that is changed.
+        shared.writers.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.0.writers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// A filter that nobody changes meanwhile. The lock is given back first, then the user goes.
 pub(crate) struct Reading<'a> {
@@ -186,6 +301,7 @@ pub(crate) struct Reading<'a> {
 
 /// A filter that nobody else uses meanwhile.
 pub(crate) struct Writing<'a> {
+    _writer: Writer<'a>,
     _lock: RwLockWriteGuard<'a, ()>,
     user: User<'a>,
 }

@@ -197,9 +197,11 @@ def test_a_mask_is_read_by_numpy_and_arrow() -> None:
         np.zeros((2, 2)),
         np.array([1j]),
         np.ma.masked_array([1, 2], [True, False]),
-        np.array(["2024"], "datetime64[Y]"),
+        np.array([5], "timedelta64[Y]"),
+        np.array(["\udc80"]),
         pa.array([[1], [2]]),
-        pa.array([1, 2]).cast(pa.decimal128(20)),
+        pl.Series([{"a": 1}]),
+        pd.Series(pd.period_range("2020", "2021", freq="M")),
         pa.table({"a": [1], "b": [2]}),
         5,
     ],
@@ -217,8 +219,13 @@ def test_a_bitmap_takes_columns_of_integers_only() -> None:
     bits = ib.Bitmap(100)
     bits.add_many(np.array([1, 5, 7]))
     assert bits.contains_many(np.array([1, 2, -1, 1000])).tolist() == [True, False, False, False]
-    with pytest.raises(ib.OutOfBounds):
+    with pytest.raises(ib.OutOfBounds, match=r"^-1 is outside"):
         bits.add_many(np.array([1, -1]))
+    for key in (-1, 2**64 - 1, 2**70, -(2**70), -5.0):
+        for use in (bits.add, bits.remove, lambda key: bits.add_many([key]), lambda key: bits.remove_many([key])):
+            with pytest.raises(ib.OutOfBounds, match=rf"^{key} is outside the bitmap, which holds integers below 100"):
+                use(key)
+        assert key not in bits and bits.contains_many([key]) == [False]
     for column in (np.array([1.0]), pa.array(["1"])):
         with pytest.raises(TypeError, match="integers"):
             bits.add_many(column)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import uuid
+from typing import Any
+
 import ironbloom as ib
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -70,3 +76,20 @@ def test_rates_are_plotted_if_matplotlib_is_there() -> None:
     matplotlib.use("Agg")
     axes = ib.plot_rates(1000, [0.1, 0.01])
     assert len(axes.lines) >= 10
+
+
+def test_what_differs_in_python_is_not_left_out() -> None:
+    day = dt.date(2024, 1, 1)
+    different: list[Any] = [
+        -1, 2**64 - 1, 2**63, -(2**63), "1234567\0", 0x0037363534333231, b"1234567\0", "1", b"1", 1, None, (), ("1",), (b"1",), (1,), (-1,), (2**64 - 1,),
+        uuid.UUID(int=7), uuid.UUID(int=7).bytes, day, dt.datetime(2024, 1, 1), 1.5, decimal.Decimal("0.1"), 0.1, dt.time(0), dt.timedelta(0),
+    ]  # fmt: skip
+    assert list(ib.dedup(different)) == different
+    assert list(ib.dedup([*different, *different])) == different
+    assert list(ib.dedup([1, 1.0, True, decimal.Decimal(1), np.int8(1)])) == [1]
+    assert list(ib.dedup([b"a", bytearray(b"a"), memoryview(b"a")])) == [b"a"]
+    assert list(ib.dedup([np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "ns"), dt.datetime(2020, 1, 1)]))[1:] == []
+    for numbers in ([-(2.0**63), 2.0**63, -2048.0, 2.0**64 - 2048], [-1.0, 0.5]):
+        assert ib.dedup_table(pa.table({"a": numbers})).num_rows == len(numbers)
+    decimals = pa.array([-1, 2**64 - 1, 5], pa.decimal128(38, 0))
+    assert ib.dedup_table(pa.table({"a": decimals})).num_rows == 3

@@ -10,6 +10,7 @@ import random
 from typing import Any
 
 import ironbloom as ib
+import pyarrow as pa
 import pytest
 from conftest import GOLDEN, LIBRARY_GOLDEN, every_kind
 
@@ -219,3 +220,50 @@ def test_a_fork_in_the_middle_leaves_two_valid_filters(tmp_path: pathlib.Path) -
     other = ib.open(path)
     assert all(key in seen for key in range(10_000))
     assert all((key if key < 5000 else ("child", key)) in other for key in range(10_000))
+
+
+def foreign_key(form: str, number: int) -> Any:
+    """The keys of `crates/ironbloom/tests/foreign/README.md`."""
+    if form in ("long", "int"):
+        bits, factor = (64, 0x9E3779B97F4A7C15) if form == "long" else (32, 0x9E3779B1)
+        return (number * factor + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    if form == "double":
+        return number / 8
+    return f"{number}{['', 'é', 'ab', '漢字', 'x€'][number % 5]}"
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("guava-64-long", "long"), ("guava-64-int", "int"), ("guava-64-chars", "chars"), ("datasketches-double", "double"), ("dcso", "text")],
+)
+def test_a_converted_filter_answers_as_its_program_did(name: str, form: str) -> None:
+    answers = (GOLDEN.parents[2] / "ironbloom" / "tests" / "foreign" / f"{name}.answers").read_bytes()
+    filter = ib.open(GOLDEN / f"foreign-{name}.ibf")
+    assert isinstance(filter, ib.Foreign) and filter.kind == "foreign"
+    if name != "dcso":
+        with pytest.raises(ib.InvalidKey, match="does not say"):
+            foreign_key(form, 1) in filter
+    filter = filter.of_keys(form)
+    keys = [foreign_key(form, number) for number in range(5000)]
+    expected = [bool(answers[number // 8] >> (number % 8) & 1) for number in range(5000)]
+    assert [key in filter for key in keys] == filter.contains_many(keys) == expected
+    column = pa.array([None, *keys])
+    assert filter.contains_many(column).to_pylist() == [None, *expected]
+    new = next(key for key, known in zip(keys, expected, strict=True) if not known)
+    more = pickle.loads(pickle.dumps(filter.copy()))
+    assert more.add(new) and new in more and new not in filter
+    more.update(keys[-100:])
+    assert all(more.contains_many(pa.chunked_array([keys[-100:]])).to_pylist())
+    assert type(filter | more) is ib.Foreign and new in filter | more
+    wrong: list[Any] = [b"1", "1", None, (1,), 2**70, [], 1.5]
+    wrong = [key for key in wrong if type(key) is not type(keys[0]) and not (form == "text" and key == b"1")]
+    for key in wrong if form != "double" else ["1", b"1", None]:
+        for use in (filter.__contains__, more.add, lambda key: filter.contains_many([key])):
+            with pytest.raises(ib.InvalidKey):
+                use(key)
+    with pytest.raises(ib.Refused):
+        more.remove(keys[0])
+    with pytest.raises(ib.InvalidParameter, match="hex"):
+        filter.of_keys("number")
+    with pytest.raises(ib.Refused, match="itself"):
+        ib.Bloom(10)._with_form("long")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import weakref
 from typing import Any
 
 import ironbloom as ib
@@ -262,3 +264,49 @@ def test_a_subclass_stays_one() -> None:
     assert type(seen.copy()) is Seen and type(seen | seen) is Seen
     assert "alice" in Seen.from_bytes(seen.to_bytes())
     assert type(Seen.from_bytes(seen.to_bytes())) is Seen
+
+
+class Named(ib.Bloom):
+    """A subclass with attributes."""
+
+    name: str
+
+
+class Slotted(ib.Cuckoo):
+    __slots__ = ("__dict__", "shelf")
+    shelf: list[int]
+
+
+@pytest.mark.parametrize("kind", [Named, Slotted])
+def test_copies_have_what_a_subclass_has_added(kind: type[Any]) -> None:
+    filter = kind(100, 0.01)
+    filter.add("alice")
+    filter.name, filter.shelf = "first", [1]
+    copies = [filter.copy(), copy.copy(filter), filter | kind(100, 0.01) if kind is Named else filter.copy()]
+    for one in [*copies, copy.deepcopy(filter), pickle.loads(pickle.dumps(filter))]:
+        assert type(one) is kind and "alice" in one
+        assert one.name == "first" and one.shelf == [1]
+    assert copies[0].shelf is filter.shelf and copy.deepcopy(filter).shelf is not filter.shelf
+    filter.shelf = filter  # type: ignore[assignment]
+    again = copy.deepcopy(filter)
+    assert again.shelf is again
+
+
+def test_filters_and_masks_can_be_referred_to_weakly() -> None:
+    for filter in every_kind():
+        reference = weakref.ref(filter)
+        assert reference() is filter
+    del filter
+    assert reference() is None
+    mask = ib.Mask([True, None])
+    assert weakref.ref(mask)() is mask
+
+
+def test_bytes_are_needed_where_bytes_are_read() -> None:
+    data = ib.Bloom(100).to_bytes()
+    for same in (bytearray(data), memoryview(data)):
+        assert ib.from_bytes(same) == ib.Bloom.from_bytes(same) == ib.Bloom(100)  # type: ignore[arg-type]
+    for wrong in (5, "text", None, [1, 2]):
+        for read in (ib.from_bytes, ib.Bloom.from_bytes):
+            with pytest.raises(TypeError):
+                read(wrong)  # type: ignore[arg-type]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import inspect
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -414,3 +417,108 @@ def test_coroutine_functions_are_guarded_too() -> None:
         assert (await guard.get("alice"), await guard.get("bob")) == ("ALICE", None)
 
     asyncio.run(again())
+
+
+class Users:
+    """Methods of all sorts that look something up."""
+
+    def __init__(self, there: dict[str, int]) -> None:
+        self.there = there
+        self.asked: list[str] = []
+
+    @ib.guarded
+    def find(self, name: str) -> Any:
+        """Finds a user."""
+        self.asked.append(name)
+        return self.there.get(name)
+
+    @ib.guarded(keys=lambda self: self.there)
+    def known(self, name: str) -> Any:
+        self.asked.append(name)
+        return self.there[name]
+
+    @ib.guarded
+    async def later(self, name: str) -> Any:
+        self.asked.append(name)
+        return self.there.get(name)
+
+    @ib.guarded
+    @classmethod
+    def of_class(cls, name: str) -> Any:
+        CLASS_ASKED.append((cls, name))
+        return None
+
+    @staticmethod
+    @ib.guarded
+    def of_nothing(name: str) -> Any:
+        CLASS_ASKED.append((None, name))
+        return None
+
+
+CLASS_ASKED: list[Any] = []
+
+
+class MoreUsers(Users):
+    pass
+
+
+def test_methods_are_guarded_for_each_instance() -> None:
+    one, two = Users({"alice": 1}), Users({"bob": 2})
+    assert [one.find("bob"), one.find(name="bob"), one.find("alice")] == [None, None, 1]
+    assert [two.find("bob"), two.find("alice"), two.find("alice")] == [2, None, None]
+    assert (one.asked, two.asked) == (["bob", "alice"], ["bob", "alice"])
+    assert one.find.__doc__ == Users.find.__doc__ == "Finds a user." and one.find.stats()["lookups"] > 0
+    one.asked.clear(), two.asked.clear()
+    assert [one.known("bob"), one.known("alice"), two.known("alice"), two.known("bob")] == [None, 1, None, 2]
+    assert (one.asked, two.asked) == (["alice"], ["bob"])
+    CLASS_ASKED.clear()
+    for _ in range(2):
+        one.of_class("x"), Users.of_class("x"), MoreUsers.of_class("x"), one.of_nothing("x"), Users.of_nothing("x")
+    assert CLASS_ASKED == [(Users, "x"), (MoreUsers, "x"), (None, "x")]
+
+
+def test_coroutine_methods_are_guarded_for_each_instance() -> None:
+    one, two = Users({"alice": 1}), Users({"bob": 2})
+    assert inspect.iscoroutinefunction(one.later) or asyncio.iscoroutinefunction(one.later)
+
+    async def main() -> None:
+        assert [await one.later("bob"), await one.later(name="bob"), await one.later("alice")] == [None, None, 1]
+        assert [await two.later("bob"), await two.later("alice"), await two.later("alice")] == [2, None, None]
+
+    asyncio.run(main())
+    assert (one.asked, two.asked) == (["bob", "alice"], ["bob", "alice"])
+
+
+def test_a_guarded_method_does_not_keep_its_instance() -> None:
+    users = Users({"alice": 1})
+    users.find("bob"), users.known("bob"), asyncio.run(users.later("bob"))
+    gone = weakref.ref(users)
+    del users
+    gc.collect()
+    assert gone() is None
+    assert not Users.find._bound and not Users.known._bound and not Users.later._bound  # type: ignore[attr-defined]
+
+
+def test_a_store_that_refers_to_its_guard_is_collected() -> None:
+    class Value:
+        pass
+
+    class Aware(Counted):
+        guard: ib.Guard
+
+    store = Aware({"alice": Value()})
+    store.guard = ib.Guard(store)
+    assert store.guard.get("alice") is store.values["alice"] and store.guard.get("bob") is None
+    gone = weakref.ref(store)
+    del store
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_guard_is_iterated_over_as_its_store() -> None:
+    assert list(ib.Guard({"alice": 1, "bob": 2})) == ["alice", "bob"]
+    assert list(ib.Guard(Counted({7: 1}))) == [7]
+    asked: list[Any] = []
+    with pytest.raises(TypeError, match="keys"):
+        list(ib.Guard(asked.append, keys=[]))
+    assert not asked

@@ -53,6 +53,15 @@ PINNED = [
     (dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), b"\xfft" + nanos(10**9)),
     (dt.datetime(1969, 12, 31, 23, 59, 59, 999999), b"\xffT" + nanos(-1000)),
     (dt.timedelta(days=-1), b"\xffe" + nanos(-86400 * 10**9)),
+    (dt.datetime(1970, 1, 2), b"\xffd\x01" + bytes(7)),
+    (dt.datetime(1970, 1, 2, tzinfo=UTC), b"\xfft" + nanos(86400 * 10**9)),
+    (dt.time(0, 0, 1), b"\xffc" + (10**9).to_bytes(8, "little")),
+    (dt.time(1, tzinfo=dt.timezone(dt.timedelta(hours=2))), b"\xffz" + (-3600 * 10**9).to_bytes(8, "little", signed=True)),
+    (decimal.Decimal("7.00"), b"\x07" + bytes(7)),
+    (decimal.Decimal("1.50"), b"\xfff" + struct.pack("<d", 1.5)),
+    (decimal.Decimal("0.10"), b"\xffD\x01" + bytes(7) + b"\x01"),
+    (decimal.Decimal("-12.34"), b"\xffD\x02" + bytes(7) + (-1234).to_bytes(2, "little", signed=True)),
+    (decimal.Decimal("1E+30"), b"\xffi" + (10**30).to_bytes(13, "little")),
     ((), b"\xff("),
     (("a", 1), b"\xff(b" + (1).to_bytes(8, "little") + b"a" + b"i" + (8).to_bytes(8, "little") + b"\x01" + bytes(7)),
 ]
@@ -82,6 +91,13 @@ SAME = [
     # Numpy's and pandas' times are the times they say.
     (np.datetime64("2024-01-01T12:00:00", "ns"), dt.datetime(2024, 1, 1, 12)),
     (np.datetime64("2024-01-01", "D"), dt.date(2024, 1, 1)),
+    (np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "ns")),
+    (np.datetime64("2020", "Y"), np.datetime64("2020-01", "M")),
+    (decimal.Decimal("0.5"), 0.5), (decimal.Decimal(2**70), 2**70), (decimal.Decimal("-Infinity"), -float("inf")),
+    (decimal.Decimal("2.50"), decimal.Decimal("2.5")), (decimal.Decimal("-0.0"), 0), (decimal.Decimal("NaN"), float("nan")),
+    (dt.time(12, tzinfo=UTC), dt.time(13, tzinfo=dt.timezone(dt.timedelta(hours=1)))),
+    # Numpy finds a day equal to both, so they are one key here, and two in Python.
+    (dt.date(2024, 1, 1), dt.datetime(2024, 1, 1)),
     (np.timedelta64(5, "s"), dt.timedelta(seconds=5)),
     (pd.Timestamp("2024-01-01 12:00"), dt.datetime(2024, 1, 1, 12)),
     (pd.Timestamp("2024-01-01 12:00", tz="UTC"), dt.datetime(2024, 1, 1, 12, tzinfo=UTC)),
@@ -93,7 +109,9 @@ SAME = [
 DIFFERENT = [
     (1, "1"), (1, b"1"), (1.0, "1"), (True, "True"), (None, ""), (None, "None"), (None, 0), (1.5, 1), (2**64, 0),
     (1.5, struct.pack("<d", 1.5)), ((1, 2), (2, 1)), (("ab", "c"), ("a", "bc")), ((1,), 1), ((1,), ("1",)), ((), None),
-    ((1, (2, 3)), (1, 2, 3)), (dt.date(2024, 1, 1), dt.datetime(2024, 1, 1)),
+    ((1, (2, 3)), (1, 2, 3)), (dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 1)),
+    (dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=UTC)), (decimal.Decimal("0.1"), 0.1), (dt.time(12), dt.time(12, tzinfo=UTC)),
+    (decimal.Decimal("0.1"), decimal.Decimal("0.01")), (dt.time(0), 0), (decimal.Decimal("1.5"), decimal.Decimal("15")),
     (dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=UTC)), (UUID, str(UUID)), (2**63, -(2**63) - 1),
     (dt.timedelta(0), 0), (float("inf"), -float("inf")),
     (pd.Timestamp(1, unit="ns"), pd.Timestamp(0)),
@@ -130,13 +148,22 @@ def test_members_of_enums_are_the_texts_and_numbers_they_are() -> None:
     assert ib.key_bytes(Number.ONE) == ib.key_bytes(1)
 
 
-@pytest.mark.parametrize("key", [[], {}, set(), object(), decimal.Decimal(1), 1j, (1, []), dt.time(), pd.NA], ids=repr)
+@pytest.mark.parametrize("key", [[], {}, set(), object(), 1j, (1, []), pd.NA, pd.Period("2020", "M"), np.longdouble(1)], ids=repr)
 def test_what_has_no_stable_bytes_is_a_type_error_with_a_hint(key: object) -> None:
     seen = ib.Bloom(100, 0.01)
     for use in (seen.add, seen.__contains__, lambda key: seen.update([key])):
-        with pytest.raises(TypeError, match="key="):
+        with pytest.raises(TypeError, match="key=") as raised:
             use(key)
+        assert isinstance(raised.value, ib.InvalidKey)
     assert not seen
+
+
+def test_a_decimal_of_endless_digits_is_refused_at_once() -> None:
+    for number in ("1E+999999999", "1E+4301", "-1E+4300"):
+        with pytest.raises(ib.InvalidKey, match="4300 digits"):
+            ib.key_bytes(decimal.Decimal(number))
+    assert ib.key_bytes(decimal.Decimal("1E-999999")) != ib.key_bytes(decimal.Decimal("1E-999998"))
+    assert ib.key_bytes(decimal.Decimal("1E+4000")) == ib.key_bytes(10**4000)
 
 
 def test_a_text_that_is_not_unicode_is_refused() -> None:

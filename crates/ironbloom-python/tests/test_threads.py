@@ -275,3 +275,120 @@ def test_importing_needs_no_other_library() -> None:
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )
     assert done.stdout.strip() == "[]"
+
+
+FORKED = """
+import os, signal, sys, threading, time
+import numpy as np
+import ironbloom as ib
+
+work, seconds = sys.argv[1], 20.0
+seen = ib.BlockedBloom(3_000_000, 0.01)
+seen.add("before")
+column, done = np.arange(2_000_000), False
+
+def other_thread():
+    while not done:
+        seen._many(work, column)
+
+def child():
+    answers = [
+        ("in", lambda: "before" in seen),
+        ("add", lambda: seen.add("after") and "after" in seen),
+        ("many", lambda: bool(seen.contains_many(np.array([1, 2])).shape)),
+        ("update", lambda: seen.update(range(5)) is None and 3 in seen),
+        ("copy", lambda: "before" in seen.copy()),
+        ("bytes", lambda: "before" in ib.from_bytes(seen.to_bytes())),
+        ("clear", lambda: seen.clear() is None and not seen),
+    ]
+    said = set()
+    for name, ask in answers:
+        try:
+            assert ask(), name
+            said.add("answered")
+        except ib.Error as error:
+            assert "fork" in str(error), error
+            said.add("refused")
+    assert len(said) == 1, said
+    return said.pop()
+
+thread = threading.Thread(target=other_thread)
+thread.start()
+outcomes = []
+for _ in range(25):
+    time.sleep(0.003)
+    ours, theirs = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            said = child()
+        except BaseException as error:
+            said = repr(error)
+        os.write(theirs, said.encode())
+        os._exit(0)
+    os.close(theirs)
+    deadline = time.monotonic() + seconds
+    while os.waitpid(process, os.WNOHANG)[0] == 0:
+        if time.monotonic() > deadline:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            os.write(1, b"a child hangs ")
+            break
+        time.sleep(0.001)
+    with os.fdopen(ours, "rb") as pipe:
+        outcomes.append(pipe.read().decode())
+done = True
+thread.join()
+assert seen.contains_many(column).all() or work == "contains"
+print(" ".join(sorted(set(outcomes))))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("work", "expected"), [("contains", {"answered"}), ("add", {"answered", "refused"})])
+def test_a_child_that_is_forked_beside_a_batch_answers_or_refuses_and_never_hangs(work: str, expected: set[str]) -> None:
+    """Beside lookups it answers; beside a change, which may be half done in the child, it may also refuse."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, work],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(done.stdout.split()) <= expected, done.stdout
+
+
+FORKED_INSIDE = """
+import os
+import ironbloom as ib
+
+seen = ib.Bloom(10_000, 1e-6)
+
+def keys():
+    yield from range(2000)
+    global process
+    process = os.fork()
+    yield from range(2000, 4000)
+
+seen.update(keys())
+assert all(key in seen for key in range(4000)) and seen.add("after")
+assert seen.contains_many(list(range(4000))) == [True] * 4000
+if process == 0:
+    os._exit(0)
+assert os.waitpid(process, 0)[1] == 0
+print("fine")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_an_iterator_may_fork() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED_INSIDE],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.strip() == "fine", done.stdout + done.stderr

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from . import _native
+from ._filters import natural
+from ._mirror import as_rows
 
 T = TypeVar("T")
 
@@ -20,8 +22,9 @@ def dedup(
 ) -> Iterator[T]:
     """Yield what comes for the first time, in its order.
 
-    Up to 250,000 distinct keys are remembered exactly; beyond that in a filter, which takes a new key for a known one, and
-    leaves it out, at `rate`. With `window`, only that many of the latest keys are remembered. `key` makes the key of an item.
+    Keys are the same if they are equal in Python (and all NaN are one). Up to 250,000 distinct ones are remembered by their
+    hashes of 64 bits; beyond that in a filter, which takes a new key for a known one, and leaves it out, at `rate`. With
+    `window`, only that many of the latest keys are remembered. `key` makes the key of an item.
 
     >>> import ironbloom as ib
     >>> list(ib.dedup(["b", "a", "b", "c", "a"]))
@@ -29,10 +32,14 @@ def dedup(
     >>> list(ib.dedup(["Ann", "ann", "Bob"], key=str.lower))
     ['Ann', 'Bob']
     """
-    is_new = _native.Dedup(rate, window).is_new
+    is_new = _seen(rate, window).is_new
     if key is None:
         return (item for item in iterable if is_new(item))
     return (item for item in iterable if is_new(key(item)))
+
+
+def _seen(rate: float, window: int | None) -> _native.Dedup:
+    return _native.Dedup(rate, None if window is None else natural(window, "window"))
 
 
 def dedup_table(
@@ -47,14 +54,14 @@ def dedup_table(
     A table of pyarrow, polars or pandas comes back as one of theirs. Nulls equal each other.
     """
     names = [columns] if isinstance(columns, str) else None if columns is None else list(columns)
-    seen = _native.Dedup(rate, window)
+    seen = _seen(rate, window)
     library = type(table).__module__.partition(".")[0]
     if library == "pandas":
         part = table if names is None else table[names]
         mask = seen.new_rows(sys.modules["pyarrow"].Table.from_pandas(part, preserve_index=False)
                              if "pyarrow" in sys.modules else part, names)
         return table[sys.modules["numpy"].asarray(mask)]
-    mask = seen.new_rows(table, names)
+    mask = seen.new_rows(as_rows(table), names)
     if mask is None:
         raise TypeError(f"a table that speaks Arrow is needed, not {type(table).__name__}")
     if library == "polars":

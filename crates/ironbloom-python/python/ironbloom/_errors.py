@@ -27,6 +27,20 @@ class InvalidParameter(Error, ValueError):
     """A capacity, a rate or another number that no filter can have."""
 
 
+class InvalidKey(Error, TypeError):
+    """A value that is not a key, or not one of this filter."""
+
+
+class UnknownName(Error, KeyError):
+    """A column, an attribute or a table of this name is not there."""
+
+    __str__ = Exception.__str__  # that of a KeyError is the quoted name
+
+
+class InvalidColumn(Error, ValueError):
+    """A column or table of another library that cannot be read to its end."""
+
+
 class InvalidCondition(Error, ValueError):
     """A condition that cannot be parsed, or does not fit the table."""
 

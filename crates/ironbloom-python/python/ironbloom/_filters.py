@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import copyreg
 import operator
 import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import _native
-from ._errors import InvalidParameter, Mismatch
+from ._errors import InvalidParameter, Mismatch, Refused
 from ._mirror import answers_like, as_column
 
 if TYPE_CHECKING:
@@ -19,20 +21,20 @@ if TYPE_CHECKING:
 _CLASSES: dict[str, type[Filter]] = {}
 
 
-def natural(number: int, what: str) -> int:
+def natural(number: int, what: str, bits: int = 64) -> int:
     """A number that may become one without a sign."""
     number = operator.index(number)
-    if not 0 <= number < 2**64:
-        raise InvalidParameter(f"{what} must be between 0 and 2^64 - 1, got {number}")
+    if not 0 <= number < 2**bits:
+        raise InvalidParameter(f"{what} must be between 0 and 2^{bits} - 1, got {number}")
     return number
 
 
 class Filter(_native.Filter):
     """A set that answers "might this key be here?" from a few bits per key.
 
-    *No* is certain; *yes* is wrong at a rate that was chosen. Keys are `str`, `bytes`, `int`, `float`, `bool`, `None`,
-    `uuid.UUID`, `datetime`, `date`, `timedelta`, tuples of these, and numpy's scalars. They have the same hash in every
-    process, on every machine, in Rust and in the program `ironbloom`.
+    *No* is certain; *yes* is wrong at a rate that was chosen. Keys are `str`, `bytes`, `int`, `float`, `Decimal`, `bool`,
+    `None`, `uuid.UUID`, `datetime`, `date`, `time`, `timedelta`, tuples of these, and numpy's scalars. They have the same
+    hash in every process, on every machine, in Rust and in the program `ironbloom`.
 
     Filters can be shared by threads. Batches and everything else that takes long runs without the interpreter's lock.
     """
@@ -114,13 +116,29 @@ class Filter(_native.Filter):
         return self._check_removal(as_column(keys)[0])
 
     def copy(self) -> Self:
-        """A filter of its own with the same keys."""
-        return type(self)._wrap(self._copy())
+        """A separate filter with the same keys. What a subclass has added is copied as `copy.copy` does."""
+        return self._copied(self._state())
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
+        copied = self._copied(None)
+        memo[id(self)] = copied
+        _set_state(copied, copy.deepcopy(self._state(), memo))
+        return copied
+
+    def _copied(self, state: Any) -> Self:
+        copied = type(self)._wrap(self._copy())
+        _set_state(copied, state)
+        return copied
+
+    def _state(self) -> Any:
+        """The attributes of a subclass, as `object.__getstate__` of Python 3.11 returns them."""
+        if hasattr(self, "__getstate__"):
+            return self.__getstate__()
+        attributes = getattr(self, "__dict__", None) or None
+        names = [name for name in copyreg._slotnames(type(self)) if hasattr(self, name)]  # type: ignore[attr-defined]
+        return (attributes, {name: getattr(self, name) for name in names}) if names else attributes
 
     def __eq__(self, other: object) -> bool:
         """Whether two filters are the same to the last bit: kind, shape, hash and contents."""
@@ -171,7 +189,7 @@ class Filter(_native.Filter):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Make a filter of this class from what `to_bytes` returned. Every checksum is verified."""
-        return cls._checked(_native.from_bytes(bytes(data)))
+        return cls._checked(_native.from_bytes(_bytes(data)))
 
     @classmethod
     def _checked(cls, made: _native.Made) -> Self:
@@ -183,12 +201,13 @@ class Filter(_native.Filter):
         raise Mismatch(f"holds a {made.kind} filter, not a {cls._kind}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = getattr(self, "__dict__", None)
-        return _restored, (type(self), self.to_bytes()), state or None
+        return _restored, (type(self), self.to_bytes()), self._state() or None
 
 
 def class_of(kind: str) -> type[Filter]:
     """The class of a kind."""
+    if kind not in _CLASSES:
+        raise Refused(f"there is no class for filters of kind {kind}")
     return _CLASSES[kind]
 
 
@@ -217,8 +236,26 @@ def open(path: Path, *, mmap: bool = False, verify: bool = True) -> Filter:
 
 def from_bytes(data: bytes) -> Filter:
     """Make a filter of any kind from what `to_bytes` returned. Every checksum is verified."""
-    made = _native.from_bytes(bytes(data))
+    made = _native.from_bytes(_bytes(data))
     return class_of(made.kind)._wrap(made)
+
+
+def _bytes(data: bytes) -> bytes:
+    """What has bytes. `bytes(5)` would be five zeros."""
+    return data if isinstance(data, bytes) else memoryview(data).tobytes()
+
+
+def _set_state(copied: Filter, state: Any) -> None:
+    if state is None:
+        return
+    if hasattr(copied, "__setstate__"):
+        copied.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        copied.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        setattr(copied, name, value)
 
 
 def _restored(cls: type[Filter], data: bytes) -> Filter:

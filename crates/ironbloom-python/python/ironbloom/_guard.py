@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, overload
 
 from . import _native
-from ._errors import Refused
+from ._errors import InvalidParameter, Refused
 from ._filters import natural
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +55,7 @@ class Guard:
         keys: Iterable[Any] | Callable[[], Iterable[Any]] | None = None,
         only_writer: bool = False,
     ) -> None:
-        adapter = _adapted(store, keys)
+        adapter = self._adapter = _adapted(store, keys)
         kind, capacity = _shape(kind, capacity)
         self._native = _native.Guard(adapter, kind, capacity, rate, only_writer)
         self._native.rebuild() if kind != "windowed" else None
@@ -91,6 +93,10 @@ class Guard:
 
     def __contains__(self, key: Any) -> bool:
         return self._native.contains(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The keys of the store, as it has them; a TypeError if it cannot tell."""
+        return iter(self._adapter.own_keys())
 
     def __getitem__(self, key: Any) -> Any:
         value = self._native.get(key)
@@ -223,80 +229,160 @@ def guarded(
     >>> user("bob"), user("alice"), user.stats()["skipped"]
     (None, 1, 1)
 
-    The key is what the function is called with: its argument, or a tuple of several. Coroutine functions work, too.
+    The key is what the function is called with: its argument, or a tuple of several. Coroutine functions work, too, and
+    so do methods: each instance has a guard, and `keys`, if it is a function, is called with the instance.
     """
     if function is None:
         return lambda function: guarded(function, keys=keys, ttl=ttl, capacity=capacity, rate=rate)  # type: ignore[call-overload]
     import inspect  # takes longer to import than everything else here
 
-    positional = _positional(inspect.signature(function))
-    if inspect.iscoroutinefunction(function):
-        return _guarded_coroutine(function, positional, keys, ttl, capacity, rate)
-
-    def load(key: Any) -> Any:
-        return function(*_arguments(key))
-
-    if keys is None:
-        native = _native.Guard(_Nowhere(), "windowed", 1 << 16, rate, True, ttl)
-
-        @functools.wraps(function)
-        def asked(*arguments: Any, **named: Any) -> Any:
-            return native.get_or_load(_Call(positional(arguments, named)), load)
-
-        asked.guard = native  # type: ignore[attr-defined]
-    else:
-        guard = Guard(load, capacity, rate, keys=keys)
-
-        @functools.wraps(function)
-        def asked(*arguments: Any, **named: Any) -> Any:
-            return guard.get(_key(positional(arguments, named)))
-
-        asked.guard = guard  # type: ignore[attr-defined]
-    asked.stats = asked.guard.stats  # type: ignore[attr-defined]
-    return asked
+    if isinstance(function, (classmethod, staticmethod)):
+        wrapped = guarded(function.__func__, keys=keys, ttl=ttl, capacity=capacity, rate=rate)  # type: ignore[call-overload]
+        return type(function)(wrapped)
+    options = _Options(keys, ttl, capacity, rate)
+    awaited = inspect.iscoroutinefunction(function)
+    return (_GuardedCoroutine if awaited else _Guarded)(function, options)
 
 
-def _guarded_coroutine(
-    function: Any, positional: Any, keys: Any, ttl: float, capacity: int | None, rate: float
-) -> Any:
-    async def load(key: Any) -> Any:
-        return await function(*_arguments(key))
+def _mark_coroutine(made: Any) -> None:
+    """Lets `inspect` and `asyncio` know that a call must be awaited."""
+    import asyncio
+    import inspect
 
-    adapter = _Awaited(_Nowhere() if keys is None else _Function(load, keys), load)
-    guard: list[AsyncGuard] = []
+    if hasattr(inspect, "markcoroutinefunction"):
+        inspect.markcoroutinefunction(made)
+    else:  # before Python 3.12
+        made._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
 
-    async def opened() -> AsyncGuard:
-        # It is made with the first call, in the loop that runs then.
-        if not guard:
-            if keys is None:
-                opening = _native.open_async_guard("windowed", 1 << 16, rate, True, ttl)
-                made = AsyncGuard(adapter, await adapter.drive(opening))
+
+class _Options:
+    """What `guarded` was told."""
+
+    def __init__(self, keys: Any, ttl: float, capacity: int | None, rate: float) -> None:
+        if not ttl >= 0:
+            raise InvalidParameter(f"ttl must not be negative, got {ttl}")
+        self.keys, self.ttl, self.capacity, self.rate = keys, ttl, capacity, rate
+
+
+class _Guarded:
+    """A function with a guard; in a class, a method that has a guard for each instance."""
+
+    def __init__(self, function: Any, options: _Options, instance: Any = None) -> None:
+        import inspect
+
+        functools.update_wrapper(self, function)
+        self._function, self._options = function, options
+        # The guards of methods are kept as long as their instances, and must not keep them.
+        self._instance = None if instance is None else weakref.ref(instance)
+        self._bound: dict[int, tuple[Any, _Guarded]] = {}
+        self._positional = _positional(inspect.signature(function), instance is not None)
+        self._guard: Any = None
+        self._making = threading.Lock()
+
+    @property
+    def guard(self) -> Any:
+        """The guard, which is made with the first call: a method needs none before it has an instance."""
+        if self._guard is None:
+            with self._making:
+                if self._guard is None:
+                    self._guard = self._made()
+        return self._guard
+
+    def _made(self) -> Any:
+        options = self._options
+        if options.keys is None:
+            return _native.Guard(_Nowhere(), "windowed", 1 << 16, options.rate, True, options.ttl)
+        return Guard(self._load, options.capacity, options.rate, keys=self._keys())
+
+    def stats(self) -> dict[str, Any]:
+        """What the guard has saved."""
+        stats: dict[str, Any] = self.guard.stats()
+        return stats
+
+    def _keys(self) -> Any:
+        """The keys that are there; for a method, a function is asked for those of its instance."""
+        keys, instance = self._options.keys, self._instance
+        return (lambda: keys(instance())) if callable(keys) and instance is not None else keys
+
+    def _call(self, key: Any) -> Any:
+        own = () if self._instance is None else (self._instance(),)
+        return self._function(*own, *_arguments(key))
+
+    def _load(self, key: Any) -> Any:
+        return self._call(key)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        arguments = self._positional(arguments, named)
+        if self._options.keys is None:
+            return self.guard.get_or_load(_Call(arguments), self._load)
+        return self.guard.get(_key(arguments))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        known = self._bound.get(id(instance))
+        if known is not None and known[0]() is instance:
+            return known[1]
+        bound = type(self)(self._function, self._options, instance)
+        number = id(instance)
+        reference = weakref.ref(instance, lambda gone: self._forget(number, gone))
+        return self._bound.setdefault(number, (reference, bound))[1]
+
+    def _forget(self, number: int, gone: Any) -> None:
+        if self._bound.get(number, (None,))[0] is gone:
+            del self._bound[number]
+
+
+class _GuardedCoroutine(_Guarded):
+    """The same for a coroutine function. Its guard is made with the first call, in the loop that runs then."""
+
+    def __init__(self, function: Any, options: _Options, instance: Any = None) -> None:
+        super().__init__(function, options, instance)
+        _mark_coroutine(self)
+        self._adapter = _Awaited(_Nowhere(), self._load)
+
+    @property
+    def guard(self) -> Any:
+        """The guard; None before the first call."""
+        return self._guard
+
+    def stats(self) -> dict[str, Any]:
+        """What the guard has saved; nothing before the first call."""
+        return {} if self._guard is None else self._guard.stats()
+
+    async def _load(self, key: Any) -> Any:
+        return await self._call(key)
+
+    async def _opened(self) -> AsyncGuard:
+        if self._guard is None:
+            options = self._options
+            if options.keys is None:
+                opening = _native.open_async_guard("windowed", 1 << 16, options.rate, True, options.ttl)
+                made = AsyncGuard(self._adapter, await self._adapter.drive(opening))
             else:
-                made = await AsyncGuard.open(load, capacity, rate, keys=keys)
-            guard.append(made)
-        return guard[0]
+                made = await AsyncGuard.open(self._load, options.capacity, options.rate, keys=self._keys())
+            if self._guard is None:
+                self._guard = made
+        guard: AsyncGuard = self._guard
+        return guard
 
-    @functools.wraps(function)
-    async def asked(*arguments: Any, **named: Any) -> Any:
-        made, arguments = await opened(), positional(arguments, named)
-        if keys is None:
-            return await adapter.drive(made._native.get_or_load(_Call(arguments)))
-        return await made.get(_key(arguments))
-
-    asked.stats = lambda: guard[0].stats() if guard else {}  # type: ignore[attr-defined]
-    return asked
+    async def __call__(self, *arguments: Any, **named: Any) -> Any:
+        guard, arguments = await self._opened(), self._positional(arguments, named)
+        if self._options.keys is None:
+            return await self._adapter.drive(guard._native.get_or_load(_Call(arguments)))
+        return await guard.get(_key(arguments))
 
 
-def _positional(signature: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
+def _positional(signature: Any, method: bool) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
     """Makes arguments that were given by name positional: `user(name="bob")` asks for the same as `user("bob")`."""
 
     def positional(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         if not named:
             return arguments
-        bound = signature.bind(*arguments, **named)
+        bound = signature.bind(*((None,) if method else ()), *arguments, **named)
         if bound.kwargs:
             raise TypeError("a guarded function takes no arguments that can only be given by name")
-        return tuple(bound.args)
+        return tuple(bound.args[1:] if method else bound.args)
 
     return positional
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._filters import natural
+from ._mirror import as_rows
 from ._native import Batches, Column, Expr, Table, col
 
 if TYPE_CHECKING:
@@ -71,16 +73,17 @@ class Index:
         Ctrl-C ends it, and no index is written.
         """
         path = os.fspath(path)
-        files = _files(tables, path, parquet)
-        with _Told(progress) as told:
+        shape = (_limit(block_rows, "block_rows", 32), _limit(selectivity, "selectivity", 32))
+        limits = (_limit(memory, "memory"), _limit(threads, "threads"))
+        with _Files(tables, path, parquet) as files, _Told(progress) as told:
             _native.build_index(
                 files,
                 path,
                 None if columns is None else list(columns),
-                (block_rows, selectivity),
+                shape,
                 csv,
                 hive,
-                (memory, threads),
+                limits,
                 told,
             )
         return cls(path)
@@ -189,8 +192,7 @@ class Index:
 
         Several processes may change an index at the same time: they take turns, and no change is lost.
         """
-        files = _files(tables, None, parquet)
-        with _Told(progress) as told:
+        with _Files(tables, None, parquet) as files, _Told(progress) as told:
             self._native._append(files, csv, told)
 
     def compact(self, *, memory: int | None = None, threads: int | None = None) -> None:
@@ -198,7 +200,7 @@ class Index:
 
         Segments that are too large to be merged in `memory` bytes (1 GiB) stay as they are.
         """
-        self._native._compact((memory, threads))
+        self._native._compact((_limit(memory, "memory"), _limit(threads, "threads")))
 
     def refresh(
         self, table: AnyPath | None = None, *, check: bool = False, progress: Progress = None
@@ -244,18 +246,34 @@ def _names(select: Sequence[str] | str | None) -> list[str] | None:
     return [select] if isinstance(select, str) else None if select is None else list(select)
 
 
-def _files(tables: Any, index: str | None, parquet: AnyPath | None) -> list[str]:
-    """The files, folders and patterns that are meant."""
-    if hasattr(tables, "__arrow_c_stream__") or hasattr(tables, "__arrow_c_array__"):
-        if parquet is None:
-            if index is None:
-                raise TypeError("rows to append need the name of a new Parquet file: parquet=")
-            parquet = os.path.splitext(index)[0] + ".parquet"
-        _native.write_parquet(tables, os.fspath(parquet))
-        return [os.fspath(parquet)]
-    if isinstance(tables, (str, os.PathLike)):
-        tables = [tables]
-    return [os.fspath(table) for table in tables]
+def _limit(number: int | None, what: str, bits: int = 64) -> int | None:
+    return None if number is None else natural(number, what, bits)
+
+
+class _Files:
+    """The files, folders and patterns that are meant. One that was written for the index goes away with an error."""
+
+    def __init__(self, tables: Any, index: str | None, parquet: AnyPath | None) -> None:
+        self._written: str | None = None
+        if hasattr(tables, "__arrow_c_stream__") or hasattr(tables, "__arrow_c_array__"):
+            if parquet is None:
+                if index is None:
+                    raise TypeError("rows to append need the name of a new Parquet file: parquet=")
+                parquet = os.path.splitext(index)[0] + ".parquet"
+            path = os.fspath(parquet)
+            _native.write_parquet(as_rows(tables), path)
+            self._written, self._files = path, [path]
+        elif isinstance(tables, (str, os.PathLike)):
+            self._files = [os.fspath(tables)]
+        else:
+            self._files = [os.fspath(table) for table in tables]
+
+    def __enter__(self) -> list[str]:
+        return self._files
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        if failed is not None and self._written is not None:
+            os.unlink(self._written)
 
 
 class _Told:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._filters import Filter, natural
+from ._mirror import answers_like, as_column, as_objects, as_rows
+from ._native import Mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -71,7 +73,7 @@ class Bloom(_Planned):
         """A filter of exactly this shape."""
         return cls._wrap(
             _native.make_bloom_of_bits(
-                natural(bits, "bits"), natural(probes, "probes"), natural(seed, "seed")
+                natural(bits, "bits"), natural(probes, "probes", 32), natural(seed, "seed")
             )
         )
 
@@ -179,10 +181,9 @@ class BinaryFuse(_Counted, Filter):
         seed: int = 0,
         key: Callable[[Any], Any] | None = None,
     ) -> Self:
-        from ._mirror import as_column
-
         column = as_column(keys)[0] if key is None else keys
-        return cls._wrap(_native.make_fuse(column, rate, arity, natural(seed, "seed"), key))
+        arity, seed = natural(arity, "arity", 32), natural(seed, "seed")
+        return cls._wrap(_native.make_fuse(column, rate, arity, seed, key))
 
 
 class Scalable(Filter):
@@ -285,6 +286,15 @@ class _Rows(_Counted, Filter):
 
     __slots__ = ()
 
+    def add_many(self, keys: Any, *, key: Callable[[Any], Any] | None = None) -> None:
+        """Add all rows of a table, which has a column for each attribute, or of an iterable."""
+        self._many("add", keys if key is not None else as_rows(keys), key)
+
+    def _answers(self, work: str, keys: Any, key: Any) -> Any:
+        if key is not None:
+            return self._many(work, keys, key).tolist()
+        return answers_like(keys, self._many(work, as_rows(keys)), None)
+
     def contains(self, row: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> bool:
         """Whether there might be such a row: `contains(("large", "red"))` or `contains(size="large", color="red")`.
 
@@ -343,3 +353,46 @@ class Parallel(_Rows):
     ) -> Self:
         capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
         return cls._wrap(_native.make_rows("parallel", capacity, rate, list(attributes), seed))
+
+
+class _ByKey(Filter):
+    """A filter of another program, which hashes keys by its own rule, one by one."""
+
+    __slots__ = ()
+
+    def add_many(self, keys: Any, *, key: Callable[[Any], Any] | None = None) -> None:
+        """Add all keys of a column or an iterable. Nulls of a column are left out."""
+        objects, nulls = (map(key, keys), False) if key is not None else as_objects(keys)
+        for one in objects:
+            if one is not None or not nulls:
+                self.add(one)
+
+    def _answers(self, work: str, keys: Any, key: Any) -> Any:
+        answer = self.remove if work == "remove" else self.__contains__
+        if key is not None:
+            return [answer(key(one)) for one in keys]
+        objects, nulls = as_objects(keys)
+        mask = Mask([None if nulls and one is None else answer(one) for one in objects])
+        return answers_like(keys, mask, None)
+
+
+class Foreign(_ByKey):
+    """A filter that another program has written, and `ironbloom convert` has read: Guava, Spark, and others.
+
+    Keys are what that program has: text, integers or floats, each for themselves. Where its file does not say which,
+    `of_keys` does. There is no way to make one here.
+    """
+
+    __slots__ = ()
+    _kind = "foreign"
+
+    def of_keys(self, form: str) -> Self:
+        """The same filter, with keys that are "text", "chars" (text of Java), "long", "int", "double" or "hex"."""
+        return type(self)._wrap(self._with_form(form))
+
+
+class RedisBloom(_ByKey):
+    """A filter of RedisBloom's, as `BF.SCANDUMP` and `CF.SCANDUMP` return them. Keys are text or bytes."""
+
+    __slots__ = ()
+    _kind = "redisbloom"

@@ -1,25 +1,93 @@
 """Columns of other libraries: in as they are, and answers out as the keys came.
 
 No library is imported here that the caller has not imported: whose keys they are is seen from their class.
+
+A column is read as Arrow or as memory of numpy only if its values there are those that the library shows in Python. Others
+are taken one by one, as the objects that they are.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
+from ._errors import InvalidKey
 from ._native import Mask
+
+# Types of DuckDB that are something else in Arrow: a UUID is a text there, bits are packed.
+_OBJECTS_OF_DUCKDB = {"uuid", "bit"}
+
+# Types of polars that are pointers in Arrow, or that Arrow does not have, or writes in another way.
+_OBJECTS_OF_POLARS = {"Object", "Int128", "UInt128", "Null"}
 
 
 def _library(keys: object) -> str:
-    return type(keys).__module__.partition(".")[0]
+    return type(keys).__module__.partition(".")[0].lstrip("_")
 
 
 def as_column(keys: Any) -> tuple[Any, Any]:
-    """What the native code reads, and for pandas a numpy array that says which keys are missing (or None)."""
-    if _library(keys) != "pandas":
-        return keys, None
-    if not hasattr(keys, "isna") or getattr(keys, "ndim", 1) != 1:
+    """What the native code reads without nulls, and which keys are null (or None, if the native code finds out itself)."""
+    library = _library(keys)
+    if library == "pandas":
+        return _column_of_pandas(keys)
+    if library == "polars":
+        return _column_of_polars(keys)
+    if library == "duckdb" and hasattr(keys, "types") and keys.types[0].id in _OBJECTS_OF_DUCKDB:
+        return _objects([row[0] for row in keys.fetchall()]) if len(keys.types) == 1 else (keys, None)
+    if library == "pyarrow" and hasattr(keys, "type") and sys.modules["pyarrow"].types.is_struct(keys.type):
+        raise InvalidKey("a column of structs is not a column of keys: select one of its fields")
+    return keys, None
+
+
+def as_rows(table: Any) -> Any:
+    """A table whose columns the native code reads."""
+    library = _library(table)
+    unread: list[str] = []
+    if library == "polars" and hasattr(table, "schema"):
+        unread = [name for name, dtype in table.schema.items() if _name_of_polars(dtype) in _OBJECTS_OF_POLARS]
+    elif library == "duckdb" and hasattr(table, "types"):
+        columns = zip(table.columns, table.types, strict=True)
+        unread = [name for name, dtype in columns if dtype.id in _OBJECTS_OF_DUCKDB]
+    if unread:
+        raise InvalidKey(f"the values of column {unread[0]} are not what Arrow has for them: cast it to text first")
+    return table
+
+
+def as_objects(keys: Any) -> tuple[Iterable[Any], bool]:
+    """The keys as objects of Python, and whether None stands for a null among them."""
+    library = _library(keys)
+    if library == "pyarrow" and hasattr(keys, "to_pylist"):
+        return keys.to_pylist(), True
+    if library == "polars" and hasattr(keys, "to_list"):
+        return keys.to_list(), True
+    if library == "pandas" and hasattr(keys, "isna"):
+        return [None if gone else key for key, gone in zip(keys, keys.isna(), strict=True)], True
+    return keys, False
+
+
+def _objects(values: list[Any]) -> tuple[Any, Any]:
+    missing = [value is None for value in values]
+    return [value for value in values if value is not None], missing if any(missing) else None
+
+
+def _name_of_polars(dtype: Any) -> str:
+    return str(dtype.base_type().__name__)
+
+
+def _column_of_polars(keys: Any) -> tuple[Any, Any]:
+    if hasattr(keys, "get_columns") and keys.width == 1:
+        (column,) = keys.get_columns()
+    else:
+        column = keys
+    name = _name_of_polars(column.dtype) if hasattr(column, "dtype") else ""
+    if column is keys and name == "Struct":
+        raise InvalidKey("a column of structs is not a column of keys: select one of its fields")
+    return _objects(column.to_list()) if name in _OBJECTS_OF_POLARS else (keys, None)
+
+
+def _column_of_pandas(keys: Any) -> tuple[Any, Any]:
+    if not hasattr(keys, "isna") or getattr(keys, "ndim", 1) != 1 or hasattr(keys, "levels"):
         return keys, None
     missing = keys.isna()
     missing = getattr(missing, "to_numpy", lambda: missing)()
@@ -27,34 +95,52 @@ def as_column(keys: Any) -> tuple[Any, Any]:
         keys = keys[~missing]
     else:
         missing = None
-    dtype = keys.dtype
-    if getattr(dtype, "kind", "O") in "biufMm" and type(dtype).__module__.startswith("numpy"):
-        return keys.to_numpy(), missing
-    array = getattr(keys, "array", keys)
-    if hasattr(array, "__arrow_array__") and "pyarrow" in sys.modules:
-        return array.__arrow_array__(), missing
-    if getattr(dtype, "tz", None) is not None and "pyarrow" in sys.modules:
-        return sys.modules["pyarrow"].array(keys), missing
-    if dtype == object or type(dtype).__name__ == "StringDtype":
-        return _objects(keys), missing
-    return keys.to_numpy(), missing
+    return _values_of_pandas(keys), missing
 
 
-def _objects(keys: Any) -> Any:
-    """Python objects, as a column if they are all texts."""
-    values = keys.to_numpy(dtype=object)
+def _values_of_pandas(keys: Any) -> Any:
+    dtype, array = keys.dtype, getattr(keys, "array", keys)
     pyarrow = sys.modules.get("pyarrow")
+    name = type(dtype).__name__
+    if type(dtype).__module__.startswith("numpy") and dtype.kind in "biufMm":
+        return keys.to_numpy()
+    if pyarrow is not None and name == "DatetimeTZDtype":
+        return pyarrow.array(keys)
+    if name in _NULLABLE_OF_PANDAS:
+        # They have a mask, which is empty here; in pyarrow they need no copy.
+        return array.__arrow_array__() if pyarrow is not None else keys.to_numpy(dtype.numpy_dtype)
+    if name == "ArrowDtype":
+        return array.__arrow_array__()
+    if name == "CategoricalDtype" and len(keys) > 0:
+        categories = _values_of_pandas(dtype.categories)
+        if pyarrow is not None and isinstance(categories, (pyarrow.Array, pyarrow.ChunkedArray)):
+            combined = categories.combine_chunks() if hasattr(categories, "combine_chunks") else categories
+            return pyarrow.DictionaryArray.from_arrays(pyarrow.array(array.codes), combined)
+    values = keys.to_numpy(dtype=object)
     if pyarrow is not None and all(type(value) is str for value in values[:100]):
         try:
             return pyarrow.array(values, type=pyarrow.large_string())
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, UnicodeError):
             pass
     return values
+
+
+_NULLABLE_OF_PANDAS = {
+    *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    "Float32Dtype",
+    "Float64Dtype",
+    "BooleanDtype",
+}
 
 
 def answers_like(keys: Any, mask: Mask, missing: Any) -> Any:
     """The answers in the form that the keys had."""
     library = _library(keys)
+    if library == "pandas":
+        return _pandas(keys, mask, missing)
+    if missing is not None:
+        answers = iter(mask.tolist())
+        mask = Mask([None if gone else next(answers) for gone in missing])
     if library == "numpy":
         return sys.modules["numpy"].asarray(mask)
     if library == "pyarrow":
@@ -64,8 +150,6 @@ def answers_like(keys: Any, mask: Mask, missing: Any) -> Any:
     if library == "polars":
         polars = sys.modules["polars"]
         return polars.Series(mask).alias(getattr(keys, "name", ""))
-    if library == "pandas":
-        return _pandas(keys, mask, missing)
     if hasattr(keys, "__arrow_c_array__") or hasattr(keys, "__arrow_c_stream__"):
         return mask
     return mask.tolist()
@@ -74,6 +158,9 @@ def answers_like(keys: Any, mask: Mask, missing: Any) -> Any:
 def _pandas(keys: Any, mask: Mask, missing: Any) -> Any:
     numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
     answers = numpy.asarray(mask)
+    if missing is None and mask.null_count:
+        missing = ~numpy.asarray(mask.is_valid())
+        answers = answers[~missing]
     if missing is not None:
         every = numpy.zeros(len(missing), dtype=bool)
         every[~missing] = answers

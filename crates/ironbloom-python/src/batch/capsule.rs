@@ -9,21 +9,26 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array};
+use arrow::array::{
+    Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array, new_empty_array,
+};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type, to_ffi};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
+
+use super::column::EXTENSION;
+use crate::errors::error;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-pub(crate) fn raised(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+pub(crate) fn raised(reason: ArrowError) -> PyErr {
+    error("InvalidColumn", reason)
 }
 
 /// A column, or a table as a column of structs, in chunks that come one after the other.
@@ -127,19 +132,39 @@ impl Stream {
                 message = unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned();
             }
         }
-        Err(PyValueError::new_err(message))
+        Err(error("InvalidColumn", message))
     }
 }
 
 fn released() -> PyErr {
-    PyValueError::new_err("the stream was used already")
+    error("InvalidColumn", "the stream was used already")
 }
 
 fn field_of(schema: &FFI_ArrowSchema) -> PyResult<FieldRef> {
-    Field::try_from(schema).map(Arc::new).map_err(raised)
+    let field = Field::try_from(schema).map_err(raised)?;
+    let DataType::Struct(fields) = field.data_type() else {
+        return Ok(Arc::new(with_extension(field, schema)));
+    };
+    let fields = fields.iter().enumerate();
+    let fields = fields.map(|(i, field)| with_extension(field.as_ref().clone(), schema.child(i)));
+    let data_type = DataType::Struct(fields.collect());
+    Ok(Arc::new(field.with_data_type(data_type)))
+}
+
+/// The field of a dictionary says what its values stand for, which a type of Arrow in Rust does not.
+fn with_extension(mut field: Field, schema: &FFI_ArrowSchema) -> Field {
+    let values = schema.dictionary().and_then(|values| values.metadata().ok());
+    if let Some(name) = values.and_then(|mut values| values.remove(EXTENSION)) {
+        field.metadata_mut().entry(EXTENSION.to_owned()).or_insert(name);
+    }
+    field
 }
 
 fn import(array: FFI_ArrowArray, data_type: &DataType) -> PyResult<ArrayRef> {
+    // Of a slice without values, offsets may point behind what was handed over.
+    if array.is_empty() {
+        return Ok(new_empty_array(data_type));
+    }
     // SAFETY: the array comes from a library that promises the C data interface, with a schema of this type.
     let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }.map_err(raised)?;
     // Offsets and texts that lie outside their buffers would be undefined behaviour later; other libraries are believed about

@@ -11,18 +11,26 @@ use std::ops::Range;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, PrimitiveArray, downcast_integer_array,
+    make_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{
-    ArrowNativeType, DataType, Date32Type, Date64Type, Float16Type, Float32Type, Float64Type,
-    TimeUnit,
+    ArrowNativeType, ArrowPrimitiveType, DataType, Date32Type, Date64Type, Decimal32Type,
+    Decimal64Type, Decimal128Type, Decimal256Type, Field, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int32Type, Int64Type, TimeUnit, i256,
 };
-use ironbloom::any::KeyHash;
+use ironbloom::any::{KeyError, KeyHash};
 use ironbloom::{HashFn, KeyType};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::key::{self, FloatKey, Nanos, NumpyTime, Stable, date_bytes, float_key, nanos_bytes};
+use crate::errors::{IntoPython, error};
+use crate::key::{
+    DecimalKey, FloatKey, Nanos, NumpyUnit, Stable, date_key, decimal_key, float_key,
+    integer_bytes, large_float_bytes, nanos_key,
+};
+
+/// Where the metadata of a field name the type that its values really have.
+pub(crate) const EXTENSION: &str = "ARROW:extension:name";
 
 /// Part of a column.
 pub(crate) enum Chunk {
@@ -31,7 +39,7 @@ pub(crate) enum Chunk {
     /// Texts or bytes of a fixed width, as numpy has them.
     Fixed(Fixed),
     /// `datetime64` or `timedelta64` of numpy.
-    Times { kind: &'static str, unit: String, steps: i64, counts: Int64Array },
+    Times { unit: NumpyUnit, counts: Int64Array },
 }
 
 /// Values of a fixed width, with zeros after shorter ones.
@@ -46,6 +54,9 @@ pub(crate) enum Fixed {
 #[derive(Clone, Copy)]
 pub(crate) enum Hasher {
     Hash(HashFn),
+    /// The same, but what is equal in a column is equal in Python, too: a negative number is not the one that it is modulo
+    /// 2^64.
+    Exact(HashFn),
     /// Integers stand for themselves.
     Integer,
 }
@@ -66,18 +77,31 @@ impl Hasher {
     /// An error unless keys of this type can be hashed.
     pub(crate) fn accept(self, found: KeyType) -> PyResult<()> {
         let accepted = match self {
-            Self::Hash(hash_fn) => hash_fn.accepts(found).map_err(|error| error.to_string()),
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => hash_fn.accepts(found),
             Self::Integer if found == KeyType::Integer => Ok(()),
-            Self::Integer => Err(format!("the filter holds integers, not {found}")),
+            Self::Integer => Err(KeyError::Type { wanted: KeyType::Integer, found }),
         };
-        accepted.map_err(PyTypeError::new_err)
+        accepted.map_err(|error| Python::attach(|py| error.into_python(py)))
     }
 
     #[inline(always)]
     fn integer(self, number: u64) -> u64 {
         match self {
-            Self::Hash(hash_fn) => hash_fn.hash(number),
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => hash_fn.hash(number),
             Self::Integer => number,
+        }
+    }
+
+    /// A number that is integral in a column where others are not.
+    #[inline(always)]
+    fn integral(self, number: u64, negative: bool) -> u64 {
+        match self {
+            Self::Exact(hash_fn) if negative => {
+                let mut bytes = [0xff; 9];
+                bytes[..8].copy_from_slice(&number.to_le_bytes());
+                hash_fn.hash(integer_bytes(&bytes).as_slice())
+            }
+            _ => self.integer(number),
         }
     }
 
@@ -85,7 +109,7 @@ impl Hasher {
     #[inline(always)]
     fn bytes(self, bytes: &[u8]) -> u64 {
         match self {
-            Self::Hash(hash_fn) => hash_fn.hash(bytes),
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => hash_fn.hash(bytes),
             Self::Integer => unreachable!("bytes are not accepted"),
         }
     }
@@ -94,7 +118,7 @@ impl Hasher {
     #[inline]
     fn all_bytes<'a>(self, keys: impl Iterator<Item = &'a [u8]>, hashes: &mut [u64]) {
         match self {
-            Self::Hash(hash_fn) => hash_fn.hash_keys(keys, hashes),
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => hash_fn.hash_keys(keys, hashes),
             Self::Integer => unreachable!("bytes are not accepted"),
         }
     }
@@ -103,7 +127,7 @@ impl Hasher {
     #[inline]
     fn all_integers(self, keys: impl Iterator<Item = u64>, hashes: &mut [u64]) {
         match self {
-            Self::Hash(hash_fn) => hash_fn.hash_keys(keys, hashes),
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => hash_fn.hash_keys(keys, hashes),
             Self::Integer => hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key),
         }
     }
@@ -127,6 +151,34 @@ impl Hasher {
 }
 
 impl Chunk {
+    /// A column of Arrow. Its type says what the values stand for, unless an extension says something else.
+    pub(crate) fn of_field(field: &Field, array: ArrayRef) -> PyResult<Self> {
+        match field.metadata().get(EXTENSION).map(String::as_str) {
+            None | Some("arrow.uuid" | "arrow.json") => Ok(Self::Arrow(array)),
+            Some("arrow.bool8") if *array.data_type() == DataType::Int8 => {
+                let bytes = array.as_primitive::<Int8Type>();
+                let bits = BooleanBuffer::collect_bool(bytes.len(), |i| bytes.value(i) != 0);
+                let array = BooleanArray::new(bits, bytes.nulls().cloned());
+                Ok(Self::Arrow(std::sync::Arc::new(array)))
+            }
+            Some(name) => {
+                let what = format!(
+                    "columns of the type {name} are not keys: cast them to text, bytes, integers, floats or times"
+                );
+                Err(error("InvalidKey", what))
+            }
+        }
+    }
+
+    pub(crate) fn has_nulls(&self) -> bool {
+        matches!(self, Self::Arrow(array) if array.logical_null_count() > 0)
+    }
+
+    /// Whether its values are integers that may be negative.
+    pub(crate) fn is_signed(&self) -> bool {
+        matches!(self, Self::Arrow(array) if array.data_type().is_signed_integer())
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Arrow(array) => array.len(),
@@ -165,6 +217,12 @@ impl<'a> Prepared<'a> {
                 let there = counts.values().iter().map(|&count| count != i64::MIN);
                 prepared.nulls = Some(NullBuffer::from_iter(there)).filter(|n| n.null_count() > 0);
             }
+            Chunk::Fixed(Fixed::Ucs4(memory, _, _)) => {
+                let is_text = |&point: &u32| char::from_u32(point).is_some();
+                if !memory.typed_data::<u32>().iter().all(is_text) {
+                    return Err(error("InvalidKey", "a text that is not Unicode is not a key"));
+                }
+            }
             Chunk::Fixed(_) => {}
         }
         Ok(prepared)
@@ -195,22 +253,15 @@ impl<'a> Prepared<'a> {
                 let (points, width) = (memory.typed_data::<u32>(), width / 4);
                 for (row, hash) in rows.zip(hashes) {
                     text.clear();
-                    // What is no character is in no `str` that can be a key, either.
-                    let or_other = |point| char::from_u32(point).unwrap_or('\u{fffd}');
                     let points = &points[row * width..(row + 1) * width];
-                    text.extend(points.iter().map(|&point| or_other(point)));
+                    text.extend(points.iter().filter_map(|&point| char::from_u32(point)));
                     *hash = hasher.bytes(text.trim_end_matches('\0').as_bytes());
                 }
             }
-            Chunk::Times { kind, unit, steps, counts } => {
+            Chunk::Times { unit, counts } => {
                 for (&count, hash) in counts.values()[rows].iter().zip(hashes) {
-                    *hash = match key::numpy_time(kind, unit, *steps, count) {
-                        Ok(Some(NumpyTime::Day(days))) => hasher.bytes(&date_bytes(days)),
-                        Ok(Some(NumpyTime::Nanos(what, nanos))) => {
-                            hasher.bytes(&nanos_bytes(what, nanos))
-                        }
-                        _ => 0, // no time; the unit was checked
-                    };
+                    // What is not a time is a null.
+                    *hash = unit.key(count).map_or(0, |key| hasher.bytes(key.as_slice()));
                 }
             }
         }
@@ -285,17 +336,43 @@ impl<'a> Prepared<'a> {
                 of_values!(array.as_primitive::<Float64Type>(), |v| float_hash(hasher, v));
             }
             DataType::Date32 => of_values!(array.as_primitive::<Date32Type>(), |v| {
-                hasher.bytes(&date_bytes(v.into()))
+                hasher.bytes(date_key(v.into()).as_slice())
             }),
             DataType::Date64 => of_values!(array.as_primitive::<Date64Type>(), |v| {
-                hasher.bytes(&date_bytes(v.div_euclid(86_400_000)))
+                hasher.bytes(date_key(v.div_euclid(86_400_000)).as_slice())
             }),
+            DataType::Decimal32(_, scale) => {
+                of_values!(array.as_primitive::<Decimal32Type>(), |v| {
+                    decimal_hash(hasher, i256::from_i128(v.into()), *scale)
+                })
+            }
+            DataType::Decimal64(_, scale) => {
+                of_values!(array.as_primitive::<Decimal64Type>(), |v| {
+                    decimal_hash(hasher, i256::from_i128(v.into()), *scale)
+                })
+            }
+            DataType::Decimal128(_, scale) => {
+                of_values!(array.as_primitive::<Decimal128Type>(), |v| {
+                    decimal_hash(hasher, i256::from_i128(v), *scale)
+                });
+            }
+            DataType::Decimal256(_, scale) => {
+                of_values!(array.as_primitive::<Decimal256Type>(), |v| {
+                    decimal_hash(hasher, v, *scale)
+                });
+            }
             DataType::Timestamp(unit, zone) => {
                 let what = if zone.is_some() { Nanos::Moment } else { Nanos::Clock };
-                hash_nanos(hasher, array, what, *unit, rows, hashes);
+                hash_nanos::<Int64Type>(hasher, array, what, *unit, rows, hashes);
             }
             DataType::Duration(unit) => {
-                hash_nanos(hasher, array, Nanos::Span, *unit, rows, hashes);
+                hash_nanos::<Int64Type>(hasher, array, Nanos::Span, *unit, rows, hashes);
+            }
+            DataType::Time32(unit) => {
+                hash_nanos::<Int32Type>(hasher, array, Nanos::OfDay, *unit, rows, hashes);
+            }
+            DataType::Time64(unit) => {
+                hash_nanos::<Int64Type>(hasher, array, Nanos::OfDay, *unit, rows, hashes);
             }
             _ => downcast_integer_array!(
                 array => of_integers!(array),
@@ -306,7 +383,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// The nanoseconds of a column of times.
-fn hash_nanos(
+fn hash_nanos<T: ArrowPrimitiveType<Native: Into<i128>>>(
     hasher: Hasher,
     array: &ArrayRef,
     what: Nanos,
@@ -314,10 +391,9 @@ fn hash_nanos(
     rows: Range<usize>,
     hashes: &mut [u64],
 ) {
-    let data = array.to_data();
-    let counts = PrimitiveArray::<arrow::datatypes::Int64Type>::from(
-        data.into_builder().data_type(DataType::Int64).build().expect("times are 64-bit numbers"),
-    );
+    let data = array.to_data().into_builder().data_type(T::DATA_TYPE).build();
+    let counts = make_array(data.expect("times are numbers of this width"));
+    let counts: &PrimitiveArray<T> = counts.as_primitive();
     let nanos = match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,
@@ -325,21 +401,30 @@ fn hash_nanos(
         TimeUnit::Nanosecond => 1,
     };
     for (&count, hash) in counts.values()[rows].iter().zip(hashes) {
-        *hash = hasher.bytes(&nanos_bytes(what, i128::from(count) * nanos));
+        *hash = hasher.bytes(nanos_key(what, count.into() * nanos).as_slice());
     }
 }
 
 #[inline]
 fn float_hash(hasher: Hasher, number: f64) -> u64 {
     match float_key(number) {
-        FloatKey::Integer(number) => hasher.integer(number),
-        FloatKey::Large(number) => hasher.bytes(&key::large_float_bytes(number)),
+        FloatKey::Integer(bits) => hasher.integral(bits, number < 0.0),
+        FloatKey::Large(number) => hasher.bytes(&large_float_bytes(number)),
         FloatKey::Bytes(bytes) => hasher.bytes(&bytes),
     }
 }
 
-/// The type of the keys in a column. Floats may be both: they are refused where only integers are taken, although some of
-/// them are.
+/// Only with a scale that [`key_type`] takes.
+#[inline]
+fn decimal_hash(hasher: Hasher, digits: i256, scale: i8) -> u64 {
+    match decimal_key(digits, scale.unsigned_abs()) {
+        DecimalKey::Integer { number, negative } => hasher.integral(number, negative),
+        DecimalKey::Bytes(bytes) => hasher.bytes(&bytes),
+    }
+}
+
+/// The type of the keys in a column. Floats and decimals may be both: they are refused where only integers are taken,
+/// although some of them are.
 fn key_type(chunk: &Chunk) -> PyResult<KeyType> {
     let Chunk::Arrow(array) = chunk else { return Ok(KeyType::Bytes) };
     match array.data_type() {
@@ -361,10 +446,19 @@ fn key_type(chunk: &Chunk) -> PyResult<KeyType> {
         | DataType::Date32
         | DataType::Date64
         | DataType::Timestamp(_, _)
-        | DataType::Duration(_) => Ok(KeyType::Bytes),
-        other => Err(PyTypeError::new_err(format!(
-            "columns of {other} are not keys: cast them to text, bytes, integers, floats or times"
-        ))),
+        | DataType::Duration(_)
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Decimal32(_, 0..)
+        | DataType::Decimal64(_, 0..)
+        | DataType::Decimal128(_, 0..)
+        | DataType::Decimal256(_, 0..) => Ok(KeyType::Bytes),
+        other => {
+            let what = format!(
+                "columns of {other} are not keys: cast them to text, bytes, integers, floats or times"
+            );
+            Err(error("InvalidKey", what))
+        }
     }
 }
 

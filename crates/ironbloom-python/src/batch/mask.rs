@@ -11,7 +11,7 @@ use super::column::as_arrow;
 /// The answers for a batch of keys: true, false, or none for a null.
 ///
 /// `numpy.asarray(mask)` and `pyarrow.array(mask)` read it, and so does everything else that knows their interfaces.
-#[pyclass(frozen, sequence, module = "ironbloom")]
+#[pyclass(frozen, sequence, weakref, module = "ironbloom")]
 pub(crate) struct Mask {
     answers: Vec<bool>,
     /// Which keys there were; `None` if all.
@@ -32,6 +32,14 @@ impl Mask {
 
 #[pymethods]
 impl Mask {
+    /// From a list of True, False and None.
+    #[new]
+    fn from_answers(answers: Vec<Option<bool>>) -> Self {
+        let there = answers.iter().any(Option::is_none);
+        let there = there.then(|| answers.iter().map(Option::is_some).collect());
+        Self::new(answers.iter().map(|answer| answer.unwrap_or(false)).collect(), there)
+    }
+
     fn __len__(&self) -> usize {
         self.answers.len()
     }

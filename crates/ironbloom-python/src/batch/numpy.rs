@@ -9,16 +9,17 @@ use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, PrimitiveArray};
-use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use arrow::datatypes::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
     Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::column::{Chunk, Fixed};
+use crate::errors::error;
+use crate::key::NumpyUnit;
 
 /// What `__array_interface__` says.
 struct Interface<'py> {
@@ -35,18 +36,23 @@ pub(crate) fn chunk_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Chunk>> {
         return Ok(None);
     }
     if object.hasattr("mask")? && object.hasattr("filled")? {
-        return Err(PyTypeError::new_err(
-            "a masked array has keys that are not there: give .compressed(), or an Arrow array with nulls",
-        ));
+        let what = "a masked array has keys that are not there: give .compressed(), or an Arrow array with nulls";
+        return Err(error("InvalidKey", what));
     }
     let interface = Interface::of(&contiguous(object)?)?;
     let (kind, width) = interface.typestr.split_at(2);
     let width: usize = width.split('[').next().unwrap_or(width).parse().map_err(|_| {
-        PyTypeError::new_err(format!("arrays of {} are not keys", interface.typestr))
+        error("InvalidKey", format!("arrays of {} are not keys", interface.typestr))
     })?;
     let kind = &kind[1..];
     let array: ArrayRef = match (kind, width) {
-        ("b", 1) | ("u", 1) => interface.primitive::<UInt8Type>(),
+        // Any byte but 0 is true.
+        ("b", 1) => {
+            let bytes: ScalarBuffer<u8> = interface.values();
+            let bits = BooleanBuffer::collect_bool(bytes.len(), |i| bytes[i] != 0);
+            Arc::new(BooleanArray::new(bits, None))
+        }
+        ("u", 1) => interface.primitive::<UInt8Type>(),
         ("u", 2) => interface.primitive::<UInt16Type>(),
         ("u", 4) => interface.primitive::<UInt32Type>(),
         ("u", 8) => interface.primitive::<UInt64Type>(),
@@ -63,27 +69,23 @@ pub(crate) fn chunk_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Chunk>> {
             let numpy = object.py().import("numpy")?;
             let (unit, steps): (String, i64) =
                 numpy.call_method1("datetime_data", (object.getattr("dtype")?,))?.extract()?;
-            let kind = if kind == "M" { "M" } else { "m" };
-            // An error for a unit that has no key comes now, not in the middle.
-            crate::key::numpy_time(kind, &unit, steps, 0)?;
+            let unit = NumpyUnit::new(object.py(), kind, &unit, steps)?;
             let counts = PrimitiveArray::<Int64Type>::new(interface.values(), None);
-            return Ok(Some(Chunk::Times { kind, unit, steps, counts }));
+            return Ok(Some(Chunk::Times { unit, counts }));
         }
         _ => {
-            return Err(PyTypeError::new_err(format!(
-                "arrays of {} are not keys",
-                object.getattr("dtype")?
-            )));
+            let what = format!("arrays of {} are not keys", object.getattr("dtype")?);
+            return Err(error("InvalidKey", what));
         }
     };
     Ok(Some(Chunk::Arrow(array)))
 }
 
-/// Whether the array holds Python objects, which are taken one by one.
+/// Whether the array holds Python objects, or texts in a layout that only numpy knows, which are taken one by one.
 pub(crate) fn holds_objects(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(interface) = object.getattr_opt("__array_interface__")? else { return Ok(false) };
     let typestr: String = interface.get_item("typestr")?.extract()?;
-    Ok(typestr.starts_with("|O"))
+    Ok(typestr.starts_with("|O") || typestr.starts_with("StringDType"))
 }
 
 /// The array itself if its values lie one after the other in the machine's order; a copy otherwise.
@@ -94,10 +96,8 @@ fn contiguous<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let swapped = typestr.starts_with(if cfg!(target_endian = "little") { '>' } else { '<' });
     let shape: Vec<usize> = interface.get_item("shape")?.extract()?;
     let Ok([_]) = <[usize; 1]>::try_from(shape.as_slice()) else {
-        return Err(PyTypeError::new_err(format!(
-            "an array of keys has one dimension, not {}",
-            shape.len()
-        )));
+        let what = format!("an array of keys has one dimension, not {}", shape.len());
+        return Err(error("InvalidKey", what));
     };
     let strided = !interface.call_method1("get", ("strides",))?.is_none();
     let aligned = object.getattr("flags").and_then(|flags| flags.get_item("ALIGNED"));

@@ -12,12 +12,12 @@ use std::time::Duration;
 use ironbloom_store::{
     Error, Guard as Blocking, GuardKind, LoadError, Options, ReadThrough, Rebuild, Stats,
 };
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use self::store::{Call, Store};
-use crate::errors::{IntoPython, named};
+use self::store::{Adapter, Call, Store};
+use crate::errors::{self, IntoPython, named};
 use crate::key::with_key;
 
 impl IntoPython for Error<PyErr> {
@@ -26,7 +26,7 @@ impl IntoPython for Error<PyErr> {
             Self::Store(raised) => raised,
             Self::Params(error) => error.into_python(py),
             Self::Checkpoint(error) | Self::Publish(error) => error.into_python(py),
-            Self::Panicked(words) => PyRuntimeError::new_err(words),
+            Self::Panicked(words) => named(py, "Error", words),
             other => named(py, "Refused", other),
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn options(
 
 /// A number of seconds.
 pub(crate) fn seconds(number: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(number).map_err(|error| PyValueError::new_err(error.to_string()))
+    Duration::try_from_secs_f64(number).map_err(|error| errors::error("InvalidParameter", error))
 }
 
 /// What a guard has counted.
@@ -78,6 +78,7 @@ pub(crate) fn bytes_of(key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 #[pyclass(frozen, module = "ironbloom._native")]
 pub(crate) struct Guard {
     guard: ReadThrough<Blocking<Store>>,
+    adapter: Adapter,
 }
 
 #[pymethods]
@@ -94,14 +95,23 @@ impl Guard {
         negative_ttl: Option<f64>,
     ) -> PyResult<Self> {
         let options = options(py, kind, capacity, rate, only_writer)?;
-        let store = Store::new(adapter);
+        let adapter = Adapter::new(adapter);
+        let store = Store::new(adapter.clone());
         let opened = py.detach(|| Blocking::open(store, options));
         let guard = opened.map_err(|error| error.into_python(py))?;
         let mut guard = ReadThrough::new(guard);
         if let Some(ttl) = negative_ttl {
             guard = guard.negative_ttl(seconds(ttl)?);
         }
-        Ok(Self { guard })
+        Ok(Self { guard, adapter })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.adapter.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.adapter.clear();
     }
 
     /// The value of a key, or None.

@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ironbloom_store::{Backend, Generation};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::bytes_of;
+use crate::errors::named;
 
 thread_local! {
     /// The calls that this thread is in: a store may ask another guard, or the same one for another key.
@@ -63,13 +65,42 @@ fn current() -> Arc<Objects> {
     CALLS.with_borrow(|calls| calls.last().cloned()).expect("stores are asked within a call")
 }
 
-/// An adapter of `_guard.py`.
+/// An adapter of `_guard.py`, owned by a guard and its store. Python's garbage collector may take it away: a store that
+/// refers to its guard is a circle.
+#[derive(Clone)]
+pub(super) struct Adapter(Arc<Mutex<Option<Py<PyAny>>>>);
+
+impl Adapter {
+    pub(super) fn new(adapter: Py<PyAny>) -> Self {
+        Self(Arc::new(Mutex::new(Some(adapter))))
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let adapter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let adapter = adapter.as_ref().map(|adapter| adapter.bind(py).clone());
+        adapter.ok_or_else(|| named(py, "Refused", "the store of this guard was collected"))
+    }
+
+    /// Shows the collector what is referred to; later, if it is in use now.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.0.try_lock() {
+            Ok(adapter) => visit.call(&*adapter),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        let adapter = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(adapter); // without the lock: it may run code of the store
+    }
+}
+
 pub(super) struct Store {
-    adapter: Py<PyAny>,
+    adapter: Adapter,
 }
 
 impl Store {
-    pub(super) fn new(adapter: Py<PyAny>) -> Self {
+    pub(super) fn new(adapter: Adapter) -> Self {
         Self { adapter }
     }
 }
@@ -80,8 +111,8 @@ impl Backend for Store {
     fn get(&self, _: &[u8]) -> Result<Option<Vec<u8>>, PyErr> {
         let call = current();
         Python::attach(|py| {
-            let value = self.adapter.call_method1(py, intern!(py, "get"), (&call.key,))?;
-            let found = !value.is_none(py);
+            let value = self.adapter.get(py)?.call_method1(intern!(py, "get"), (&call.key,))?;
+            let (found, value) = (!value.is_none(), value.unbind());
             *call.answer.lock().unwrap_or_else(PoisonError::into_inner) = found.then_some(value);
             Ok(found.then(Vec::new))
         })
@@ -92,20 +123,20 @@ impl Backend for Store {
         Python::attach(|py| {
             let value = call.value.lock().unwrap_or_else(PoisonError::into_inner).take();
             let value = value.unwrap_or_else(|| py.None());
-            self.adapter.call_method1(py, intern!(py, "put"), (&call.key, value))?.extract(py)
+            self.adapter.get(py)?.call_method1(intern!(py, "put"), (&call.key, value))?.extract()
         })
     }
 
     fn remove(&self, _: &[u8]) -> Result<bool, PyErr> {
         let call = current();
         Python::attach(|py| {
-            self.adapter.call_method1(py, intern!(py, "remove"), (&call.key,))?.extract(py)
+            self.adapter.get(py)?.call_method1(intern!(py, "remove"), (&call.key,))?.extract()
         })
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), PyErr> {
         Python::attach(|py| {
-            let keys = self.adapter.bind(py).call_method0(intern!(py, "keys"))?;
+            let keys = self.adapter.get(py)?.call_method0(intern!(py, "keys"))?;
             for (count, key) in keys.try_iter()?.enumerate() {
                 if visit(&bytes_of(&key?)?).is_break() {
                     break;
@@ -119,7 +150,7 @@ impl Backend for Store {
     }
 
     fn len_hint(&self) -> Result<Option<u64>, PyErr> {
-        Python::attach(|py| self.adapter.call_method0(py, intern!(py, "size"))?.extract(py))
+        Python::attach(|py| self.adapter.get(py)?.call_method0(intern!(py, "size"))?.extract())
     }
 
     /// A store of Python has no place for one: the filter is built whenever a guard is made.

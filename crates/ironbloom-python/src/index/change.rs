@@ -9,12 +9,12 @@ use ironbloom_index::{
     TableFormat, append_tables, change_index, csv_type, index_followed_table, index_tables_with,
     refresh_index, source_name, tables_at, temporary_folder,
 };
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::progress::{Listener, with_progress};
-use crate::errors::{IntoPython, OrRaise, named};
+use crate::errors::{IntoPython, OrRaise, error, named};
 
 /// How long to wait before asking again whether it is our turn.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -41,7 +41,7 @@ fn csv_options(
 ) -> PyResult<CsvOptions> {
     let byte = |name: &str, text: String| match text.as_bytes() {
         &[byte] => Ok(byte),
-        _ => Err(PyValueError::new_err(format!("{name} must be one ASCII character"))),
+        _ => Err(error("InvalidParameter", format!("{name} must be one ASCII character"))),
     };
     for (name, value) in given.into_iter().flat_map(|given| given.iter()) {
         match name.extract::<String>()?.as_str() {
@@ -204,7 +204,9 @@ impl IntoPython for NotDropped {
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Index(error) => error.into_python(py),
-            Self::NoTable(name) => PyKeyError::new_err(format!("the index has no table {name}")),
+            Self::NoTable(name) => {
+                named(py, "UnknownName", format!("the index has no table {name}"))
+            }
         }
     }
 }

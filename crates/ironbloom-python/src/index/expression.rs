@@ -5,7 +5,7 @@
 
 use ironbloom_index::{Comparison, Condition, Literal, Pattern};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDate, PyFloat, PyInt, PyString};
@@ -237,9 +237,8 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     if let Ok(number) = value.cast::<PyFloat>() {
         let number: f64 = number.extract()?;
         if !number.is_finite() {
-            return Err(PyValueError::new_err(format!(
-                "{number} cannot be compared with a column"
-            )));
+            let what = format!("{number} cannot be compared with a column");
+            return Err(named(py, "InvalidCondition", what));
         }
         return Ok(Literal::Number(format!("{number}")));
     }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
+use crate::errors::of_panic;
+
 /// How often Python is told.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -62,6 +64,6 @@ pub(crate) fn with_progress<T: Send>(
     });
     done.map_err(|stopped| match stopped.downcast::<Stopped>() {
         Ok(stopped) => stopped.0,
-        Err(panic) => resume_unwind(panic),
+        Err(panic) => of_panic(panic),
     })
 }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -17,8 +17,8 @@ use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::batch::capsule::{Chunks, record_batch, schema_capsule, stream_capsule};
-use crate::errors::{named, os_error};
+use crate::batch::capsule::{Chunks, raised, record_batch, schema_capsule, stream_capsule};
+use crate::errors::{error, named, os_error, without_panic};
 
 /// A table of Arrow: `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB read it without a copy.
 #[pyclass(frozen, module = "ironbloom")]
@@ -117,6 +117,33 @@ impl Table {
     }
 }
 
+/// A field as it is written: dictionaries of views, which polars has for categories, are written as their values.
+fn written(field: &FieldRef) -> FieldRef {
+    match field.data_type() {
+        DataType::Dictionary(_, values) if **values == DataType::Utf8View => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8))
+        }
+        DataType::Dictionary(_, values) if **values == DataType::BinaryView => {
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Binary))
+        }
+        _ => field.clone(),
+    }
+}
+
+/// The rows as they are written.
+fn unpacked(batch: &RecordBatch, schema: &SchemaRef) -> PyResult<RecordBatch> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
+        true => Ok(column.clone()),
+        false => cast(column, field.data_type()),
+    });
+    let columns: Result<Vec<ArrayRef>, ArrowError> = columns.collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    columns
+        .and_then(|columns| RecordBatch::try_new_with_options(schema.clone(), columns, &options))
+        .map_err(raised)
+}
+
 /// All of a table that another library offers, written to a Parquet file.
 #[pyfunction]
 pub(crate) fn write_parquet(
@@ -130,16 +157,23 @@ pub(crate) fn write_parquet(
     let DataType::Struct(fields) = chunks.field().data_type().clone() else {
         return Err(PyTypeError::new_err("a table is needed, not a column"));
     };
-    let schema = Arc::new(Schema::new(fields));
-    let failed = |error: ParquetError| PyOSError::new_err(format!("{}: {error}", path.display()));
+    let schema = Arc::new(Schema::new(fields.iter().map(written).collect::<Vec<_>>()));
+    let failed = |reason: ParquetError| {
+        let what = format!("{}: {reason}", path.display());
+        match reason {
+            ParquetError::External(_) => PyOSError::new_err(what),
+            _ => error("InvalidColumn", what), // of a type that Parquet does not have
+        }
+    };
     // An existing file is not replaced: it may be somebody's only copy.
     let file = File::create_new(&path).map_err(|error| os_error(py, &error, &path))?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let written = (|| {
-        let mut writer = ArrowWriter::try_new(&file, schema, Some(properties)).map_err(failed)?;
+    let written = without_panic(|| {
+        let mut writer =
+            ArrowWriter::try_new(&file, schema.clone(), Some(properties)).map_err(failed)?;
         let mut rows = 0;
         while let Some(chunk) = py.detach(|| chunks.next_chunk())? {
-            let batch = record_batch(&chunk)?;
+            let batch = unpacked(&record_batch(&chunk)?, &schema)?;
             py.detach(|| writer.write(&batch)).map_err(failed)?;
             rows += batch.num_rows() as u64;
             py.check_signals()?;
@@ -147,7 +181,7 @@ pub(crate) fn write_parquet(
         py.detach(|| writer.close()).map_err(failed)?;
         py.detach(|| file.sync_all()).map_err(|error| os_error(py, &error, &path))?;
         Ok(rows)
-    })();
+    });
     if written.is_err() {
         let _ = std::fs::remove_file(&path); // it is ours, and incomplete
     }
