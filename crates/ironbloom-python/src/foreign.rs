@@ -2,7 +2,7 @@
 //!
 //! A `str` is a text and an `int` is an integer: neither stands for the other, and nothing else is a key.
 
-use ironbloom::any::KeyError;
+use ironbloom::any::{KeyError, Operation, Refused};
 use ironbloom::hash::KeyForm;
 use ironbloom::{AnyFilter, Encoded, Filter as _, HashFn};
 use pyo3::prelude::*;
@@ -47,8 +47,9 @@ impl Filter {
                 inserted.or_raise(py)
             }
             Work::Remove => {
-                let removed = self.write(py)?.remove(key);
-                removed.or_raise(py)
+                let kind = self.read(py)?.kind();
+                let operation = Operation::Remove;
+                Err(Refused::Unsupported { kind, operation }.into_python(py))
             }
         }
     }
