@@ -97,7 +97,7 @@ impl IntoPython for DecodeError {
     fn into_python(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Params(error) => error.into_python(py),
-            Self::Kind { .. } => named(py, "Mismatch", self),
+            Self::Kind { .. } | Self::HashKey { .. } => named(py, "Mismatch", self),
             _ => named(py, "DamagedFile", self),
         }
     }
@@ -108,7 +108,9 @@ impl IntoPython for FileError {
         match self {
             Self::Io { path, error } => os_error(py, &error, &path),
             Self::Decode { error: DecodeError::Params(error), .. } => error.into_python(py),
-            Self::Decode { error: DecodeError::Kind { .. }, .. } => named(py, "Mismatch", self),
+            Self::Decode {
+                error: DecodeError::Kind { .. } | DecodeError::HashKey { .. }, ..
+            } => named(py, "Mismatch", self),
             _ => named(py, "DamagedFile", self),
         }
     }

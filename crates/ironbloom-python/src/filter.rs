@@ -4,16 +4,16 @@
 //!
 //! How threads share the filter is in `shared.rs`.
 
-use ironbloom::any::KeyHash;
+use ironbloom::any::{KeyError, KeyHash, Refused};
 use ironbloom::describe::FactValue;
-use ironbloom::{AnyFilter, Filter as _, HashFn, Persist};
+use ironbloom::{AnyFilter, Filter as _, HashFn, Insert as _, KeyType, KeyTypes, Persist};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple};
 
 use crate::batch::column::Hasher;
 use crate::batch::mask::Mask;
-use crate::errors::{OrRaise, error, named, without_panic};
+use crate::errors::{IntoPython as _, OrRaise, error, named, without_panic};
 use crate::groups::out_of_bounds;
 use crate::key::with_key;
 use crate::make::Made;
@@ -31,6 +31,9 @@ pub(crate) struct Filter {
     rows: bool,
     /// Keys are those of another program.
     foreign: bool,
+    /// The filter came from a file: it may have been asked for keys of a type that it does not hold by mistake. One that was
+    /// made here answers for all, as a set does.
+    pub(crate) strict: bool,
 }
 
 impl Filter {
@@ -42,9 +45,9 @@ impl Filter {
         self.filter.write(py)
     }
 
-    /// The number that the filter knows a key by.
+    /// The number that the filter knows a key by, and the type of the key.
     #[inline(always)]
-    pub(crate) fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    pub(crate) fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<(u64, KeyType)> {
         match self.usual_number(key) {
             Some(number) => Ok(number),
             None => self.any_number(key),
@@ -53,34 +56,70 @@ impl Filter {
 
     /// The same for this work: only lookups take integers that no bitmap holds.
     #[inline(always)]
-    pub(crate) fn number_for(&self, work: Work, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let number = self.number(key)?;
+    pub(crate) fn number_for(
+        &self,
+        work: Work,
+        key: &Bound<'_, PyAny>,
+    ) -> PyResult<(u64, KeyType)> {
+        let (number, key_type) = self.number(key)?;
         if number == u64::MAX && matches!(self.hasher, Hasher::Integer) && work != Work::Contains {
             return Err(out_of_bounds(key.py(), key.str()?, self.read(key.py())?.capacity()));
         }
-        Ok(number)
+        Ok((number, key_type))
+    }
+
+    /// Makes a union or an intersection of this filter. Of two that were made here, keys may be of any types, as in a set;
+    /// others must hold some of the same types.
+    fn combine(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        combine: fn(&mut AnyFilter, &AnyFilter) -> Result<(), Refused>,
+    ) -> PyResult<()> {
+        let any_types = !self.strict && !other.strict;
+        let other = other.read(py)?.clone();
+        let combined = self.filter.write_detached(py, |filter| {
+            let before = filter.key_types();
+            if any_types && !before.is_empty() {
+                filter.note_keys(other.key_types());
+            }
+            combine(filter, &other).inspect_err(|_| filter.set_key_types(before))
+        })?;
+        combined.or_raise(py)
+    }
+
+    /// An error for types that the filter does not hold, if it must not answer for them.
+    #[inline(always)]
+    pub(crate) fn check_types(&self, held: KeyTypes, found: KeyTypes) -> Result<(), KeyError> {
+        if !self.strict || held.is_empty() {
+            return Ok(());
+        }
+        match found.iter().find(|&found| !held.contains(found)) {
+            Some(found) => Err(KeyError::NotHeld { held, found }),
+            None => Ok(()),
+        }
     }
 
     /// That of a usual key. Errors are large, and would be handed on through memory also where there are none.
     #[inline(always)]
-    fn usual_number(&self, key: &Bound<'_, PyAny>) -> Option<u64> {
+    fn usual_number(&self, key: &Bound<'_, PyAny>) -> Option<(u64, KeyType)> {
         let hash_fn = self.any_key?;
         if let Ok(text) = key.cast::<PyString>() {
-            return Some(hash_fn.hash(text.to_str().ok()?));
+            return Some((hash_fn.hash(text.to_str().ok()?), KeyType::Bytes));
         }
         let number: i64 = key.cast::<PyInt>().ok()?.extract().ok()?;
-        Some(hash_fn.hash(number))
+        Some((hash_fn.hash(number), KeyType::Integer))
     }
 
     #[inline(never)]
-    fn any_number(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn any_number(&self, key: &Bound<'_, PyAny>) -> PyResult<(u64, KeyType)> {
         if let Hasher::Integer = self.hasher {
-            return integer_of(key);
+            return Ok((integer_of(key)?, KeyType::Integer));
         }
         if self.rows {
             return Err(rows_are_needed());
         }
-        with_key(key, |key| self.hasher.of(key))?
+        with_key(key, |key| Ok((self.hasher.of(key)?, key.key_type())))?
     }
 }
 
@@ -91,7 +130,7 @@ fn integer_of(key: &Bound<'_, PyAny>) -> PyResult<u64> {
             let negative = key.lt(0).unwrap_or(false);
             Ok(if negative { u64::MAX } else { number })
         }
-        ironbloom::Encoded::Bytes([0xff, b'i', ..]) => Ok(u64::MAX),
+        ironbloom::Encoded::Value([0xff, b'i', ..]) => Ok(u64::MAX),
         _ => {
             let what = format!("a bitmap holds integers, not {}", key.get_type().name()?);
             Err(error("InvalidKey", what))
@@ -109,13 +148,19 @@ impl Filter {
     #[new]
     #[pyo3(signature = (made))]
     fn new(made: &Bound<'_, Made>) -> PyResult<Self> {
-        let filter = made.get().take()?;
+        let (filter, strict) = made.get().take()?;
         let key_hash = filter.key_hash();
         let any_key = match key_hash {
-            KeyHash::Hash(hash_fn @ (HashFn::Xxh3 { .. } | HashFn::Xxh64 { .. })) => Some(hash_fn),
+            KeyHash::Hash(hash_fn) | KeyHash::Held(hash_fn, _) => Some(hash_fn).filter(|hash_fn| {
+                matches!(
+                    hash_fn,
+                    HashFn::Xxh3 { .. } | HashFn::Xxh64 { .. } | HashFn::SipHash13 { .. }
+                )
+            }),
             _ => None,
         };
         Ok(Self {
+            strict,
             hasher: Hasher::new(key_hash),
             any_key,
             rows: matches!(key_hash, KeyHash::Row(_)),
@@ -131,32 +176,48 @@ impl Filter {
         if self.foreign {
             return self.with_foreign(py, Work::Contains, key);
         }
-        let number = self.number(key)?;
-        self.filter.contains_hash(py, number)
+        let (number, key_type) = self.number(key)?;
+        let found = self.filter.look(py, |filter| {
+            if self.strict {
+                self.check_types(filter.key_types(), key_type.into())?;
+            }
+            Ok(filter.contains_hash(number))
+        })?;
+        found.map_err(|error: KeyError| error.into_python(py))
     }
 
     /// Adds a key. True if it was new; False if it might have been there before.
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         if self.rows {
-            return self.add_row(py, key);
+            return self.with_row(py, Work::Add, key);
         }
         if self.foreign {
             return self.with_foreign(py, Work::Add, key);
         }
-        let number = self.number_for(Work::Add, key)?;
-        self.filter.insert_hash(py, number)
+        let (number, key_type) = self.number_for(Work::Add, key)?;
+        let added = self.filter.change(py, |filter| {
+            if !filter.key_types().contains(key_type) {
+                filter.note_keys(key_type.into());
+            }
+            filter.insert_hash(number)
+        })?;
+        added.or_raise(py)
     }
 
     /// Removes a key that was added, once. False, changing nothing, if it is certainly not there.
     fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         if self.rows {
-            return self.remove_row(py, key);
+            return self.with_row(py, Work::Remove, key);
         }
         if self.foreign {
             return self.with_foreign(py, Work::Remove, key);
         }
-        let number = self.number_for(Work::Remove, key)?;
-        self.filter.remove_hash(py, number)
+        let (number, key_type) = self.number_for(Work::Remove, key)?;
+        let removed = self.filter.change(py, |filter| {
+            self.check_types(filter.key_types(), key_type.into())?;
+            filter.remove_hash(number)
+        })?;
+        removed.or_raise(py)
     }
 
     /// Adds, looks up or removes the keys of a column or an iterable.
@@ -181,13 +242,11 @@ impl Filter {
 
     /// Adds the keys of another filter of the same kind, shape and hash.
     fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = other.get().read(py)?.clone();
-        self.filter.write_detached(py, |filter| filter.union_with(&other))?.or_raise(py)
+        self.combine(py, other.get(), AnyFilter::union_with)
     }
 
     fn _intersect(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = other.get().read(py)?.clone();
-        self.filter.write_detached(py, |filter| filter.intersect_with(&other))?.or_raise(py)
+        self.combine(py, other.get(), AnyFilter::intersect_with)
     }
 
     fn _equals(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
@@ -199,7 +258,7 @@ impl Filter {
     }
 
     fn _copy(&self, py: Python<'_>) -> PyResult<Made> {
-        self.filter.read_detached(py, |filter| Made::new(filter.clone()))
+        self.filter.read_detached(py, |filter| Made::of(filter.clone(), self.strict))
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -250,6 +309,37 @@ impl Filter {
     #[getter]
     fn hash_function(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.read(py)?.hash_fn().to_string())
+    }
+
+    /// The types of the keys, as far as they are known: "text or bytes", "integers", "values". Of rows, a tuple of them for each
+    /// attribute.
+    #[getter]
+    fn key_types<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        fn names(types: KeyTypes) -> Vec<String> {
+            types.iter().map(|key_type| key_type.to_string()).collect()
+        }
+        let filter = self.read(py)?;
+        match filter.as_multi() {
+            Some(multi) => {
+                let attributes = multi.attributes();
+                let each =
+                    (0..attributes.len()).map(|i| PyTuple::new(py, names(attributes.key_types(i))));
+                PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)
+            }
+            None => PyTuple::new(py, names(filter.key_types())),
+        }
+    }
+
+    /// Whether the key of the hash is not in its file.
+    #[getter]
+    fn _is_secret(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(matches!(self.read(py)?.hash_fn(), HashFn::SipHash13 { in_files: false, .. }))
+    }
+
+    /// Whether the filter came from a file.
+    #[getter]
+    fn _is_strict(&self) -> bool {
+        self.strict
     }
 
     /// What the kind can do.

@@ -63,7 +63,7 @@ impl Filter {
         })?;
         match self.read(py)?.clone() {
             AnyFilter::Foreign(filter) => match filter.with_form(form) {
-                Ok(filter) => Ok(Made::new(filter)),
+                Ok(filter) => Ok(Made::of(filter.into(), self.strict)),
                 Err(mismatch) => Err(named(py, "Mismatch", mismatch)),
             },
             other => {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ironbloom::any::Refused;
+use ironbloom::{KeyType, KeyTypes};
 use pyo3::prelude::*;
 
 use crate::batch::Source;
@@ -21,6 +22,8 @@ const GROUP: usize = 1024;
 pub(crate) struct Group<'a, 'py> {
     /// The numbers of the keys that are there.
     pub(crate) numbers: &'a [u64],
+    /// Their types.
+    pub(crate) types: KeyTypes,
     /// Which places have a key; `None` if all.
     pub(crate) there: Option<&'a [bool]>,
     /// Places that are left in the column, with these.
@@ -38,12 +41,12 @@ pub(crate) fn each_group(
     keys: &Bound<'_, PyAny>,
     key: Option<&Bound<'_, PyAny>>,
     hasher: Hasher,
-    number: impl Fn(&Bound<'_, PyAny>) -> PyResult<u64>,
+    number: impl Fn(&Bound<'_, PyAny>) -> PyResult<(u64, KeyType)>,
     mut then: impl FnMut(Group<'_, '_>) -> Result<(), Refused> + Send,
 ) -> PyResult<()> {
     let Some(mut source) = Source::of(keys)?.filter(|_| key.is_none()) else {
-        return each_of_objects(py, keys, key, number, |numbers| {
-            let group = Group { numbers, there: None, left: numbers.len(), py: Some(py) };
+        return each_of_objects(py, keys, key, number, |numbers, types| {
+            let group = Group { numbers, types, there: None, left: numbers.len(), py: Some(py) };
             then(group).or_raise(py)
         });
     };
@@ -57,11 +60,12 @@ pub(crate) fn each_group(
                 let left = chunk.len() - start;
                 let hashes = &mut hashes[..rows.len()];
                 prepared.hash(rows.clone(), hashes);
+                let types = prepared.types(rows.clone());
                 then(if prepared.has_nulls() {
                     let kept = without_nulls(&prepared, rows, hashes, &mut there);
-                    Group { numbers: &hashes[..kept], there: Some(&there), left, py: None }
+                    Group { numbers: &hashes[..kept], types, there: Some(&there), left, py: None }
                 } else {
-                    Group { numbers: hashes, there: None, left, py: None }
+                    Group { numbers: hashes, types, there: None, left, py: None }
                 })?;
             }
             Ok::<_, Refused>(())
@@ -104,10 +108,10 @@ fn each_of_objects(
     py: Python<'_>,
     keys: &Bound<'_, PyAny>,
     key: Option<&Bound<'_, PyAny>>,
-    number: impl Fn(&Bound<'_, PyAny>) -> PyResult<u64>,
-    mut then: impl FnMut(&[u64]) -> PyResult<()>,
+    number: impl Fn(&Bound<'_, PyAny>) -> PyResult<(u64, KeyType)>,
+    mut then: impl FnMut(&[u64], KeyTypes) -> PyResult<()>,
 ) -> PyResult<()> {
-    let mut numbers = Vec::with_capacity(GROUP);
+    let (mut numbers, mut types) = (Vec::with_capacity(GROUP), KeyTypes::NONE);
     let mut last = Instant::now();
     let mut failed = None;
     for object in keys.try_iter()? {
@@ -116,15 +120,19 @@ fn each_of_objects(
             None => number(&object),
         });
         match made {
-            Ok(number) => numbers.push(number),
+            Ok((number, key_type)) => {
+                numbers.push(number);
+                types = types.union(key_type.into());
+            }
             Err(error) => {
                 failed = Some(error);
                 break;
             }
         }
         if numbers.len() == GROUP {
-            then(&numbers)?;
+            then(&numbers, types)?;
             numbers.clear();
+            types = KeyTypes::NONE;
             // Iterating over a list or a range never gives the interpreter away by itself.
             if last.elapsed() > TURN {
                 py.detach(|| ());
@@ -133,6 +141,6 @@ fn each_of_objects(
             py.check_signals()?;
         }
     }
-    then(&numbers)?;
+    then(&numbers, types)?;
     failed.map_or(Ok(()), Err)
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use ironbloom::multi::{Attributes, Joint, ParallelBloom};
 use ironbloom::{
-    AnyFilter, Arity, BinaryFuse, Bloom, BloomParams, CuckooParams, FuseParams, HashFn, ParamError,
-    Persist, Scalable, ScalableParams, StageKind, Windowed, WindowedParams, plan,
+    AnyFilter, Arity, BinaryFuse, Bloom, BloomParams, CuckooParams, FuseParams, HashFn, HashKey,
+    KeyTypes, ParamError, Persist, Scalable, ScalableParams, StageKind, Windowed, WindowedParams,
+    plan,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::batch::column::Hasher;
 use crate::errors::{OrRaise, error, named, without_panic};
@@ -26,18 +28,66 @@ pub(crate) struct Made {
     filter: Mutex<Option<AnyFilter>>,
     #[pyo3(get)]
     kind: &'static str,
+    /// It came from a file.
+    strict: bool,
 }
 
 impl Made {
+    /// A new filter.
     pub(crate) fn new(filter: impl Into<AnyFilter>) -> Self {
-        let filter = filter.into();
-        Self { kind: filter.kind().name(), filter: Mutex::new(Some(filter)) }
+        Self::of(filter.into(), false)
     }
 
-    pub(crate) fn take(&self) -> PyResult<AnyFilter> {
-        let taken = self.filter.lock().ok().and_then(|mut filter| filter.take());
-        taken.ok_or_else(|| error("Refused", "this filter is in use already"))
+    /// A filter from a file.
+    fn read(filter: AnyFilter) -> Self {
+        Self::of(filter, true)
     }
+
+    pub(crate) fn of(filter: AnyFilter, strict: bool) -> Self {
+        Self { kind: filter.kind().name(), filter: Mutex::new(Some(filter)), strict }
+    }
+
+    /// The filter, and whether it came from a file.
+    pub(crate) fn take(&self) -> PyResult<(AnyFilter, bool)> {
+        let taken = self.filter.lock().ok().and_then(|mut filter| filter.take());
+        let taken = taken.ok_or_else(|| error("Refused", "this filter is in use already"))?;
+        Ok((taken, self.strict))
+    }
+}
+
+/// How the keys of a new filter are hashed: a seed, "random", or a secret of 16 bytes.
+pub(crate) enum Hashing {
+    Seed(u64),
+    Function(HashFn),
+}
+
+impl Hashing {
+    fn hash_fn(&self) -> HashFn {
+        match *self {
+            Self::Seed(seed) => HashFn::Xxh3 { seed },
+            Self::Function(hash_fn) => hash_fn,
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Hashing {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(secret) = given.cast::<PyBytes>() {
+            return Ok(Self::Function(HashFn::secret(hash_key(secret.as_bytes())?)));
+        }
+        if given.is_instance_of::<PyString>() {
+            return Ok(Self::Function(HashFn::random()));
+        }
+        Ok(Self::Seed(given.extract()?))
+    }
+}
+
+/// The key of a secret. What it is must not be in the message.
+fn hash_key(secret: &[u8]) -> PyResult<HashKey> {
+    HashKey::parse(secret)
+        .ok_or_else(|| error("InvalidParameter", "a secret is 16 bytes, or 32 hexadecimal digits"))
 }
 
 /// A filter of a plan that is made empty.
@@ -47,11 +97,19 @@ pub(crate) fn make(
     name: &str,
     capacity: u64,
     rate: f64,
-    seed: u64,
+    seed: Hashing,
 ) -> PyResult<Made> {
     let plan = plan::named(name)
         .ok_or_else(|| error("InvalidParameter", format!("there is no kind {name:?}")))?;
-    py.detach(|| plan.create(capacity, rate, seed)).map(Made::new).or_raise(py)
+    let hash_fn = match (&seed, plan.hash_fn(0)) {
+        (&Hashing::Seed(seed), _) => plan.hash_fn(seed),
+        (_, HashFn::Xxh64 { .. }) => {
+            let what = format!("the hash of a {name} filter is prescribed, and knows no secret");
+            return Err(error("InvalidParameter", what));
+        }
+        (hashing, _) => hashing.hash_fn(),
+    };
+    py.detach(|| plan.create_with(capacity, rate, hash_fn)).map(Made::new).or_raise(py)
 }
 
 /// A Bloom filter of exactly this shape.
@@ -60,9 +118,9 @@ pub(crate) fn make_bloom_of_bits(
     py: Python<'_>,
     bits: u64,
     probes: u32,
-    seed: u64,
+    seed: Hashing,
 ) -> PyResult<Made> {
-    let make = || Bloom::new(BloomParams::for_bits(bits, probes)?, HashFn::Xxh3 { seed });
+    let make = || Bloom::new(BloomParams::for_bits(bits, probes)?, seed.hash_fn());
     py.detach(make).map(Made::new).or_raise(py)
 }
 
@@ -75,7 +133,7 @@ pub(crate) fn make_scalable(
     growth: u64,
     tightening: f64,
     stages: &str,
-    seed: u64,
+    seed: Hashing,
 ) -> PyResult<Made> {
     let stages = match stages {
         "bloom" => StageKind::Bloom,
@@ -90,7 +148,7 @@ pub(crate) fn make_scalable(
             .with_growth(growth)?
             .with_tightening(tightening)?
             .with_stages_of(stages);
-        Scalable::new(params, HashFn::Xxh3 { seed })
+        Scalable::new(params, seed.hash_fn())
     };
     py.detach(make).map(Made::new).or_raise(py)
 }
@@ -102,12 +160,11 @@ pub(crate) fn make_window_of_time(
     seconds: f64,
     capacity: u64,
     rate: f64,
-    seed: u64,
+    seed: Hashing,
 ) -> PyResult<Made> {
     let span = Duration::try_from_secs_f64(seconds)
         .map_err(|error| named(py, "InvalidParameter", error))?;
-    let make =
-        || Windowed::new(WindowedParams::for_time(span, capacity, rate)?, HashFn::Xxh3 { seed });
+    let make = || Windowed::new(WindowedParams::for_time(span, capacity, rate)?, seed.hash_fn());
     py.detach(make).map(Made::new).or_raise(py)
 }
 
@@ -119,10 +176,10 @@ pub(crate) fn make_rows(
     capacity: u64,
     rate: f64,
     attributes: Vec<String>,
-    seed: u64,
+    seed: Hashing,
 ) -> PyResult<Made> {
     let make = || -> Result<AnyFilter, ParamError> {
-        let attributes = Attributes::new(attributes, HashFn::Xxh3 { seed })?;
+        let attributes = Attributes::new(attributes, seed.hash_fn())?;
         Ok(match name {
             "joint" => Joint::new(CuckooParams::for_rate(capacity, rate)?, attributes)?.into(),
             "joint-partial" => {
@@ -145,7 +202,7 @@ pub(crate) fn make_fuse(
     keys: &Bound<'_, PyAny>,
     rate: f64,
     arity: u32,
-    seed: u64,
+    seed: Hashing,
     key: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Made> {
     let arity = match arity {
@@ -156,27 +213,38 @@ pub(crate) fn make_fuse(
         }
     };
     let params = FuseParams::for_rate(rate).or_raise(py)?.with_arity(arity);
-    let hash_fn = HashFn::Xxh3 { seed };
+    let hash_fn = seed.hash_fn();
     let (mut hashes, hasher) = (Vec::new(), Hasher::Hash(hash_fn));
-    let number = |object: &Bound<'_, PyAny>| with_key(object, |key| hasher.of(key))?;
+    let mut types = KeyTypes::NONE;
+    let number =
+        |object: &Bound<'_, PyAny>| with_key(object, |key| Ok((hasher.of(key)?, key.key_type())))?;
     without_panic(|| {
         each_group(py, keys, key, hasher, number, |group| {
             hashes.extend_from_slice(group.numbers);
+            types = types.union(group.types);
             Ok(())
         })
     })?;
     let make = || {
         hashes.sort_unstable();
         hashes.dedup();
-        BinaryFuse::from_hashes(&hashes, params, hash_fn)
+        let mut filter = AnyFilter::from(BinaryFuse::from_hashes(&hashes, params, hash_fn)?);
+        filter.set_key_types(types);
+        Ok::<_, ParamError>(filter)
     };
     py.detach(make).map(Made::new).or_raise(py)
 }
 
 /// A filter of any kind from a file.
 #[pyfunction]
-pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Made> {
-    without_panic(|| py.detach(|| AnyFilter::load(path)).map(Made::new).or_raise(py))
+#[pyo3(signature = (path, secret=None))]
+pub(crate) fn load(py: Python<'_>, path: PathBuf, secret: Option<&[u8]>) -> PyResult<Made> {
+    let key = secret.map(hash_key).transpose()?;
+    let load = || match key {
+        None => AnyFilter::load(path),
+        Some(key) => AnyFilter::load_with_key(path, key),
+    };
+    without_panic(|| py.detach(load).map(Made::read).or_raise(py))
 }
 
 /// A filter whose memory is the file.
@@ -187,14 +255,25 @@ pub(crate) fn load_mapped(py: Python<'_>, path: PathBuf, verify: bool) -> PyResu
         // maps it. Python has no way to say so in the code.
         unsafe { if verify { AnyFilter::map(path) } else { AnyFilter::map_unverified(path) } }
     })
-    .map(Made::new)
+    .map(Made::read)
     .or_raise(py)
 }
 
-/// A filter of any kind from the bytes of a file.
+/// A filter of any kind from the bytes of a file; not `strict`, if it is a copy of one that was made here.
 #[pyfunction]
-pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Made> {
-    without_panic(|| py.detach(|| AnyFilter::from_bytes(bytes)).map(Made::new).or_raise(py))
+#[pyo3(signature = (bytes, secret=None, strict=true))]
+pub(crate) fn from_bytes(
+    py: Python<'_>,
+    bytes: &[u8],
+    secret: Option<&[u8]>,
+    strict: bool,
+) -> PyResult<Made> {
+    let key = secret.map(hash_key).transpose()?;
+    let read = || match key {
+        None => AnyFilter::from_bytes(bytes),
+        Some(key) => AnyFilter::from_bytes_with_key(bytes, key),
+    };
+    without_panic(|| py.detach(read).map(|filter| Made::of(filter, strict)).or_raise(py))
 }
 
 /// The bytes that are hashed for a key.

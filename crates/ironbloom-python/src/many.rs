@@ -49,14 +49,19 @@ impl Filter {
             |key| self.number_for(work, key),
             |group| {
                 if work == Work::Add {
-                    return user.writing(group.py).insert_hashes(group.numbers);
+                    let mut filter = user.writing(group.py);
+                    filter.note_keys(group.types);
+                    return filter.insert_hashes(group.numbers);
                 }
                 found.clear();
                 found.resize(group.numbers.len(), false);
                 if work == Work::Contains {
-                    user.reading(group.py).contains_hashes(group.numbers, &mut found);
+                    let filter = user.reading(group.py);
+                    self.check_types(filter.key_types(), group.types)?;
+                    filter.contains_hashes(group.numbers, &mut found);
                 } else {
                     let mut filter = user.writing(group.py);
+                    self.check_types(filter.key_types(), group.types)?;
                     for (&number, removed) in group.numbers.iter().zip(&mut found) {
                         *removed = filter.remove_hash(number)?;
                     }
@@ -71,6 +76,7 @@ impl Filter {
     /// The numbers of all keys.
     pub(crate) fn numbers(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let mut numbers = Vec::new();
+        let held = self.read(py)?.key_types();
         each_group(
             py,
             keys,
@@ -78,6 +84,7 @@ impl Filter {
             self.hasher,
             |key| self.number(key),
             |group| {
+                self.check_types(held, group.types)?;
                 numbers.extend_from_slice(group.numbers);
                 Ok::<_, Refused>(())
             },

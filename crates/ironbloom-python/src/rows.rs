@@ -2,7 +2,7 @@
 
 use arrow::array::RecordBatch;
 use ironbloom::multi::Attributes;
-use ironbloom::{AnyFilter, RowError};
+use ironbloom::{AnyFilter, KeyTypes, RowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyEllipsis, PyList, PyTuple};
 
@@ -21,8 +21,22 @@ fn attributes(filter: &AnyFilter) -> &Attributes {
     filter.as_multi().expect("a filter of rows").attributes()
 }
 
+/// The hashes of a row's values, and their types.
+type Row = (Vec<u64>, Vec<KeyTypes>);
+
+/// The same of a row that need not be complete.
+type Query = (Vec<Option<u64>>, Vec<KeyTypes>);
+
 /// What is done with each row of a table.
 type EachRow = fn(&mut AnyFilter, &[u64]) -> Result<bool, RowError>;
+
+fn each_row(work: Work) -> EachRow {
+    match work {
+        Work::Add => insert,
+        Work::Contains => contains,
+        Work::Remove => remove,
+    }
+}
 
 fn insert(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
     let query: Vec<Option<u64>> = row.iter().copied().map(Some).collect();
@@ -42,8 +56,8 @@ fn remove(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
 }
 
 impl Filter {
-    /// The hashes of a row's values. `...` stands for any value.
-    fn row_query(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Vec<Option<u64>>> {
+    /// The hashes of a row's values and their types. `...` stands for any value.
+    fn row_query(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Query> {
         let attributes = attributes(&*self.read(py)?).clone();
         let values: Vec<Bound<'_, PyAny>> = if let Ok(row) = row.cast::<PyTuple>() {
             row.iter().collect()
@@ -69,42 +83,82 @@ impl Filter {
             let error = RowError::Attributes { given: values.len(), expected: attributes.len() };
             return Err(error.into_python(py));
         }
-        let hash = |(i, value): (usize, &Bound<'_, PyAny>)| {
+        let (mut query, mut types) = (Vec::new(), Vec::new());
+        for (i, value) in values.iter().enumerate() {
             if value.is_instance_of::<PyEllipsis>() {
-                return Ok(None);
+                query.push(None);
+                types.push(KeyTypes::NONE);
+                continue;
             }
-            with_key(value, |key| attributes.hash(i, key))?.or_raise(py).map(Some)
-        };
-        values.iter().enumerate().map(hash).collect()
+            let hasher = Hasher::Hash(attributes.hash_fn_of(i).or_raise(py)?);
+            with_key(value, |key| {
+                query.push(Some(hasher.of(key)?));
+                types.push(key.key_type().into());
+                Ok::<_, PyErr>(())
+            })??;
+        }
+        Ok((query, types))
     }
 
     /// The same for a row that must be complete.
-    fn whole_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let query = self.row_query(py, row)?;
+    fn whole_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Row> {
+        let (query, types) = self.row_query(py, row)?;
         let given = query.iter().flatten().count();
         let expected = query.len();
-        query
-            .into_iter()
-            .collect::<Option<Vec<u64>>>()
-            .ok_or_else(|| RowError::Attributes { given, expected }.into_python(py))
+        let row = query.into_iter().collect::<Option<Vec<u64>>>();
+        let row = row.ok_or_else(|| RowError::Attributes { given, expected }.into_python(py))?;
+        Ok((row, types))
+    }
+
+    /// Notes the types of values that are added; of others, an error for those that the filter does not hold.
+    fn note_or_check(
+        &self,
+        filter: &mut AnyFilter,
+        work: Work,
+        types: &[KeyTypes],
+    ) -> Result<(), RowError> {
+        let multi = filter.as_multi_mut().expect("a filter of rows");
+        if work == Work::Add {
+            multi.note_keys(types);
+            return Ok(());
+        }
+        self.check_row(multi.attributes(), types)
+    }
+
+    fn check_row(&self, held: &Attributes, types: &[KeyTypes]) -> Result<(), RowError> {
+        for (i, &found) in types.iter().enumerate() {
+            self.check_types(held.key_types(i), found).map_err(RowError::Key)?;
+        }
+        Ok(())
+    }
+
+    /// Does something with one row.
+    pub(crate) fn with_row(
+        &self,
+        py: Python<'_>,
+        work: Work,
+        row: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (row, types) = self.whole_row(py, row)?;
+        let mut filter = self.write(py)?;
+        let done = self
+            .note_or_check(&mut filter, work, &types)
+            .and_then(|()| each_row(work)(&mut filter, &row));
+        drop(filter);
+        done.or_raise(py)
     }
 
     pub(crate) fn contains_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let query = self.row_query(py, row)?;
-        self.read(py)?.as_multi().expect("a filter of rows").contains_hashed(&query).or_raise(py)
+        let (query, types) = self.row_query(py, row)?;
+        let filter = self.read(py)?;
+        let multi = filter.as_multi().expect("a filter of rows");
+        let checked = self.check_row(multi.attributes(), &types);
+        let found = checked.and_then(|()| multi.contains_hashed(&query));
+        drop(filter);
+        found.or_raise(py)
     }
 
-    pub(crate) fn add_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let row = self.whole_row(py, row)?;
-        insert(&mut *self.write(py)?, &row).or_raise(py)
-    }
-
-    pub(crate) fn remove_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let row = self.whole_row(py, row)?;
-        remove(&mut *self.write(py)?, &row).or_raise(py)
-    }
-
-    /// As [`many`](Self::many) for rows.
+    /// As [`many`](Self::many) for rows: those of a table, or of an iterable.
     pub(crate) fn many_rows(
         &self,
         py: Python<'_>,
@@ -112,32 +166,12 @@ impl Filter {
         rows: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Mask> {
-        self.each_row(
-            py,
-            rows,
-            key,
-            match work {
-                Work::Add => insert,
-                Work::Contains => contains,
-                Work::Remove => remove,
-            },
-        )
-    }
-
-    /// Does something with each row of a table, or of an iterable of rows.
-    fn each_row(
-        &self,
-        py: Python<'_>,
-        rows: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        work: EachRow,
-    ) -> PyResult<Mask> {
         let mut answers = Vec::new();
         if key.is_none()
             && let Some(mut chunks) = Chunks::of(rows)?
         {
             while let Some(chunk) = py.detach(|| chunks.next_chunk())? {
-                self.each_row_of(py, &record_batch(&chunk)?, &mut answers, work)?;
+                self.each_row_of(py, work, &record_batch(&chunk)?, &mut answers)?;
             }
             return Ok(Mask::new(answers, None));
         }
@@ -146,8 +180,7 @@ impl Filter {
                 Some(make) => make.call1((row?,))?,
                 None => row?,
             };
-            let row = self.whole_row(py, &row)?;
-            answers.push(work(&mut *self.write(py)?, &row).or_raise(py)?);
+            answers.push(self.with_row(py, work, &row)?);
             if count % 1024 == 0 {
                 py.check_signals()?;
             }
@@ -158,9 +191,9 @@ impl Filter {
     fn each_row_of(
         &self,
         py: Python<'_>,
+        work: Work,
         batch: &RecordBatch,
         answers: &mut Vec<bool>,
-        work: EachRow,
     ) -> PyResult<()> {
         let attributes = attributes(&*self.read(py)?).clone();
         let mut chunks = Vec::new();
@@ -187,12 +220,14 @@ impl Filter {
                 hashes.resize(rows.len(), 0);
                 column.hash(rows.clone(), hashes);
             }
+            let types: Vec<_> = columns.iter().map(|column| column.types(rows.clone())).collect();
             let mut filter = user.writing(None);
+            self.note_or_check(&mut filter, work, &types)?;
             for i in 0..rows.len() {
                 for (value, hashes) in row.iter_mut().zip(&hashes) {
                     *value = hashes[i];
                 }
-                answers.push(work(&mut filter, &row)?);
+                answers.push(each_row(work)(&mut filter, &row)?);
             }
             Ok::<_, RowError>(())
         })?;

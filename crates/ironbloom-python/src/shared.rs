@@ -27,13 +27,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ironbloom::any::Refused;
-use ironbloom::{AnyFilter, Filter as _, Insert as _};
+use ironbloom::AnyFilter;
 use pyo3::prelude::*;
 use pyo3::sync::{PyOnceLock, RwLockExt};
 use pyo3::types::PyDict;
 
-use crate::errors::{OrRaise, named};
+use crate::errors::named;
 
 pub(crate) struct Shared {
     filter: UnsafeCell<AnyFilter>,
@@ -92,34 +91,33 @@ impl Shared {
         self.users.load(Ordering::Acquire) == 0
     }
 
+    /// Looks at the filter for a moment, in which no code of Python runs.
     #[inline(always)]
-    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
+    pub(crate) fn look<R>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&AnyFilter) -> R,
+    ) -> PyResult<R> {
         if self.is_alone(py) {
             // SAFETY: nobody has a guard, and other threads cannot come here: this one has the interpreter, which a lookup
             // does not give away.
-            return Ok(unsafe { &*self.filter.get() }.contains_hash(hash));
+            return Ok(look(unsafe { &*self.filter.get() }));
         }
-        Ok(self.read(py)?.contains_hash(hash))
+        Ok(look(&*self.read(py)?))
     }
 
+    /// Changes the filter in a moment, in which no code of Python runs.
     #[inline(always)]
-    pub(crate) fn insert_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
+    pub(crate) fn change<R>(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut AnyFilter) -> R,
+    ) -> PyResult<R> {
         if self.is_alone(py) {
             // SAFETY: as above.
-            return unsafe { &mut *self.filter.get() }.insert_hash(hash).or_raise(py);
+            return Ok(change(unsafe { &mut *self.filter.get() }));
         }
-        let inserted: Result<_, Refused> = self.write(py)?.insert_hash(hash);
-        inserted.or_raise(py)
-    }
-
-    #[inline(always)]
-    pub(crate) fn remove_hash(&self, py: Python<'_>, hash: u64) -> PyResult<bool> {
-        if self.is_alone(py) {
-            // SAFETY: as above.
-            return unsafe { &mut *self.filter.get() }.remove_hash(hash).or_raise(py);
-        }
-        let removed = self.write(py)?.remove_hash(hash);
-        removed.or_raise(py)
+        Ok(change(&mut *self.write(py)?))
     }
 
     pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Reading<'_>> {

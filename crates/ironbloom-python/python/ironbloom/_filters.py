@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     Path = str | os.PathLike[str]
+    Seed = int | str
+    Secret = bytes | str | None
 
 _CLASSES: dict[str, type[Filter]] = {}
 
@@ -27,6 +29,27 @@ def natural(number: int, what: str, bits: int = 64) -> int:
     if not 0 <= number < 2**bits:
         raise InvalidParameter(f"{what} must be between 0 and 2^{bits} - 1, got {number}")
     return number
+
+
+def hashing(seed: Seed, secret: Secret) -> int | str | bytes:
+    """How keys are hashed, as the native code takes it."""
+    if secret is not None:
+        if seed != 0:
+            raise InvalidParameter("a filter has a seed or a secret, not both")
+        return as_secret(secret)
+    if isinstance(seed, str):
+        if seed != "random":
+            raise InvalidParameter(f'seed is a number or "random", not {seed!r}')
+        return seed
+    return natural(seed, "seed")
+
+
+def as_secret(secret: bytes | str) -> bytes:
+    """The bytes of a secret, which is never shown."""
+    data = secret.encode() if isinstance(secret, str) else _bytes(secret)
+    if len(data) != 16 and len(data.strip()) != 32:
+        raise InvalidParameter("a secret is 16 bytes, or 32 hexadecimal digits")
+    return data
 
 
 class Filter(_native.Filter):
@@ -182,14 +205,14 @@ class Filter(_native.Filter):
         )
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, *, secret: Secret = None) -> Self:
         """Read a filter of this class from a file. Every checksum is verified."""
-        return cls._checked(_native.load(path))
+        return cls._checked(_native.load(path, None if secret is None else as_secret(secret)))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes, *, secret: Secret = None) -> Self:
         """Make a filter of this class from what `to_bytes` returned. Every checksum is verified."""
-        return cls._checked(_native.from_bytes(_bytes(data)))
+        return cls._checked(_read(data, secret))
 
     @classmethod
     def _checked(cls, made: _native.Made) -> Self:
@@ -201,7 +224,9 @@ class Filter(_native.Filter):
         raise Mismatch(f"holds a {made.kind} filter, not a {cls._kind}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.to_bytes()), self._state() or None
+        if self._is_secret:
+            raise Refused("a filter with a secret is not pickled: send to_bytes(), and give the secret where they are read")
+        return _restored, (type(self), self.to_bytes(), self._is_strict), self._state() or None
 
 
 def class_of(kind: str) -> type[Filter]:
@@ -211,8 +236,11 @@ def class_of(kind: str) -> type[Filter]:
     return _CLASSES[kind]
 
 
-def open(path: Path, *, mmap: bool = False, verify: bool = True) -> Filter:
+def open(path: Path, *, mmap: bool = False, verify: bool = True, secret: Secret = None) -> Filter:
     """Open a filter of any kind.
+
+    A filter from a file refuses keys of a type that it does not hold (`InvalidKey`), instead of saying that they are not
+    there: the text "7" is not the number 7. `secret` is what the filter was made with, if it has one; it is not in the file.
 
     With `mmap`, the pages of the file are the filter: nothing is copied, and processes that open the same file share its
     memory. **Nobody may then change the file in place** while the filter lives, or answers may be wrong and the process
@@ -230,14 +258,21 @@ def open(path: Path, *, mmap: bool = False, verify: bool = True) -> Filter:
     >>> ib.open(path, mmap=True) == seen
     True
     """
-    made = _native.load_mapped(path, verify) if mmap else _native.load(path)
+    if mmap and secret is not None:
+        raise Refused("a filter with a secret is not mapped: open it without mmap")
+    key = None if secret is None else as_secret(secret)
+    made = _native.load_mapped(path, verify) if mmap else _native.load(path, key)
     return class_of(made.kind)._wrap(made)
 
 
-def from_bytes(data: bytes) -> Filter:
+def from_bytes(data: bytes, *, secret: Secret = None) -> Filter:
     """Make a filter of any kind from what `to_bytes` returned. Every checksum is verified."""
-    made = _native.from_bytes(_bytes(data))
+    made = _read(data, secret)
     return class_of(made.kind)._wrap(made)
+
+
+def _read(data: bytes, secret: Secret) -> _native.Made:
+    return _native.from_bytes(_bytes(data), None if secret is None else as_secret(secret))
 
 
 def _bytes(data: bytes) -> bytes:
@@ -258,8 +293,8 @@ def _set_state(copied: Filter, state: Any) -> None:
         setattr(copied, name, value)
 
 
-def _restored(cls: type[Filter], data: bytes) -> Filter:
-    return cls._wrap(_native.from_bytes(data))
+def _restored(cls: type[Filter], data: bytes, strict: bool = True) -> Filter:
+    return cls._wrap(_native.from_bytes(data, None, strict))
 
 
 def _size(count: float) -> str:

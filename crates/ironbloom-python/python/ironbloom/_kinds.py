@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._filters import Filter, natural
+from ._filters import Filter, hashing, natural
 from ._mirror import answers_like, as_column, as_objects, as_rows
 from ._native import Mask
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from ._filters import Secret, Seed
 
 
 class _Planned(Filter):
@@ -20,9 +22,9 @@ class _Planned(Filter):
     __slots__ = ()
     _plan: str
 
-    def __new__(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+    def __new__(cls, capacity: int, rate: float = 0.01, *, seed: Seed = 0, secret: Secret = None) -> Self:
         return cls._wrap(
-            _native.make(cls._plan, natural(capacity, "capacity"), rate, natural(seed, "seed"))
+            _native.make(cls._plan, natural(capacity, "capacity"), rate, hashing(seed, secret))
         )
 
 
@@ -63,17 +65,17 @@ class Bloom(_Planned):
     _plan = "bloom"
 
     @classmethod
-    def segmented(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+    def segmented(cls, capacity: int, rate: float = 0.01, *, seed: Seed = 0, secret: Secret = None) -> Self:
         """A filter with a slice of its bits for each probe, as other programs have them."""
-        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
-        return cls._wrap(_native.make("segmented", capacity, rate, seed))
+        capacity = natural(capacity, "capacity")
+        return cls._wrap(_native.make("segmented", capacity, rate, hashing(seed, secret)))
 
     @classmethod
-    def of_bits(cls, bits: int, probes: int, *, seed: int = 0) -> Self:
+    def of_bits(cls, bits: int, probes: int, *, seed: Seed = 0, secret: Secret = None) -> Self:
         """A filter of exactly this shape."""
         return cls._wrap(
             _native.make_bloom_of_bits(
-                natural(bits, "bits"), natural(probes, "probes", 32), natural(seed, "seed")
+                natural(bits, "bits"), natural(probes, "probes", 32), hashing(seed, secret)
             )
         )
 
@@ -150,10 +152,10 @@ class Cuckoo(_Counted, _Planned):
     _plan = "cuckoo"
 
     @classmethod
-    def packed(cls, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+    def packed(cls, capacity: int, rate: float = 0.01, *, seed: Seed = 0, secret: Secret = None) -> Self:
         """A filter of one bit less per key, and slower."""
-        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
-        return cls._wrap(_native.make("cuckoo-packed", capacity, rate, seed))
+        capacity = natural(capacity, "capacity")
+        return cls._wrap(_native.make("cuckoo-packed", capacity, rate, hashing(seed, secret)))
 
 
 class BinaryFuse(_Counted, Filter):
@@ -178,12 +180,13 @@ class BinaryFuse(_Counted, Filter):
         rate: float = 0.01,
         *,
         arity: int = 3,
-        seed: int = 0,
+        seed: Seed = 0,
+        secret: Secret = None,
         key: Callable[[Any], Any] | None = None,
     ) -> Self:
         column = as_column(keys)[0] if key is None else keys
-        arity, seed = natural(arity, "arity", 32), natural(seed, "seed")
-        return cls._wrap(_native.make_fuse(column, rate, arity, seed, key))
+        arity = natural(arity, "arity", 32)
+        return cls._wrap(_native.make_fuse(column, rate, arity, hashing(seed, secret), key))
 
 
 class Scalable(Filter):
@@ -207,7 +210,8 @@ class Scalable(Filter):
         growth: int = 2,
         tightening: float = 0.85,
         stages: str = "bloom",
-        seed: int = 0,
+        seed: Seed = 0,
+        secret: Secret = None,
     ) -> Self:
         return cls._wrap(
             _native.make_scalable(
@@ -216,7 +220,7 @@ class Scalable(Filter):
                 natural(growth, "growth"),
                 tightening,
                 stages,
-                natural(seed, "seed"),
+                hashing(seed, secret),
             )
         )
 
@@ -236,7 +240,7 @@ class Windowed(_Planned):
     _plan = "windowed"
 
     @classmethod
-    def of_time(cls, seconds: float, capacity: int, rate: float = 0.01, *, seed: int = 0) -> Self:
+    def of_time(cls, seconds: float, capacity: int, rate: float = 0.01, *, seed: Seed = 0, secret: Secret = None) -> Self:
         """A filter that remembers every key for at least this long, at `rate` while no more than `capacity` come in that
         time. The clock is yours: call `advance_to(time.time())` before you add or look up.
 
@@ -249,8 +253,8 @@ class Windowed(_Planned):
         >>> recent.advance_to(600.0); "alice" in recent
         False
         """
-        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
-        return cls._wrap(_native.make_window_of_time(seconds, capacity, rate, seed))
+        capacity = natural(capacity, "capacity")
+        return cls._wrap(_native.make_window_of_time(seconds, capacity, rate, hashing(seed, secret)))
 
     def advance_to(self, seconds: float) -> None:
         """Move a window of time to this moment, in seconds since any that you choose. Has no effect on one of keys."""
@@ -327,11 +331,12 @@ class Joint(_Rows):
         attributes: Sequence[str],
         *,
         partial: bool = False,
-        seed: int = 0,
+        seed: Seed = 0,
+        secret: Secret = None,
     ) -> Self:
         name = "joint-partial" if partial else "joint"
-        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
-        return cls._wrap(_native.make_rows(name, capacity, rate, list(attributes), seed))
+        capacity = natural(capacity, "capacity")
+        return cls._wrap(_native.make_rows(name, capacity, rate, list(attributes), hashing(seed, secret)))
 
 
 class Parallel(_Rows):
@@ -349,10 +354,16 @@ class Parallel(_Rows):
     _kind = "parallel"
 
     def __new__(
-        cls, capacity: int, rate: float, attributes: Sequence[str], *, seed: int = 0
+        cls,
+        capacity: int,
+        rate: float,
+        attributes: Sequence[str],
+        *,
+        seed: Seed = 0,
+        secret: Secret = None,
     ) -> Self:
-        capacity, seed = natural(capacity, "capacity"), natural(seed, "seed")
-        return cls._wrap(_native.make_rows("parallel", capacity, rate, list(attributes), seed))
+        capacity = natural(capacity, "capacity")
+        return cls._wrap(_native.make_rows("parallel", capacity, rate, list(attributes), hashing(seed, secret)))
 
 
 class _ByKey(Filter):

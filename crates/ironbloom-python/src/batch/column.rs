@@ -20,7 +20,7 @@ use arrow::datatypes::{
     Int8Type, Int32Type, Int64Type, TimeUnit, i256,
 };
 use ironbloom::any::{KeyError, KeyHash};
-use ironbloom::{HashFn, KeyType};
+use ironbloom::{HashFn, KeyType, KeyTypes};
 use pyo3::prelude::*;
 
 use crate::errors::{IntoPython, error};
@@ -136,15 +136,16 @@ impl Hasher {
     #[inline]
     pub(crate) fn of(self, key: Stable<'_>) -> PyResult<u64> {
         match self {
-            Self::Hash(hash_fn @ (HashFn::Xxh3 { .. } | HashFn::Xxh64 { .. })) => {
+            Self::Hash(hash_fn) | Self::Exact(hash_fn) => {
+                self.accept(key.key_type())?;
                 Ok(hash_fn.hash(key))
             }
-            _ => {
+            Self::Integer => {
                 self.accept(key.key_type())?;
-                Ok(match key.0 {
-                    ironbloom::Encoded::Integer(number) => self.integer(number),
-                    _ => self.bytes(&key.to_bytes()),
-                })
+                match key.0 {
+                    ironbloom::Encoded::Integer(number) => Ok(number),
+                    _ => unreachable!("only integers are accepted"),
+                }
             }
         }
     }
@@ -200,7 +201,10 @@ pub(crate) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// An error if the filter does not take keys of this type.
     pub(crate) fn new(chunk: &'a Chunk, hasher: Hasher) -> PyResult<Self> {
-        hasher.accept(key_type(chunk)?)?;
+        hasher.accept(match key_type(chunk)? {
+            Types::One(key_type) => key_type,
+            Types::Mixed => KeyType::Value,
+        })?;
         let mut prepared = Self { chunk, hasher, dictionary: None, nulls: None };
         match chunk {
             Chunk::Arrow(array) => {
@@ -226,6 +230,20 @@ impl<'a> Prepared<'a> {
             Chunk::Fixed(_) => {}
         }
         Ok(prepared)
+    }
+
+    /// The types of the keys in these rows.
+    pub(crate) fn types(&self, rows: Range<usize>) -> KeyTypes {
+        let types = key_type(self.chunk).unwrap_or(Types::Mixed);
+        let mut there = rows.filter(|&row| !self.is_null(row));
+        match (types, self.chunk) {
+            (Types::One(key_type), _) => there.next().map_or(KeyTypes::NONE, |_| key_type.into()),
+            (Types::Mixed, Chunk::Arrow(array)) => {
+                let is_integer = is_integer_at(array);
+                there.fold(KeyTypes::NONE, |types, row| types.union(number_type(is_integer(row))))
+            }
+            (Types::Mixed, _) => KeyTypes::NONE, // only Arrow has such columns
+        }
     }
 
     pub(crate) fn is_null(&self, row: usize) -> bool {
@@ -423,42 +441,104 @@ fn decimal_hash(hasher: Hasher, digits: i256, scale: i8) -> u64 {
     }
 }
 
-/// The type of the keys in a column. Floats and decimals may be both: they are refused where only integers are taken,
-/// although some of them are.
-fn key_type(chunk: &Chunk) -> PyResult<KeyType> {
-    let Chunk::Arrow(array) = chunk else { return Ok(KeyType::Bytes) };
-    match array.data_type() {
+/// The types of the keys in a column.
+#[derive(Clone, Copy)]
+enum Types {
+    One(KeyType),
+    /// Numbers, some of which may be integers: all are refused where only integers are taken.
+    Mixed,
+}
+
+fn key_type(chunk: &Chunk) -> PyResult<Types> {
+    let array = match chunk {
+        Chunk::Arrow(array) => array,
+        Chunk::Fixed(_) => return Ok(Types::One(KeyType::Bytes)),
+        Chunk::Times { .. } => return Ok(Types::One(KeyType::Value)),
+    };
+    Ok(match array.data_type() {
         DataType::Dictionary(_, _) => {
-            key_type(&Chunk::Arrow(array.as_any_dictionary().values().clone()))
+            key_type(&Chunk::Arrow(array.as_any_dictionary().values().clone()))?
         }
-        DataType::Boolean | DataType::Null => Ok(KeyType::Integer),
-        integer if integer.is_integer() => Ok(KeyType::Integer),
+        DataType::Boolean | DataType::Null => Types::One(KeyType::Integer),
+        integer if integer.is_integer() => Types::One(KeyType::Integer),
         DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
         | DataType::Binary
         | DataType::LargeBinary
         | DataType::BinaryView
-        | DataType::FixedSizeBinary(_)
-        | DataType::Float16
-        | DataType::Float32
-        | DataType::Float64
-        | DataType::Date32
+        | DataType::FixedSizeBinary(_) => Types::One(KeyType::Bytes),
+        DataType::Date32
         | DataType::Date64
         | DataType::Timestamp(_, _)
         | DataType::Duration(_)
         | DataType::Time32(_)
-        | DataType::Time64(_)
+        | DataType::Time64(_) => Types::One(KeyType::Value),
+        DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
         | DataType::Decimal32(_, 0..)
         | DataType::Decimal64(_, 0..)
         | DataType::Decimal128(_, 0..)
-        | DataType::Decimal256(_, 0..) => Ok(KeyType::Bytes),
+        | DataType::Decimal256(_, 0..) => Types::Mixed,
         other => {
             let what = format!(
                 "columns of {other} are not keys: cast them to text, bytes, integers, floats or times"
             );
-            Err(error("InvalidKey", what))
+            return Err(error("InvalidKey", what));
         }
+    })
+}
+
+fn number_type(is_integer: bool) -> KeyTypes {
+    if is_integer { KeyType::Integer.into() } else { KeyType::Value.into() }
+}
+
+/// Whether the number in a row is an integer of 64 bits, for the columns that have others, too.
+fn is_integer_at(array: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
+    fn is_integer(number: f64) -> bool {
+        matches!(float_key(number), FloatKey::Integer(_))
+    }
+    macro_rules! decimals {
+        ($type:ty, $scale:expr, $digits:expr) => {{
+            let (values, scale) = (array.as_primitive::<$type>(), $scale.unsigned_abs());
+            Box::new(move |row| {
+                let digits = $digits(values.value(row));
+                matches!(decimal_key(digits, scale), DecimalKey::Integer { .. })
+            })
+        }};
+    }
+    match array.data_type() {
+        DataType::Dictionary(_, _) => {
+            let dictionary = array.as_any_dictionary();
+            if dictionary.values().is_empty() {
+                return Box::new(|_| false); // all rows are null
+            }
+            let keys = dictionary.normalized_keys();
+            let of_value = is_integer_at(dictionary.values());
+            Box::new(move |row| of_value(keys[row]))
+        }
+        DataType::Float16 => {
+            let values = array.as_primitive::<Float16Type>();
+            Box::new(|row| is_integer(values.value(row).to_f64()))
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>();
+            Box::new(|row| is_integer(values.value(row).into()))
+        }
+        DataType::Float64 => {
+            let values = array.as_primitive::<Float64Type>();
+            Box::new(|row| is_integer(values.value(row)))
+        }
+        DataType::Decimal32(_, scale) => {
+            decimals!(Decimal32Type, scale, |v: i32| i256::from_i128(v.into()))
+        }
+        DataType::Decimal64(_, scale) => {
+            decimals!(Decimal64Type, scale, |v: i64| i256::from_i128(v.into()))
+        }
+        DataType::Decimal128(_, scale) => decimals!(Decimal128Type, scale, i256::from_i128),
+        DataType::Decimal256(_, scale) => decimals!(Decimal256Type, scale, |v: i256| v),
+        other => unreachable!("all keys in columns of {other} are of one type"),
     }
 }
 

@@ -50,7 +50,7 @@ fn other(object: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
             bytes.push(if number >> 63 == 1 && negative() { b'-' } else { b'+' });
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        Encoded::Bytes(other) => {
+        Encoded::Bytes(other) | Encoded::Value(other) => {
             bytes.push(if day { b'd' } else { b'o' });
             bytes.extend_from_slice(other);
         }

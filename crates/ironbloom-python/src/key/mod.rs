@@ -16,7 +16,9 @@
 //!                          in 8 bytes, its bytes
 //! ```
 //!
-//! All numbers are little-endian. The byte ff begins no UTF-8 text, so what begins with it is never the key of a `str`.
+//! All numbers are little-endian. The byte ff begins no UTF-8 text, so what begins with it is never the key of a `str`. The
+//! first three lines are keys of the types bytes and integers, which every program has; all others are values, which only
+//! Python has: files record which of them a filter holds.
 //! Numpy's scalars are the keys of the Python values that they equal.
 
 mod exact;
@@ -68,7 +70,7 @@ impl<'a> Stable<'a> {
     /// What is hashed.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         match self.0 {
-            Encoded::Bytes(bytes) => bytes.to_vec(),
+            Encoded::Bytes(bytes) | Encoded::Value(bytes) => bytes.to_vec(),
             Encoded::Integer(number) => number.to_le_bytes().to_vec(),
             _ => unreachable!("keys are bytes or integers"),
         }
@@ -109,6 +111,8 @@ fn invalid(py: Python<'_>, what: String) -> PyErr {
 enum Owned {
     Bytes(Vec<u8>),
     Integer(u64),
+    /// What has a tag.
+    Value(Vec<u8>),
 }
 
 impl Owned {
@@ -116,11 +120,12 @@ impl Owned {
         match self {
             Self::Bytes(bytes) => Stable::bytes(bytes),
             Self::Integer(number) => integer(*number),
+            Self::Value(bytes) => Stable(Encoded::Value(bytes)),
         }
     }
 
     fn null() -> Self {
-        Self::Bytes(vec![OTHER, b'n'])
+        Self::Value(vec![OTHER, b'n'])
     }
 }
 
@@ -223,11 +228,11 @@ fn tuple(values: &Bound<'_, PyTuple>, depth: u32) -> PyResult<Owned> {
         } else {
             match other_key(&value, depth + 1)? {
                 Owned::Integer(number) => add(b'i', &number.to_le_bytes()),
-                Owned::Bytes(other) => add(b'o', &other),
+                Owned::Bytes(other) | Owned::Value(other) => add(b'o', &other),
             }
         }
     }
-    Ok(Owned::Bytes(bytes))
+    Ok(Owned::Value(bytes))
 }
 
 fn check_depth(py: Python<'_>, depth: u32) -> PyResult<()> {

@@ -47,8 +47,8 @@ impl From<FloatKey> for Owned {
     fn from(key: FloatKey) -> Self {
         match key {
             FloatKey::Integer(number) => Self::Integer(number),
-            FloatKey::Large(number) => Self::Bytes(large_float_bytes(number)),
-            FloatKey::Bytes(bytes) => Self::Bytes(bytes.into()),
+            FloatKey::Large(number) => Self::Value(large_float_bytes(number)),
+            FloatKey::Bytes(bytes) => Self::Value(bytes.into()),
         }
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn integer(number: &Bound<'_, PyAny>) -> PyResult<Owned> {
     if let Ok(number) = number.extract::<u64>() {
         return Ok(Owned::Integer(number));
     }
-    Ok(Owned::Bytes(integer_bytes(&two_s_complement(number)?)))
+    Ok(Owned::Value(integer_bytes(&two_s_complement(number)?)))
 }
 
 /// The bytes of an `int` of Python.
@@ -151,7 +151,7 @@ pub(super) fn decimal(number: &Bound<'_, PyAny>) -> PyResult<Owned> {
     if number.eq(float)? {
         return Ok(float_key(float).into());
     }
-    Ok(Owned::Bytes(decimal_bytes(exponent.unsigned_abs(), &two_s_complement(&digits)?)))
+    Ok(Owned::Value(decimal_bytes(exponent.unsigned_abs(), &two_s_complement(&digits)?)))
 }
 
 /// A value of a column of decimals: an integer of at most 76 digits, and how many of them are after the point.

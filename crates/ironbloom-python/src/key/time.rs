@@ -48,7 +48,7 @@ impl Short {
 
 impl From<Short> for Owned {
     fn from(short: Short) -> Self {
-        Self::Bytes(short.as_slice().to_vec())
+        Self::Value(short.as_slice().to_vec())
     }
 }
 

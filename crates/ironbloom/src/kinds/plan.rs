@@ -131,9 +131,27 @@ impl Plan {
     /// An empty filter for `capacity` keys at `rate`. A kind that takes no keys later stays empty: use
     /// [`build`](Self::build).
     pub fn create(&self, capacity: u64, rate: f64, seed: u64) -> Result<AnyFilter, ParamError> {
+        self.create_with(capacity, rate, self.hash_fn(seed))
+    }
+
+    /// The same with another hash function than the usual one: see [`HashFn::random`] and [`HashFn::secret`].
+    ///
+    /// ```
+    /// use ironbloom::{HashFn, plan};
+    /// let mut seen = plan::named("cuckoo").unwrap().create_with(1000, 0.01, HashFn::random())?;
+    /// seen.insert("alice")?;
+    /// assert!(seen.contains("alice")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create_with(
+        &self,
+        capacity: u64,
+        rate: f64,
+        hash_fn: HashFn,
+    ) -> Result<AnyFilter, ParamError> {
         match self.make {
-            Make::Empty(make) => make(capacity, rate, self.hash_fn(seed)),
-            Make::FromAll(make) => make(&[], rate, self.hash_fn(seed)),
+            Make::Empty(make) => make(capacity, rate, hash_fn),
+            Make::FromAll(make) => make(&[], rate, hash_fn),
         }
     }
 
