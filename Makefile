@@ -272,7 +272,7 @@ bench-python: python ## The Python package beside the library, rbloom, pybloom-l
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 	"$(PYTHON)" crates/ironbloom-bench/python.py "$$batch" $(or $(KEYS),10000000) $(or $(ROUNDS),5) $(or $(ROWS),10000000)
 
-bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1)
+bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1 WRITES=1)
 	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang python3
 	$(MAKE) --no-print-directory measure-postgres
 measure-postgres:

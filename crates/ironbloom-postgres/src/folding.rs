@@ -67,10 +67,12 @@ unsafe fn attribute<'a>(
     unsafe {
         &*(*descriptor).attrs.as_ptr().add(i)
     }
-    // SAFETY: the same.
+    // SAFETY: the same. Attributes follow their short forms, as the server's `TupleDescAttr` has it.
     #[cfg(feature = "pg18")]
     unsafe {
-        &*pg_sys::TupleDescAttr(descriptor, i as i32)
+        let short = (*descriptor).compact_attrs.as_ptr();
+        let full = short.add((*descriptor).natts as usize).cast::<pg_sys::FormData_pg_attribute>();
+        &*full.add(i)
     }
 }
 
