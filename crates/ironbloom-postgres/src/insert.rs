@@ -82,6 +82,29 @@ unsafe fn seal_tail(oid: pg_sys::Oid, prepares: bool) {
     }
 }
 
+/// Tells the server that serializable transactions which have read the index have not read this row. It has been told before
+/// the row was noted; but a scan that begins in between finds nothing, in the index or on the page.
+///
+/// # Safety
+///
+/// The index is open.
+unsafe fn check_readers(index: pg_sys::Relation) {
+    unsafe extern "C-unwind" {
+        fn CheckForSerializableConflictIn(
+            relation: pg_sys::Relation,
+            row: pg_sys::ItemPointer,
+            block: pg_sys::BlockNumber,
+        );
+    }
+    const ALL: u32 = u32::MAX;
+    // SAFETY: the caller's promise; without a row and a block it is about the whole index, as scans lock it.
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            CheckForSerializableConflictIn(index, std::ptr::null_mut(), ALL);
+        });
+    }
+}
+
 fn remember(oid: pg_sys::Oid) {
     TAILS.with_borrow_mut(|tails| {
         if !tails.contains(&oid) {
@@ -111,17 +134,22 @@ unsafe fn insert(
         } else {
             let mut hashes = [NULL; pg_sys::INDEX_MAX_KEYS as usize];
             let columns = index.columns();
+            let mut hashers = [const { None }; pg_sys::INDEX_MAX_KEYS as usize];
+            for (column, hasher) in hashers[..columns].iter_mut().enumerate() {
+                *hasher = (!*nulls.add(column)).then(|| Hasher::of_column(index, column));
+            }
             let to = hashes.as_mut_ptr();
-            // One guard for all of them: nothing in there is dropped.
+            // One guard for all of them: nothing in there is dropped or panics.
             pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 for column in 0..columns {
-                    if !*nulls.add(column) {
-                        *to.add(column) =
-                            Hasher::of_column(index, column).hash(*values.add(column));
+                    if let Some(hasher) = &*hashers.as_ptr().add(column) {
+                        *to.add(column) = hasher.hash(*values.add(column));
                     }
                 }
             });
-            pending::note(index, block, &hashes[..columns])
+            let noted = pending::note(index, block, &hashes[..columns]);
+            check_readers(relation);
+            noted
         };
         let maintained = Maintained::new(heap, index);
         match noted {

@@ -13,6 +13,7 @@ mod life;
 mod owners;
 mod planner;
 mod rows;
+mod serializable;
 mod standby;
 mod upgrade;
 mod watching;
