@@ -97,6 +97,23 @@ pub(crate) static MEMORY_LIMIT: Number = Number::new(c"key-memory-limit", 512 <<
 /// About how long a slice of work between commands takes, in microseconds.
 pub(crate) static STEP_USEC: Number = Number::new(c"step-usec", 1000, 1, 50_000);
 
+/// A number of bytes with the server's units, which also its settings take: k, m and g are powers of 1000, kb, mb and gb of 1024.
+pub(crate) fn parse_bytes(text: &[u8]) -> Option<i64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    std::str::from_utf8(number).ok()?.parse::<i64>().ok()?.checked_mul(factor)
+}
+
 /// The settings that RedisBloom has.
 pub(crate) static REDISBLOOM_NUMBERS: [&Number; 7] = [
     &BF_CAPACITY,
@@ -116,6 +133,27 @@ pub(crate) fn memory_limit() -> MemoryLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_the_units_of_the_server_or_are_none() {
+        for (text, bytes) in
+            [("0", 0), ("17", 17), ("17b", 17), ("2k", 2000), ("2KB", 2048), ("3Gb", 3 << 30)]
+        {
+            assert_eq!(parse_bytes(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "gb",
+            "-1",
+            "1 gb",
+            "1tb",
+            "1.5gb",
+            "9223372036854775807kb",
+            "99999999999999999999",
+        ] {
+            assert_eq!(parse_bytes(text.as_bytes()), None, "{text}");
+        }
+    }
 
     #[test]
     fn settings_outside_their_range_are_refused_and_change_nothing() {

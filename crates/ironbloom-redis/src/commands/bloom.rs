@@ -5,6 +5,7 @@ use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::redisbloom::chain::{Chain, Scaling};
+use crate::redisbloom::dump;
 use crate::settings::{self, MAX_CAPACITY, MAX_EXPANSION, MAX_RATE};
 use crate::stats;
 
@@ -72,6 +73,17 @@ impl Plan {
         }
     }
 
+    /// Sends replicas and files a command that makes the same filter with any settings.
+    fn replicate(&self, call: &Call<'_>) {
+        // What a filter that does not grow remembers as its growth is a setting, or beyond what BF.RESERVE can say.
+        if let (Layout::RedisBloom, Scaling::Fixed(1..)) = (self.layout, self.scaling)
+            && let Ok(header) = dump::new_chain_header(self.capacity, self.rate, self.scaling)
+        {
+            return call.replicate_words::<&[u8]>(c"BF.LOADCHUNK", &[b"1", &header]);
+        }
+        call.replicate_words(c"BF.RESERVE", &self.words());
+    }
+
     /// The words of a BF.RESERVE that makes the same filter with any settings.
     fn words(&self) -> Vec<String> {
         let mut words = vec![format!("{:e}", self.rate), self.capacity.to_string()];
@@ -82,7 +94,6 @@ impl Plan {
         }
         match self.scaling {
             Scaling::Growing(growth) => add(&["EXPANSION", &growth.to_string()]),
-            // The growth of a filter that does not grow is 2 unless it was told not to grow by EXPANSION 0.
             Scaling::Fixed(0) => add(&["EXPANSION", "0"]),
             Scaling::Fixed(_) => add(&["NONSCALING"]),
         }
@@ -111,8 +122,12 @@ fn scaling(expansion: i64) -> Scaling {
     }
 }
 
-/// What a filter with NONSCALING remembers as its growth.
-const FIXED: Scaling = Scaling::Fixed(2);
+/// The same filter if it does not grow. It remembers the growth that it would have had, since dumps carry it.
+fn fixed(scaling: Scaling) -> Scaling {
+    match scaling {
+        Scaling::Growing(growth) | Scaling::Fixed(growth) => Scaling::Fixed(growth),
+    }
+}
 
 /// Arguments of a BF.RESERVE that has no more than RedisBloom's options; and with ours.
 const MAX_ARGUMENTS: usize = 7;
@@ -132,7 +147,7 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     expect_nothing(bloom(&key)?)?;
     plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
-    call.replicate_words(c"BF.RESERVE", &plan.words());
+    plan.replicate(call);
     call.notify(c"bf.reserve");
     Ok(())
 }
@@ -146,15 +161,19 @@ fn reserve_plan(call: &Call<'_>) -> Result<Plan, Refusal> {
     let capacity = in_range(capacity, 1, MAX_CAPACITY).ok_or(text::BF_CAPACITY_RANGE)?;
     let is_fixed = find_option(call, 4, b"NONSCALING").is_some();
     let expansion = find_option(call, 4, b"EXPANSION");
+    let by_default = scaling(settings::BF_EXPANSION.get());
     let scaling = match expansion {
-        None if is_fixed => FIXED,
-        None => scaling(settings::BF_EXPANSION.get()),
+        None if is_fixed => fixed(by_default),
+        None => by_default,
         Some(at) if at + 1 == call.count() => return Err(text::BF_NO_EXPANSION.into()),
-        Some(_) if is_fixed => return Err(text::BF_FIXED.into()),
-        Some(at) => {
-            let expansion = call.integer(at + 1).ok_or(text::BF_EXPANSION)?;
-            scaling(in_range(expansion, 0, MAX_EXPANSION).ok_or(text::BF_EXPANSION_RANGE)?)
-        }
+        // Its checks are in this order.
+        Some(at) => match call.integer(at + 1).ok_or(text::BF_EXPANSION)? {
+            0 => Scaling::Fixed(0),
+            _ if is_fixed || matches!(by_default, Scaling::Fixed(_)) && !call.must_obey() => {
+                return Err(text::BF_FIXED.into());
+            }
+            growth => scaling(in_range(growth, 1, MAX_EXPANSION).ok_or(text::BF_EXPANSION_RANGE)?),
+        },
     };
     let asked = find_option(call, 4, b"LAYOUT");
     let layout = match (asked, find_option(call, 4, b"WINDOW")) {
@@ -196,7 +215,7 @@ fn add_one(call: &Call<'_>) -> Result<(), Refusal> {
         None if is_changed => call.replicate_verbatim(),
         None => {}
         Some(plan) => {
-            call.replicate_words(c"BF.RESERVE", &plan.words());
+            plan.replicate(call);
             if is_changed {
                 call.replicate_args(c"BF.ADD", 2, 1);
             }
@@ -269,7 +288,7 @@ fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
     };
     check_arity(first < call.count())?;
     if is_fixed {
-        plan.scaling = FIXED;
+        plan.scaling = fixed(plan.scaling);
     }
     if is_window && (is_fixed || is_other) {
         return Err(text::WINDOW_ALONE.into());
@@ -318,7 +337,7 @@ fn add_many(
     let changed = new[..taken].iter().filter(|&&is_new| is_new).count();
     stats::ADDED.add(changed as u64);
     if let Some(plan) = &made {
-        call.replicate_words(c"BF.RESERVE", &plan.words());
+        plan.replicate(call);
     }
     match &made {
         _ if changed == 0 => {}

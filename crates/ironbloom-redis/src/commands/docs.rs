@@ -10,7 +10,12 @@ const fn docs(
     arity: c_int,
     args: &'static [Arg],
 ) -> Docs {
-    Docs { summary, complexity, since: c"1.0.0", arity, args }
+    Docs { summary, complexity, since: c"1.0.0", arity, args, tips: None }
+}
+
+/// A command whose replies change without a write to the key that a client would be told of.
+const fn not_cached(docs: Docs) -> Docs {
+    Docs { tips: Some(c"dont_cache"), ..docs }
 }
 
 /// A command that RedisBloom lacks; the version is ours.
@@ -19,27 +24,40 @@ const fn own(docs: Docs) -> Docs {
 }
 
 const fn plain(name: &'static CStr, kind: ArgKind) -> Arg {
-    Arg { name, kind, token: None, times: Times::Once, choices: &[] }
+    Arg { name, kind, token: None, times: Times::Once, parts: &[] }
 }
 
-const fn option(token: &'static CStr, name: &'static CStr, kind: ArgKind) -> Arg {
-    Arg { token: Some(token), times: Times::Optional, ..plain(name, kind) }
+/// A word and what follows it, in RedisBloom's form: a block of one part.
+const fn option(token: &'static CStr, name: &'static CStr, parts: &'static [Arg]) -> Arg {
+    let block = Arg { parts, ..plain(name, ArgKind::Block) };
+    Arg { token: Some(token), times: Times::Optional, ..block }
+}
+
+/// A word.
+const fn word(token: &'static CStr, name: &'static CStr) -> Arg {
+    Arg { token: Some(token), ..plain(name, ArgKind::Token) }
 }
 
 const fn flag(token: &'static CStr, name: &'static CStr) -> Arg {
-    option(token, name, ArgKind::Token)
+    Arg { times: Times::Optional, ..word(token, name) }
 }
 
 const ITEM: Arg = plain(c"item", ArgKind::String);
 const ITEMS: Arg = Arg { times: Times::Many, ..ITEM };
-const NAMED_ITEMS: Arg = Arg { token: Some(c"ITEMS"), ..ITEMS };
+const NAMED_ITEMS: Arg = word(c"ITEMS", c"items");
 const ITERATOR: Arg = plain(c"iterator", ArgKind::Integer);
 const DATA: Arg = plain(c"data", ArgKind::String);
-const CAPACITY: Arg = option(c"CAPACITY", c"capacity", ArgKind::Integer);
-const EXPANSION: Arg = option(c"EXPANSION", c"expansion", ArgKind::Integer);
-const LAYOUT: Arg = option(c"LAYOUT", c"layout", ArgKind::String);
-const WINDOW: Arg = option(c"WINDOW", c"window", ArgKind::Integer);
-const ERROR: Arg = option(c"ERROR", c"error", ArgKind::Double);
+const CAPACITY: Arg = option(c"CAPACITY", c"capacity", &[plain(c"capacity", ArgKind::Integer)]);
+/// The same for CF.INSERT, where RedisBloom has the word inside of the block.
+const CF_CAPACITY: Arg = Arg {
+    times: Times::Optional,
+    parts: &[word(c"CAPACITY", c"capacity"), plain(c"capacity", ArgKind::Integer)],
+    ..plain(c"capacity", ArgKind::Block)
+};
+const EXPANSION: Arg = option(c"EXPANSION", c"expansion", &[plain(c"expansion", ArgKind::Integer)]);
+const LAYOUT: Arg = option(c"LAYOUT", c"layout", &[plain(c"layout", ArgKind::String)]);
+const WINDOW: Arg = option(c"WINDOW", c"window", &[plain(c"window", ArgKind::Integer)]);
+const ERROR: Arg = option(c"ERROR", c"error", &[plain(c"error", ArgKind::Double)]);
 const NOCREATE: Arg = flag(c"NOCREATE", c"nocreate");
 const NONSCALING: Arg = flag(c"NONSCALING", c"nonscaling");
 
@@ -86,7 +104,7 @@ pub(super) const BF_INSERT: Docs = docs(
     c"Adds items to a Bloom filter, which is created with the given options if the key is missing",
     PROBES_EACH,
     -4,
-    &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, NAMED_ITEMS],
+    &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, NAMED_ITEMS, ITEMS],
 );
 pub(super) const BF_EXISTS: Docs =
     docs(c"Checks whether an item may be in a Bloom filter", PROBES, 3, &[ITEM]);
@@ -102,18 +120,29 @@ pub(super) const BF_CARD: Docs = Docs {
     since: c"2.4.4",
     ..docs(c"Returns the number of items that were added to a Bloom filter", CONSTANT, 2, &[])
 };
-pub(super) const BF_INFO: Docs = docs(
+pub(super) const BF_INFO: Docs = not_cached(docs(
     c"Returns information about a Bloom filter; FULL also counts its bits",
     c"O(1); O(n) with FULL, where n is the number of bytes",
     -2,
     &[Arg {
         times: Times::Optional,
-        choices: &[c"CAPACITY", c"SIZE", c"FILTERS", c"ITEMS", c"EXPANSION", c"FULL"],
+        parts: &[
+            word(c"CAPACITY", c"capacity"),
+            word(c"SIZE", c"size"),
+            word(c"FILTERS", c"filters"),
+            word(c"ITEMS", c"items"),
+            word(c"EXPANSION", c"expansion"),
+            word(c"FULL", c"full"),
+        ],
         ..plain(c"single_value", ArgKind::OneOf)
     }],
-);
-pub(super) const BF_DEBUG: Docs =
-    docs(c"Returns information about every sub-filter of a Bloom filter", CONSTANT, 2, &[]);
+));
+pub(super) const BF_DEBUG: Docs = not_cached(docs(
+    c"Returns information about every sub-filter of a Bloom filter",
+    CONSTANT,
+    2,
+    &[],
+));
 pub(super) const BF_SCANDUMP: Docs =
     docs(c"Begins or continues to save a Bloom filter in chunks", SIZE, 3, &[ITERATOR]);
 pub(super) const BF_LOADCHUNK: Docs = docs(
@@ -146,8 +175,8 @@ pub(super) const CF_RESERVE: Docs = docs(
     -3,
     &[
         plain(c"capacity", ArgKind::Integer),
-        option(c"BUCKETSIZE", c"bucketsize", ArgKind::Integer),
-        option(c"MAXITERATIONS", c"maxiterations", ArgKind::Integer),
+        option(c"BUCKETSIZE", c"bucketsize", &[plain(c"bucketsize", ArgKind::Integer)]),
+        option(c"MAXITERATIONS", c"maxiterations", &[plain(c"maxiterations", ArgKind::Integer)]),
         EXPANSION,
         ERROR,
     ],
@@ -160,13 +189,13 @@ pub(super) const CF_INSERT: Docs = docs(
     c"Adds items to a cuckoo filter, which is created with the given options if the key is missing",
     MOVES_EACH,
     -4,
-    &[CAPACITY, NOCREATE, NAMED_ITEMS],
+    &[CF_CAPACITY, NOCREATE, NAMED_ITEMS, ITEMS],
 );
 pub(super) const CF_INSERTNX: Docs = docs(
     c"Adds the items that are not yet in a cuckoo filter",
     MOVES_EACH,
     -4,
-    &[CAPACITY, NOCREATE, NAMED_ITEMS],
+    &[CF_CAPACITY, NOCREATE, NAMED_ITEMS, ITEMS],
 );
 pub(super) const CF_EXISTS: Docs =
     docs(c"Checks whether an item may be in a cuckoo filter", TABLES, 3, &[ITEM]);
@@ -179,9 +208,9 @@ pub(super) const CF_DEL: Docs =
 pub(super) const CF_COMPACT: Docs =
     docs(c"Moves the items of a cuckoo filter into its older sub-filters, in the background if it is large", SIZE, -2, &[]);
 pub(super) const CF_INFO: Docs =
-    docs(c"Returns information about a cuckoo filter", CONSTANT, 2, &[]);
+    not_cached(docs(c"Returns information about a cuckoo filter", CONSTANT, 2, &[]));
 pub(super) const CF_DEBUG: Docs =
-    docs(c"Returns information about a cuckoo filter in one line", CONSTANT, 2, &[]);
+    not_cached(docs(c"Returns information about a cuckoo filter in one line", CONSTANT, 2, &[]));
 pub(super) const CF_SCANDUMP: Docs =
     docs(c"Begins or continues to save a cuckoo filter in chunks", SIZE, 3, &[ITERATOR]);
 pub(super) const CF_LOADCHUNK: Docs = docs(

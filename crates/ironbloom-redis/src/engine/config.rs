@@ -12,7 +12,7 @@ use super::call::{Call, double_of};
 use super::register::{Identity, OWN, REDISBLOOM};
 use crate::settings::{
     BF_CAPACITY, BF_RATE, CF_MAX_EXPANSIONS, MEMORY_LIMIT, Number, REDISBLOOM_NUMBERS, Rate,
-    STEP_USEC,
+    STEP_USEC, parse_bytes,
 };
 
 const MEMORY: c_uint = 1 << 7;
@@ -184,9 +184,11 @@ pub(super) fn load_arguments(args: &Call<'_>) -> Result<(), ConfigError> {
             name if name.as_bytes() == BF_RATE.name.to_bytes() => {
                 set_rate_argument(&BF_RATE, args, i + 1)
             }
+            name if name.as_bytes() == MEMORY_LIMIT.name.to_bytes() => {
+                parse_bytes(args.arg(i + 1)).is_some_and(|bytes| MEMORY_LIMIT.set(bytes))
+            }
             name => {
-                let own = [&MEMORY_LIMIT, &STEP_USEC];
-                let mut numbers = REDISBLOOM_NUMBERS.into_iter().chain(own);
+                let mut numbers = REDISBLOOM_NUMBERS.into_iter().chain([&STEP_USEC]);
                 match numbers.find(|number| number.name.to_bytes() == name.as_bytes()) {
                     Some(number) => set_number_argument(number, args, i + 1),
                     None => return Err(ConfigError::Unknown { name: name.to_owned() }),

@@ -19,6 +19,8 @@ pub(crate) struct Docs {
     pub(crate) arity: c_int,
     /// The arguments after the key.
     pub(crate) args: &'static [Arg],
+    /// Hints for clients and proxies.
+    pub(crate) tips: Option<&'static CStr>,
 }
 
 /// An argument.
@@ -31,8 +33,8 @@ pub(crate) struct Arg {
     pub(crate) token: Option<&'static CStr>,
     /// How often it comes.
     pub(crate) times: Times,
-    /// The words it may be, if it is one of several.
-    pub(crate) choices: &'static [&'static CStr],
+    /// What it consists of, or the words it may be. These have no parts.
+    pub(crate) parts: &'static [Arg],
 }
 
 /// What an argument is; the server's numbers.
@@ -50,6 +52,8 @@ pub(crate) enum ArgKind {
     Token = 6,
     /// One of several words.
     OneOf = 7,
+    /// Several arguments together.
+    Block = 8,
 }
 
 /// How often an argument comes; the server's numbers.
@@ -168,22 +172,20 @@ pub(super) unsafe fn describe(
         specs.push(key_spec(READ_ONLY | ACCESS, 2, last));
     }
     specs.push(RawKeySpec { begin_search_type: 0, find_keys_type: 0, ..key_spec(0, 0, 0) });
-    let mut choices: Vec<Vec<RawArg>> = docs.args.iter().map(raw_choices).collect();
-    let mut args = vec![raw_arg(c"key".as_ptr(), ArgKind::Key as c_int, 0)];
-    args.extend(docs.args.iter().zip(&mut choices).map(|(arg, choices)| RawArg {
-        token: arg.token.map_or(ptr::null(), CStr::as_ptr),
-        flags: arg.times as c_int,
-        subargs: if choices.is_empty() { ptr::null_mut() } else { choices.as_mut_ptr() },
-        ..raw_arg(arg.name.as_ptr(), arg.kind as c_int, c_int::from(is_key(arg)))
-    }));
-    args.push(raw_arg(ptr::null(), 0, 0));
+    let mut parts: Vec<Vec<RawArg>> =
+        docs.args.iter().map(|arg| list(arg.parts.iter().map(raw_arg))).collect();
+    let args = docs.args.iter().zip(&mut parts).map(|(arg, parts)| RawArg {
+        subargs: if arg.parts.is_empty() { ptr::null_mut() } else { parts.as_mut_ptr() },
+        ..raw_arg(arg)
+    });
+    let mut args = list(std::iter::once(named(c"key", ArgKind::Key, 0)).chain(args));
     let info = RawInfo {
         version: &raw const version,
         summary: docs.summary.as_ptr(),
         complexity: docs.complexity.as_ptr(),
         since: docs.since.as_ptr(),
         history: ptr::null_mut(),
-        tips: ptr::null(),
+        tips: docs.tips.map_or(ptr::null(), CStr::as_ptr),
         arity: docs.arity,
         key_specs: specs.as_mut_ptr(),
         args: args.as_mut_ptr(),
@@ -203,34 +205,39 @@ fn key_spec(flags: u64, first: c_int, last: c_int) -> RawKeySpec {
     }
 }
 
-/// The words that an argument may be, and the end of their list; nothing if it is no choice.
-fn raw_choices(arg: &Arg) -> Vec<RawArg> {
-    if arg.choices.is_empty() {
-        return Vec::new();
-    }
-    let words = arg.choices.iter().map(|word| RawArg {
-        token: word.as_ptr(),
-        ..raw_arg(word.as_ptr(), ArgKind::Token as c_int, 0)
-    });
-    words.chain([raw_arg(ptr::null(), 0, 0)]).collect()
-}
-
 fn is_key(arg: &Arg) -> bool {
     matches!(arg.kind, ArgKind::Key)
 }
 
-/// `key_spec` says which specification a key belongs to; the server refuses it for anything else.
-fn raw_arg(name: *const c_char, kind: c_int, key_spec: c_int) -> RawArg {
+/// A list as the server reads it, with an end.
+fn list(args: impl Iterator<Item = RawArg>) -> Vec<RawArg> {
+    args.chain([END]).collect()
+}
+
+/// An argument without its parts.
+fn raw_arg(arg: &Arg) -> RawArg {
     RawArg {
-        name,
-        kind,
-        key_spec_index: key_spec,
-        token: ptr::null(),
-        summary: ptr::null(),
-        since: ptr::null(),
-        flags: 0,
-        deprecated_since: ptr::null(),
-        subargs: ptr::null_mut(),
-        display_text: ptr::null(),
+        token: arg.token.map_or(ptr::null(), CStr::as_ptr),
+        flags: arg.times as c_int,
+        ..named(arg.name, arg.kind, c_int::from(is_key(arg)))
     }
 }
+
+/// `key_spec` says which specification a key belongs to; the server refuses it for anything else.
+fn named(name: &CStr, kind: ArgKind, key_spec: c_int) -> RawArg {
+    RawArg { name: name.as_ptr(), kind: kind as c_int, key_spec_index: key_spec, ..END }
+}
+
+/// The end of a list: zeros.
+const END: RawArg = RawArg {
+    name: ptr::null(),
+    kind: 0,
+    key_spec_index: 0,
+    token: ptr::null(),
+    summary: ptr::null(),
+    since: ptr::null(),
+    flags: 0,
+    deprecated_since: ptr::null(),
+    subargs: ptr::null_mut(),
+    display_text: ptr::null(),
+};

@@ -90,13 +90,22 @@ impl Chain {
         scaling: Scaling,
         limit: MemoryLimit,
     ) -> Result<Self, CreateError> {
+        let first = Link::new(Self::first_shape(capacity, rate, scaling)?, 0, limit)?;
+        Ok(Self { scaling, links: vec![first] })
+    }
+
+    /// The shape of the first link of such a filter.
+    pub(crate) fn first_shape(
+        capacity: u64,
+        rate: f64,
+        scaling: Scaling,
+    ) -> Result<LinkShape, CreateError> {
         let rate = match scaling {
             Scaling::Growing(0) => return Err(CreateError::Shape),
             Scaling::Growing(_) => rate * TIGHTENING,
             Scaling::Fixed(_) => rate,
         };
-        let first = Link::new(LinkShape::for_rate(capacity, rate)?, 0, limit)?;
-        Ok(Self { scaling, links: vec![first] })
+        LinkShape::for_rate(capacity, rate)
     }
 
     /// A filter from links that were each checked.

@@ -24,7 +24,7 @@
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS};
-use super::error::{ChunkError, DecodeError};
+use super::error::{ChunkError, CreateError, DecodeError};
 use super::limits::MemoryLimit;
 use super::link::{Link, LinkShape};
 
@@ -39,17 +39,30 @@ pub const CUCKOO_HEADER: usize = 38;
 
 /// The header of a Bloom filter.
 pub fn chain_header(chain: &Chain) -> Vec<u8> {
-    let (options, growth) = chain.scaling().encode();
-    let mut header = Vec::with_capacity(CHAIN_HEADER + LINK_HEADER * chain.links().len());
-    header.extend(chain.len().to_le_bytes());
-    header.extend((chain.links().len() as u32).to_le_bytes());
+    let links: Vec<_> = chain.links().iter().map(|link| (link.shape(), link.len())).collect();
+    encode_chain(chain.scaling(), &links)
+}
+
+/// The header of a Bloom filter that has just been made, without the filter: what [`Chain::new`] makes.
+pub fn new_chain_header(
+    capacity: u64,
+    rate: f64,
+    scaling: Scaling,
+) -> Result<Vec<u8>, CreateError> {
+    Ok(encode_chain(scaling, &[(Chain::first_shape(capacity, rate, scaling)?, 0)]))
+}
+
+fn encode_chain(scaling: Scaling, links: &[(LinkShape, u64)]) -> Vec<u8> {
+    let (options, growth) = scaling.encode();
+    let mut header = Vec::with_capacity(CHAIN_HEADER + LINK_HEADER * links.len());
+    header.extend(links.iter().map(|(_, len)| len).sum::<u64>().to_le_bytes());
+    header.extend((links.len() as u32).to_le_bytes());
     header.extend(options.to_le_bytes());
     header.extend(growth.to_le_bytes());
-    for link in chain.links() {
-        let shape = link.shape();
+    for (shape, len) in links {
         header.extend(shape.bytes().to_le_bytes());
         header.extend(shape.bits.to_le_bytes());
-        header.extend(link.len().to_le_bytes());
+        header.extend(len.to_le_bytes());
         header.extend(shape.rate.to_le_bytes());
         header.extend(shape.bits_per_key.to_le_bytes());
         header.extend(shape.probes.to_le_bytes());
