@@ -124,10 +124,13 @@ test-bare: ## The README's two commands on a Debian that has nothing else (CACHE
 
 python: ## Build the wheel of the Python package and install it, to try it: target/tools/try/bin/python
 	@$(NEED) cc
-	$(venv)
+	if [[ ! -x "$(TOOLS)/maturin/bin/maturin" ]]; then
+		python3 -m venv "$(TOOLS)/maturin"
+		"$(TOOLS)/maturin/bin/python" -m pip install --quiet --disable-pip-version-check maturin
+	fi
 	cd crates/ironbloom-python
 	rm -rf "$(TARGET)/wheels"
-	"$(TOOLS)/python/bin/maturin" build --release --locked --out "$(TARGET)/wheels"
+	"$(TOOLS)/maturin/bin/maturin" build --release --locked --out "$(TARGET)/wheels"
 	[[ -x "$(TOOLS)/try/bin/python" ]] || python3 -m venv --system-site-packages "$(TOOLS)/try"
 	"$(TOOLS)/try/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(TARGET)"/wheels/*.whl
 	"$(TOOLS)/try/bin/python" -c 'import ironbloom as ib; seen = ib.Bloom(1_000_000, 0.01); seen.add("alice"); print(seen)'
@@ -266,7 +269,8 @@ bench-index: ## The index on tables: in memory, growing, skewed, on Parquet file
 	"$(PYTHON)" crates/ironbloom-bench/objects.py "$(TARGET)/release/ironbloom"
 
 bench-python: python ## The Python package beside the library, rbloom, pybloom-live, set, polars and DuckDB (KEYS=10000000 ROUNDS=5 ROWS=10000000)
-	@"$(PYTHON)" -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
+	@$(venv)
+	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(TARGET)"/wheels/*.whl
 	batch=$$(cargo bench --package ironbloom --bench batch --features simd --no-run --message-format=json |
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import pathlib
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import ironbloom as ib
 import pyarrow as pa
 import pytest
-from conftest import GROWING, MERGING, REMOVING
+from conftest import GOLDEN, GROWING, MERGING, REMOVING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +71,15 @@ def same_here(key: Any) -> Any:
     return key
 
 
+def filled(make: Callable[[], ib.Filter]) -> Callable[[list[Any]], ib.Filter]:
+    def with_keys(keys: list[Any]) -> ib.Filter:
+        filter = make()
+        filter.update(keys)
+        return filter
+
+    return with_keys
+
+
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), KEYS),
@@ -118,6 +129,105 @@ def test_no_kind_ever_loses_a_key(kind: str, operations: list[tuple[str, Any]]) 
     if filter.len_is_exact:
         assert filter.counted == len(model)
     assert all(filter.contains_many(list(model.values())))
+
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+ROWS = st.tuples(st.integers(0, 50), st.text("abc", max_size=3))
+FEW_TEXTS = st.text("abcd", max_size=4)
+
+# Every kind, made with some keys (a fuse filter takes none later); its keys, few enough to come again; and, as a column, their type.
+MODELS: dict[str, tuple[Callable[[list[Any]], ib.Filter], st.SearchStrategy[Any], pa.DataType | None]] = {
+    **{kind: (filled(make), KEYS | st.integers(0, 40), None) for kind, make in GROWING.items()},
+    **{f"{kind}-texts": (filled(make), FEW_TEXTS, pa.string_view()) for kind, make in GROWING.items()},
+    "split-block-times": (filled(GROWING["split-block"]), st.datetimes(), pa.timestamp("us")),
+    "cuckoo-decimals": (filled(GROWING["cuckoo"]), st.decimals("-99", "99", places=2), pa.decimal128(6, 2)),
+    "fuse": (lambda keys: ib.BinaryFuse(keys, 0.01), st.integers(0, 60), pa.int16()),
+    "bitmap": (filled(lambda: ib.Bitmap(61)), st.integers(0, 60), pa.uint64()),
+    "joint": (filled(lambda: ib.Joint(3000, 1e-4, ["a", "b"])), ROWS, None),
+    "joint-partial": (filled(lambda: ib.Joint(3000, 1e-4, ["a", "b"], partial=True)), ROWS, None),
+    "parallel": (filled(lambda: ib.Parallel(3000, 1e-4, ["a", "b"])), ROWS, None),
+    "foreign": (filled(lambda: ib.open(GOLDEN / "foreign-guava-64-long.ibf").of_keys("long")), INT64, pa.int64()),  # type: ignore[attr-defined]
+    "random": (filled(lambda: ib.Cuckoo(2000, 0.01, seed="random")), st.integers(0, 60), pa.int64()),
+}
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "update", "column", "remove", "remove", "remove many", "remove column", "absent", "clear", "copy", "pickle", "save", "map"]),
+        st.lists(st.integers(0, 10**6), min_size=1, max_size=12),
+    ),
+    max_size=20,
+)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_kind_is_a_multiset_as_far_as_it_can(kind: str, tmp_path: pathlib.Path) -> None:
+    make, strategy, column_type = MODELS[kind]
+
+    @settings(max_examples=12)  # each saves files, which waits for the disk
+    @given(st.lists(strategy, min_size=1, max_size=25, unique_by=ib.key_bytes), STEPS)
+    def model(keys: list[Any], steps: list[tuple[str, list[int]]]) -> None:
+        filter, there = make(keys[:5]), Counter(range(len(keys[:5])))
+        can = filter.abilities()
+        counts = can["remove"] and kind != "bitmap"
+
+        def column(chosen: list[int]) -> Any:
+            if isinstance(keys[0], tuple) and kind in ("joint", "joint-partial", "parallel"):
+                return pa.table({"a": pa.array([keys[i][0] for i in chosen], pa.int64()), "b": pa.array([keys[i][1] for i in chosen], pa.string())})
+            return pa.array([keys[i] for i in chosen], column_type) if column_type else [keys[i] for i in chosen]
+
+        for step, places in steps:
+            chosen = [place % len(keys) for place in places]
+            new = [i for i in dict.fromkeys(chosen) if not (there[i] >= 2 if counts else there[i])]
+            present = [i for i in dict.fromkeys(chosen) if there[i]]
+            if step in ("add", "update", "column"):
+                if not can["add"]:
+                    with pytest.raises(ib.Refused):
+                        filter.add(keys[0])
+                    continue
+                if step == "add":
+                    for i in new:
+                        filter.add(keys[i])
+                elif step == "update":
+                    filter.update([keys[i] for i in new])
+                else:
+                    filter.add_many(column(new))
+                there.update(new)
+            elif step.startswith("remove"):
+                if not can["remove"]:
+                    with pytest.raises(ib.Refused):
+                        filter.remove(keys[chosen[0]])
+                    continue
+                if step == "remove":
+                    assert all(filter.remove(keys[i]) for i in present)
+                else:
+                    gone = filter.remove_many([keys[i] for i in present] if step == "remove many" else column(present))
+                    assert all(gone.to_pylist() if hasattr(gone, "to_pylist") else gone)
+                there.subtract(present)
+            elif step == "absent":
+                for i in chosen:
+                    if not there[i] and can["remove"] and keys[i] not in filter:
+                        assert filter.remove(keys[i]) is False
+            elif step == "clear" and kind not in ("fuse", "foreign"):
+                filter.clear()
+                there.clear()
+            elif step == "copy":
+                filter = filter.copy()
+            elif step == "pickle":
+                filter = pickle.loads(pickle.dumps(filter))
+            elif step in ("save", "map"):
+                filter.save(tmp_path / "model.ibf")
+                filter = ib.open(tmp_path / "model.ibf", mmap=step == "map")
+            here = [i for i in there if there[i]]
+            assert all(keys[i] in filter for i in here)
+            if here:
+                answers = filter.contains_many(column(here))
+                assert all(answers.to_pylist() if hasattr(answers, "to_pylist") else answers)
+            if filter.len_is_exact:
+                assert filter.counted == sum(there.values())
+            if kind == "bitmap":
+                assert list(filter) == sorted(keys[i] for i in here)  # type: ignore[call-overload]
+
+    model()
 
 
 @pytest.mark.parametrize("kind", REMOVING)
