@@ -30,5 +30,10 @@ with tempfile.TemporaryDirectory() as scratch:
     (wheel,) = pathlib.Path(scratch).glob("*.whl")
     print(wheel.name)
     shutil.rmtree(site, ignore_errors=True)
+    # Kept beside it, for environments of other interpreters.
+    wheels = site.with_name("wheels")
+    shutil.rmtree(wheels, ignore_errors=True)
+    wheels.mkdir(parents=True)
+    shutil.copy(wheel, wheels)
     install = ["pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
     subprocess.run([*python, *install, "--target", site, wheel], check=True)

@@ -4,6 +4,9 @@
 //! that nothing is compiled twice. Needs an environment with maturin, pytest and the libraries that users bring keys from:
 //! `make test` makes one and names its interpreter in IRONBLOOM_PYTHON. Without that, the tests say so on standard error
 //! and pass.
+//!
+//! The interpreters in IRONBLOOM_PYTHONS, with colons between them, get fresh environments with the wheel and the libraries, and
+//! run the tests as well: the oldest and the newest there are, before a release.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -55,6 +58,43 @@ fn the_package_passes_its_tests() {
     let mut command = python().unwrap();
     command.args(["-m", "pytest"]).env("PYTHONPATH", site);
     run(command);
+}
+
+#[test]
+fn the_wheel_passes_its_tests_in_fresh_environments_of_other_interpreters() {
+    let Some(interpreters) = std::env::var_os("IRONBLOOM_PYTHONS") else { return };
+    let Some(site) = installed() else { return };
+    let wheels = std::fs::read_dir(site.with_file_name("wheels")).unwrap();
+    let wheel = wheels.map(|entry| entry.unwrap().path()).next().unwrap();
+    for (number, interpreter) in std::env::split_paths(&interpreters).enumerate() {
+        let environment =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("environment-{number}"));
+        let _ = std::fs::remove_dir_all(&environment);
+        let mut command = Command::new(&interpreter);
+        command.args(["-m", "venv"]).arg(&environment);
+        run(command);
+        let python = || {
+            let mut command = Command::new(environment.join("bin/python"));
+            command.current_dir(folder());
+            command
+        };
+        let mut command = python();
+        command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        command.args([
+            "duckdb",
+            "hypothesis",
+            "matplotlib",
+            "numpy",
+            "pandas",
+            "polars",
+            "pyarrow",
+        ]);
+        command.arg("pytest").arg(&wheel);
+        run(command);
+        let mut command = python();
+        command.args(["-m", "pytest"]);
+        run(command);
+    }
 }
 
 #[test]

@@ -448,6 +448,18 @@ class Users:
         CLASS_ASKED.append((cls, name))
         return None
 
+    @classmethod
+    @ib.guarded
+    def inside(cls, name: str) -> Any:
+        CLASS_ASKED.append((cls, name))
+        return None
+
+    @classmethod
+    @ib.guarded
+    async def awaited(cls, name: str) -> Any:
+        CLASS_ASKED.append((cls, name))
+        return None
+
     @staticmethod
     @ib.guarded
     def of_nothing(name: str) -> Any:
@@ -475,6 +487,10 @@ def test_methods_are_guarded_for_each_instance() -> None:
     for _ in range(2):
         one.of_class("x"), Users.of_class("x"), MoreUsers.of_class("x"), one.of_nothing("x"), Users.of_nothing("x")
     assert CLASS_ASKED == [(Users, "x"), (MoreUsers, "x"), (None, "x")]
+    CLASS_ASKED.clear()
+    for _ in range(2):
+        one.inside("x"), Users.inside(name="x"), asyncio.run(MoreUsers.awaited("y"))
+    assert CLASS_ASKED == [(Users, "x"), (MoreUsers, "y")]
 
 
 def test_coroutine_methods_are_guarded_for_each_instance() -> None:

@@ -311,7 +311,14 @@ class _Guarded:
     def _load(self, key: Any) -> Any:
         return self._call(key)
 
+    def _is_of_class(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether it is called as a class method. From Python 3.13 on, `classmethod` does not bind what it wraps to the class,
+        but hands the class over as the first argument. A class is never a key."""
+        return self._instance is None and len(arguments) > 0 and isinstance(arguments[0], type)
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._is_of_class(arguments):
+            return self.__get__(arguments[0])(*arguments[1:], **named)
         arguments = self._positional(arguments, named)
         if self._options.keys is None:
             return self.guard.get_or_load(_Call(arguments), self._load)
@@ -367,6 +374,8 @@ class _GuardedCoroutine(_Guarded):
         return guard
 
     async def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._is_of_class(arguments):
+            return await self.__get__(arguments[0])(*arguments[1:], **named)
         guard, arguments = await self._opened(), self._positional(arguments, named)
         if self._options.keys is None:
             return await self._adapter.drive(guard._native.get_or_load(_Call(arguments)))
