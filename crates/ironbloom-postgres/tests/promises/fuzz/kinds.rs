@@ -27,7 +27,7 @@ const fn folded(
     values: &'static [&'static str],
     others: &'static [&'static str],
 ) -> Kind {
-    Kind { name, values, others, since: 130_000, icu: true }
+    Kind { icu: true, ..kind(name, values, others) }
 }
 
 /// What the types below need.
