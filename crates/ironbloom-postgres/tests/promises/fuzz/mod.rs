@@ -61,10 +61,14 @@ fn read(done: &std::process::Output, expected: &[&str]) -> Printed {
             printed.scans += scans.parse::<usize>().unwrap_or(0);
         }
     }
-    let is_error = |line: &&str| line.contains("ERROR:") || line.contains("FATAL:");
-    for line in errors.lines().filter(is_error) {
+    let lines: Vec<&str> = errors.lines().collect();
+    let is_error = |line: &str| line.contains("ERROR:") || line.contains("FATAL:");
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_error(line)) {
         if !expected.iter().any(|known| line.contains(known)) {
-            printed.wrong.push(line.to_owned());
+            // With what the server says about where it happened.
+            let context = lines[at + 1..].iter().take_while(|line| !is_error(line)).take(6);
+            let context: Vec<&str> = context.copied().collect();
+            printed.wrong.push(format!("{line} {}", context.join(" ")));
         }
     }
     printed

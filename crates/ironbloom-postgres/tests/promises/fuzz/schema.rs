@@ -195,14 +195,20 @@ impl<'a> Schema<'a> {
     /// A statement with a parameter that asks for a column; values to execute it with, each with the question that it amounts to.
     pub(crate) fn prepared(&self, name: &str, random: &mut Random) -> Prepared {
         let column = random.index(self.columns.len());
-        let values = self.columns[column].values;
+        let Kind { name: kind, values, .. } = self.columns[column];
         let form = values[random.index(values.len())];
+        // A parameter has the collation of its type, which for `name` is one that does not go with others.
+        let collation = kind.split_once(" collate ").map_or("", |(_, collation)| collation);
+        let parameter = match collation {
+            "" => "$1".to_owned(),
+            collation => format!("$1 collate {collation}"),
+        };
         let partial = if self.partial { " and k % 3 <> 0" } else { "" };
         let from = |value: &str| format!("{} x where c{column} = {value}{partial}", self.table);
         let calls = (0..4).map(|_| form.replace('K', &number(random)));
         let calls = calls.map(|value| (value.clone(), from(&value))).collect();
         Prepared {
-            prepare: format!("prepare {name} as select {DIGEST} from {};\n", from("$1")),
+            prepare: format!("prepare {name} as select {DIGEST} from {};\n", from(&parameter)),
             calls,
         }
     }
