@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare audit sanitize fuzz bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
+.PHONY: help demo test test-bare audit sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
 .PHONY: bench-postgres fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
 # Paths may contain blanks: quoted wherever they are used, and never the name of a target.
@@ -237,6 +237,29 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 		[[ $$target != decode_any ]] || folders+=(crates/ironbloom/tests/golden)
 		[[ $$target != foreign_* && $$target != parquet_file ]] || folders+=(crates/ironbloom/tests/foreign)
 		cargo +nightly fuzz run "$$target" "$${folders[@]}" -- -max_total_time=$(FUZZ_SECONDS)
+	done
+
+# DuckDB with its extensions for lakes, as another reader; in a folder of its own, because the version must fit them.
+READERS := $(TOOLS)/lake-readers
+LAKE_SEEDS ?= 1 2 3 4
+LAKE_STEPS ?= 40
+
+fuzz-lakes: ## Random histories of Delta and Iceberg tables, beside three other readers (LAKE_SEEDS="1 2 3 4" LAKE_STEPS=40)
+	@$(venv)
+	if [[ ! -d "$(READERS)" ]]; then
+		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --target "$(READERS)" duckdb==1.5.5 duckdb-extension-avro==1.5.5 \
+			duckdb-extension-delta==1.5.5 duckdb-extension-iceberg==1.5.5
+		# Some ways to partition tables are in it.
+		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --no-deps --target "$(READERS)-core" pyiceberg-core
+	fi
+	cargo build --package ironbloom-cli
+	export IRONBLOOM_LAKE_READERS="$(READERS)" PYTHONPATH="$(READERS)-core"
+	for seed in $(LAKE_SEEDS); do
+		for lake in delta iceberg; do
+			folder=$$(mktemp -d)
+			"$(PYTHON)" -W ignore -B crates/ironbloom-cli/tests/foreign/lakes.py "$(TARGET)/debug/ironbloom" "$$folder" $$lake $$seed $(LAKE_STEPS)
+			rm -rf "$$folder"
+		done
 	done
 
 bench: ## Measure all kinds beside their peers (SIZES=250k,1M,10M,100M KEYS=u64,strings ROUNDS=24 ONLY=...)

@@ -6,7 +6,7 @@ use std::path::Path;
 use ironbloom::any::{Operation, Refused};
 use ironbloom::{DecodeError, FileError, Mismatch, ParamError, RowError};
 #[cfg(feature = "index")]
-use ironbloom_index::{IndexedError, TableError};
+use ironbloom_index::{ConditionError, IndexedError, Literal, TableError};
 
 use crate::foreign;
 
@@ -62,6 +62,16 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(IndexedError::Table(TableError::Grown { path, .. })) = cause.downcast_ref() {
             let path = path.display();
             return Some(format!("`ironbloom index append INDEX {path}` indexes its new rows"));
+        }
+        #[cfg(feature = "index")]
+        if let Some(ConditionError::Type { data_type, literal: Literal::Number(number), .. }) =
+            cause.downcast_ref()
+            && data_type.is_string()
+        {
+            return Some(format!(
+                "text is compared with '{number}' in single quotes; if this column of a CSV file has numbers, and words such \
+                 as NA for missing ones, build the index with --null NA"
+            ));
         }
         if let Some(RowError::Full(_)) = cause.downcast_ref::<RowError>() {
             return Some(LARGER.to_owned());

@@ -111,7 +111,7 @@ fn main() -> ExitCode {
     let result = match Program::try_parse() {
         Ok(program) => run(program.command),
         Err(asked) if !asked.use_stderr() => show_help(&asked),
-        Err(wrong) => wrong.exit(), // wrong flags, with status 2
+        Err(wrong) => refuse_flags(&wrong),
     };
     match result {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
@@ -125,6 +125,16 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Says which flags are wrong, in colours if the terminal has them, unless there is a secret to leave out; status 2.
+fn refuse_flags(wrong: &clap::Error) -> ! {
+    let text = wrong.to_string();
+    if output::without_secrets(&text) == text {
+        wrong.exit();
+    }
+    output::note(text.trim_end());
+    std::process::exit(2)
 }
 
 /// Prints help or the version, in colours if the terminal has them. Failing to print is an error.

@@ -63,9 +63,18 @@ impl Write for Lines {
     }
 }
 
-/// Prints a message to standard error. If that fails, the work continues all the same.
+/// Prints a message to standard error, without passwords and queries of URLs. If that fails, the work continues all the same.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", without_secrets(text));
+}
+
+#[cfg(feature = "index")]
+pub(crate) use ironbloom_index::without_secrets;
+
+/// Without the index, no command takes the URL of an object.
+#[cfg(not(feature = "index"))]
+pub(crate) fn without_secrets(text: &str) -> std::borrow::Cow<'_, str> {
+    text.into()
 }
 
 /// Writes text to standard output.

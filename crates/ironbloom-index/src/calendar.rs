@@ -8,13 +8,13 @@ const DAYS_PER_ERA: i64 = 146_097;
 const DAYS_BEFORE_1970: i64 = 719_468;
 
 /// Days since 1970-01-01.
-pub(crate) fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
-    let year = if month <= 2 { year - 1 } else { year };
+pub(crate) fn days_from_civil(year: i32, month: u32, day: u32) -> i64 {
+    let year = i64::from(if month <= 2 { year - 1 } else { year });
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let since_march = (month as i32 + 9) % 12;
-    let day_of_year = (153 * since_march + 2) / 5 + day as i32 - 1;
+    let since_march = (i64::from(month) + 9) % 12;
+    let day_of_year = (153 * since_march + 2) / 5 + i64::from(day) - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * DAYS_PER_ERA as i32 + day_of_era - DAYS_BEFORE_1970 as i32
+    era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_1970
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
@@ -32,9 +32,10 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
 }
 
 /// `2024-01-31`, of a number of days since 1970-01-01.
-pub(crate) fn show_date(days: i32) -> String {
-    let (year, month, day) = civil_from_days(days.into());
-    format!("{year:04}-{month:02}-{day:02}")
+pub fn show_date(days: i64) -> String {
+    let (year, month, day) = civil_from_days(days);
+    let (sign, year) = if year < 0 { ("-", -year) } else { ("", year) };
+    format!("{sign}{year:04}-{month:02}-{day:02}")
 }
 
 pub(crate) fn days_in(year: i32, month: u32) -> u32 {
@@ -57,7 +58,7 @@ mod tests {
             for month in 1..=12 {
                 for day in 1..=days_in(year, month) {
                     assert_eq!(days_from_civil(year, month, day), expected);
-                    assert_eq!(civil_from_days(expected.into()), (year.into(), month, day));
+                    assert_eq!(civil_from_days(expected), (year.into(), month, day));
                     expected += 1;
                 }
             }

@@ -13,12 +13,15 @@
 //!
 //! The parts of an AND are evaluated one after the other, because each page that is not read saves more than all
 //! comparisons of a block cost. Everything else is evaluated at once. The search goes through the candidates in steps
-//! of bounded size, so that the result of a condition that every row satisfies does not have to fit into memory.
+//! of bounded size, so that the result of a condition that every row satisfies does not have to fit into memory. If there are many
+//! candidates, several steps are taken at the same time, by a thread each, and their rows are returned in order.
 
+use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::time::{Duration, Instant};
 
-use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
 
@@ -28,6 +31,12 @@ use crate::{EvaluateError, Predicate};
 
 /// Maximum number of rows read before returning what was found.
 const STEP_ROWS: u64 = 1 << 16;
+
+/// With more rows of candidates than this, all processors search.
+const MANY_ROWS: u64 = 4 * STEP_ROWS;
+
+/// The most threads of a search: more would only hold more rows at the same time.
+const MAX_THREADS: usize = 8;
 
 /// Matching rows at most this far apart are read together: starting a new read costs more than decoding a few more
 /// rows.
@@ -85,12 +94,22 @@ impl Report {
 /// A search through the candidates of one table, borrowed or shared: an iterator over what matches, in the order of rows.
 pub struct Find<T> {
     table: T,
+    question: Question,
+    /// Candidate rows not examined yet, the last one first.
+    left: Vec<Range<u64>>,
+    /// What was found and not returned yet.
+    ready: VecDeque<Match>,
+    /// What went wrong after that.
+    failed: Option<TableError>,
+    threads: usize,
+    report: Report,
+}
+
+/// What is asked of the rows of a table.
+struct Question {
     stages: Vec<Stage>,
     select: Vec<usize>,
     select_schema: SchemaRef,
-    /// Candidate rows not examined yet, the last one first.
-    left: Vec<Range<u64>>,
-    report: Report,
 }
 
 /// One part of the conjunction, and the columns it needs.
@@ -144,8 +163,18 @@ impl<T: Deref<Target = Table>> Find<T> {
         left.reverse();
         table.check_unchanged()?;
         let report = Report { candidates, own_filters, ..Report::default() };
+        let rows: u64 = left.iter().map(|range| range.end - range.start).sum();
+        // Requests for parts of an object are made together anyway.
+        let threads = match rows > MANY_ROWS && !table.is_object() {
+            true => {
+                std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
+            }
+            false => 1,
+        };
         let select_schema = std::sync::Arc::new(Schema::new(fields));
-        Ok(Self { table, stages, select, select_schema, left, report })
+        let question = Question { stages, select, select_schema };
+        let (ready, failed) = (VecDeque::new(), None);
+        Ok(Self { table, question, left, ready, failed, threads, report })
     }
 
     /// What has been done so far.
@@ -165,22 +194,60 @@ impl<T: Deref<Target = Table>> Find<T> {
             rows.extend(found.rows);
             batches.push(found.batch);
         }
-        let batch = self.joined(&batches, rows.len())?;
+        let batch = self.question.joined(&self.table, &batches, rows.len())?;
         Ok((Match { rows, batch }, self.report))
     }
 
     /// The matches of the next step that has any.
     fn step(&mut self) -> Result<Option<Match>, TableError> {
-        while !self.left.is_empty() {
-            let ranges = self.next_ranges();
-            let rows = self.verify(ranges)?;
-            if !rows.is_empty() {
-                self.report.rows_matched += rows.len() as u64;
-                let batch = self.fetch(&rows)?;
-                return Ok(Some(Match { rows, batch }));
+        loop {
+            if let Some(found) = self.ready.pop_front() {
+                return Ok(Some(found));
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.left.is_empty() {
+                return Ok(None);
+            }
+            self.steps();
+        }
+    }
+
+    /// Takes the next steps, one for each thread.
+    fn steps(&mut self) {
+        let threads = self.threads;
+        let parts: Vec<Vec<Range<u64>>> = std::iter::repeat_with(|| self.next_ranges())
+            .take(threads)
+            .take_while(|ranges| !ranges.is_empty())
+            .collect();
+        let (table, question) = (&*self.table, &self.question);
+        let examined = std::thread::scope(|scope| {
+            let mut parts = parts.into_iter();
+            let first = parts.next();
+            let others: Vec<_> =
+                parts.map(|ranges| scope.spawn(move || question.examine(table, ranges))).collect();
+            let mut examined: Vec<_> =
+                first.map(|ranges| question.examine(table, ranges)).into_iter().collect();
+            for other in others {
+                let panicked = |panic| std::panic::resume_unwind(panic);
+                examined.push(other.join().unwrap_or_else(panicked));
+            }
+            examined
+        });
+        for part in examined {
+            match part {
+                Ok((found, report)) => {
+                    self.report.add(&report);
+                    self.ready.extend(found);
+                }
+                Err(error) => {
+                    self.left.clear();
+                    self.failed = Some(error);
+                    return;
+                }
             }
         }
-        Ok(None)
     }
 
     /// Takes up to [`STEP_ROWS`] rows of candidates.
@@ -200,102 +267,160 @@ impl<T: Deref<Target = Table>> Find<T> {
         }
         ranges
     }
+}
+
+impl Question {
+    /// The matches among these rows, if there are any, and what it cost.
+    fn examine(
+        &self,
+        table: &Table,
+        ranges: Vec<Range<u64>>,
+    ) -> Result<(Option<Match>, Report), TableError> {
+        let mut report = Report::default();
+        let rows = self.verify(table, ranges, &mut report)?;
+        if rows.is_empty() {
+            return Ok((None, report));
+        }
+        report.rows_matched += rows.len() as u64;
+        let batch = self.fetch(table, &rows, &mut report)?;
+        Ok((Some(Match { rows, batch }), report))
+    }
 
     /// The rows of these ranges that pass all stages.
-    fn verify(&mut self, mut ranges: Vec<Range<u64>>) -> Result<Vec<u64>, TableError> {
-        self.report.rows_verified +=
-            ranges.iter().map(|range| range.end - range.start).sum::<u64>();
-        let mut passed: Option<Vec<bool>> = None;
-        for stage in 0..self.stages.len() {
-            let mask = self.ask(stage, &ranges)?;
-            let mut both = mask;
+    fn verify(
+        &self,
+        table: &Table,
+        mut ranges: Vec<Range<u64>>,
+        report: &mut Report,
+    ) -> Result<Vec<u64>, TableError> {
+        report.rows_verified += rows_of(&ranges);
+        let mut passed: Option<BooleanBuffer> = None;
+        for (number, stage) in self.stages.iter().enumerate() {
+            let mut both = stage.ask(table, &ranges, report)?;
             if let Some(before) = passed {
-                both.iter_mut().zip(before).for_each(|(now, before)| *now &= before);
+                both = &both & &before;
             }
-            passed = Some(keep_live(&mut ranges, &both));
+            let is_last = number + 1 == self.stages.len();
+            passed = Some(if is_last { both } else { keep_live(&mut ranges, &both) });
             if ranges.is_empty() {
                 return Ok(Vec::new());
             }
         }
-        let rows = ranges.into_iter().flatten();
         let mut rows: Vec<u64> = match passed {
-            Some(passed) => {
-                rows.zip(passed).filter_map(|(row, passed)| passed.then_some(row)).collect()
-            }
+            Some(passed) => rows_that(&ranges, &passed),
             // No stages: an AND of nothing, which is true.
-            None => rows.collect(),
+            None => ranges.into_iter().flatten().collect(),
         };
-        if self.table.has_deleted_rows() {
-            rows.retain(|&row| !self.table.is_deleted(row));
+        if table.has_deleted_rows() {
+            rows.retain(|&row| !table.is_deleted(row));
         }
         Ok(rows)
     }
 
-    /// Which rows of these ranges pass one stage.
-    fn ask(&mut self, stage: usize, ranges: &[Range<u64>]) -> Result<Vec<bool>, TableError> {
-        let Stage { predicate, lists, columns } = &self.stages[stage];
-        let start = Instant::now();
-        let batches = self.read(ranges, columns)?;
-        let read = Instant::now();
-        let mut mask = Vec::new();
-        for batch in &batches.batches {
-            let passed = evaluate_with(predicate, lists, batch);
-            let passed = passed.map_err(|error| misfit(&self.table, error))?;
-            mask.extend(passed.iter());
-        }
-        self.report.read_time += read - start;
-        self.report.compare_time += read.elapsed();
-        self.report.verify_reads.add(batches.reads);
-        Ok(mask)
-    }
-
-    fn read(&self, ranges: &[Range<u64>], columns: &[usize]) -> Result<Batches, TableError> {
-        let mut reads = Reads::default();
-        let batches = if columns.is_empty() {
-            // A constant such as `not ()`, which needs rows but no columns.
-            let rows = ranges.iter().map(|range| (range.end - range.start) as usize).sum();
-            vec![empty_batch(&Schema::empty().into(), rows)]
-        } else {
-            self.table.read_rows(ranges, columns, &mut reads)?
-        };
-        Ok(Batches { batches, reads })
-    }
-
     /// The selected columns of these rows.
-    fn fetch(&mut self, rows: &[u64]) -> Result<RecordBatch, TableError> {
+    fn fetch(
+        &self,
+        table: &Table,
+        rows: &[u64],
+        report: &mut Report,
+    ) -> Result<RecordBatch, TableError> {
         if self.select.is_empty() {
             return Ok(empty_batch(&self.select_schema, rows.len()));
         }
         let start = Instant::now();
         let ranges = runs(rows);
-        let Batches { batches, reads } = self.read(&ranges, &self.select)?;
-        let around = self.joined(&batches, 0)?;
-        let mut wanted = rows.iter().peekable();
-        let mask: BooleanArray = ranges
-            .into_iter()
-            .flatten()
-            .map(|row| Some(wanted.next_if(|&&wanted| wanted == row).is_some()))
-            .collect();
+        let Batches { batches, reads } = read(table, &ranges, &self.select)?;
+        let around = self.joined(table, &batches, 0)?;
         let batch = if around.num_rows() == rows.len() {
             around
         } else {
-            filter_record_batch(&around, &mask).map_err(|error| damaged(&self.table, &error))?
+            let mask = BooleanArray::new(mask_of(&ranges, rows), None);
+            filter_record_batch(&around, &mask).map_err(|error| damaged(table, &error))?
         };
-        self.report.select_time += start.elapsed();
-        self.report.select_reads.add(reads);
+        report.select_time += start.elapsed();
+        report.select_reads.add(reads);
         Ok(batch)
     }
 
     /// Batches of selected columns as one; of `rows` rows if there are no columns.
-    fn joined(&self, batches: &[RecordBatch], rows: usize) -> Result<RecordBatch, TableError> {
+    fn joined(
+        &self,
+        table: &Table,
+        batches: &[RecordBatch],
+        rows: usize,
+    ) -> Result<RecordBatch, TableError> {
         match batches {
             _ if self.select.is_empty() => Ok(empty_batch(&self.select_schema, rows)),
             [] => Ok(RecordBatch::new_empty(self.select_schema.clone())),
             [only] => Ok(only.clone()),
-            many => concat_batches(&many[0].schema(), many)
-                .map_err(|error| damaged(&self.table, &error)),
+            many => concat_batches(&many[0].schema(), many).map_err(|error| damaged(table, &error)),
         }
     }
+}
+
+impl Stage {
+    /// Which rows of these ranges pass.
+    fn ask(
+        &self,
+        table: &Table,
+        ranges: &[Range<u64>],
+        report: &mut Report,
+    ) -> Result<BooleanBuffer, TableError> {
+        let start = Instant::now();
+        let Batches { batches, reads } = read(table, ranges, &self.columns)?;
+        let read = Instant::now();
+        let mut mask = BooleanBufferBuilder::new(rows_of(ranges) as usize);
+        for batch in &batches {
+            let passed = evaluate_with(&self.predicate, &self.lists, batch);
+            mask.append_buffer(&passed.map_err(|error| misfit(table, error))?);
+        }
+        report.read_time += read - start;
+        report.compare_time += read.elapsed();
+        report.verify_reads.add(reads);
+        Ok(mask.finish())
+    }
+}
+
+fn read(table: &Table, ranges: &[Range<u64>], columns: &[usize]) -> Result<Batches, TableError> {
+    let mut reads = Reads::default();
+    let batches = if columns.is_empty() {
+        // A constant such as `not ()`, which needs rows but no columns.
+        vec![empty_batch(&Schema::empty().into(), rows_of(ranges) as usize)]
+    } else {
+        table.read_rows(ranges, columns, &mut reads)?
+    };
+    Ok(Batches { batches, reads })
+}
+
+fn rows_of(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// The rows of the ranges that passed.
+fn rows_that(ranges: &[Range<u64>], passed: &BooleanBuffer) -> Vec<u64> {
+    let mut rows = Vec::with_capacity(passed.count_set_bits());
+    let mut at = 0;
+    for range in ranges {
+        let length = (range.end - range.start) as usize;
+        let within = passed.slice(at, length);
+        rows.extend(within.set_indices().map(|place| range.start + place as u64));
+        at += length;
+    }
+    rows
+}
+
+/// Which rows of the ranges are these, which are all in them.
+fn mask_of(ranges: &[Range<u64>], rows: &[u64]) -> BooleanBuffer {
+    let mut mask = BooleanBufferBuilder::new(0);
+    let mut rows = rows.iter().copied().peekable();
+    for range in ranges {
+        let start = mask.len();
+        mask.append_n((range.end - range.start) as usize, false);
+        while let Some(row) = rows.next_if(|row| *row < range.end) {
+            mask.set_bit(start + (row - range.start) as usize, true);
+        }
+    }
+    mask.finish()
 }
 
 impl<T: Deref<Target = Table>> Iterator for Find<T> {
@@ -305,6 +430,7 @@ impl<T: Deref<Target = Table>> Iterator for Find<T> {
         let step = self.step();
         if step.is_err() {
             self.left.clear();
+            self.ready.clear();
         }
         step.transpose()
     }
@@ -394,30 +520,30 @@ fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Ran
 }
 
 /// Drops pieces of the ranges in which nothing passed, and returns the mask of what is left.
-fn keep_live(ranges: &mut Vec<Range<u64>>, passed: &[bool]) -> Vec<bool> {
+fn keep_live(ranges: &mut Vec<Range<u64>>, passed: &BooleanBuffer) -> BooleanBuffer {
     /// Pieces are about as large as a block: smaller ones would not save a page.
     const PIECE: u64 = 512;
     let mut live: Vec<Range<u64>> = Vec::new();
-    let mut mask = Vec::new();
+    let mut mask = BooleanBufferBuilder::new(0);
     let mut at = 0;
     for range in ranges.iter() {
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min(start + PIECE);
-            let piece = &passed[at..at + (end - start) as usize];
-            if piece.contains(&true) {
+            let piece = passed.slice(at, (end - start) as usize);
+            if piece.count_set_bits() > 0 {
                 match live.last_mut() {
                     Some(last) if last.end == start => last.end = end,
                     _ => live.push(start..end),
                 }
-                mask.extend_from_slice(piece);
+                mask.append_buffer(&piece);
             }
             at += piece.len();
             start = end;
         }
     }
     *ranges = live;
-    mask
+    mask.finish()
 }
 
 /// Ranges that hold all of these rows and few others.

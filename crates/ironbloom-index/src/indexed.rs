@@ -12,11 +12,9 @@
 //! not: a folder with both can be moved. So are objects, by their key relative to that of the index, or by their URL.
 
 use std::borrow::Borrow;
-use std::collections::VecDeque;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
@@ -25,7 +23,7 @@ use crate::build::{BuildProgress, NewTables, about, about_rows};
 use crate::catalog::TableFormat;
 use crate::change::{is_worth_another, pause};
 use crate::error::Error;
-use crate::find::{Find, Match, Report};
+use crate::find::Report;
 use crate::hive::{self, HiveOptions, Pair};
 use crate::index::Index;
 use crate::indexed_error::IndexedError;
@@ -39,9 +37,11 @@ use crate::prune::{self, Group};
 use crate::query::Unknown;
 use crate::resources::Resources;
 use crate::schema::{columns_named, columns_of};
+use crate::search::{Explanation, Search, by_source};
 use crate::source::{Source, SourceMeta};
 use crate::table::{Compared, CsvOptions, Table, TableError, csv_options_in};
-use crate::{Block, Candidates, IndexBuilder};
+use crate::united::{United, united};
+use crate::{Candidates, IndexBuilder};
 use ironbloom_blocks::Params;
 
 /// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is called every now and then. The index
@@ -87,8 +87,10 @@ pub fn index_tables_with(
     let (tables, file) = (locations(tables), file.into());
     let folders = tables.iter().map(folders_of).collect::<Result<Vec<_>, _>>()?;
     let layout = Layout::of_folders(&options.hive, &folders)?;
-    let reading = Reading { csv: &options.csv, layout: &layout };
-    let first = reading.open(tables.first().ok_or(IndexedError::NoTables)?)?.0;
+    let united = United::of(&tables, &options.csv, None)?;
+    let layout = if united.is_mixed { layout.with_united(united.schema.clone()) } else { layout };
+    let reading = Reading { csv: &options.csv, layout: &layout, united: &united };
+    let first = reading.open(&tables[0])?.0;
     let columns = match columns {
         Some(names) => columns_named(first.schema(), names),
         None => columns_of(first.schema()),
@@ -97,7 +99,7 @@ pub fn index_tables_with(
     // A file is excluded as a whole by what its folders say.
     columns.retain(|column| !layout.may_be_constant(&column.name));
     let rows = about_rows(&tables, first.rows(), first.identity().length);
-    drop(first);
+    united.keep(&tables[0], first);
     let folder = temporary_folder(&file);
     let builder = IndexBuilder::new(columns, params)?.with_resources(resources, &folder);
     let builder = builder.with_expected_rows(rows);
@@ -169,15 +171,30 @@ pub fn index_more_tables_with(
     if matches!(layout, Layout::Table(_)) {
         return Err(IndexedError::Following { path: file });
     }
-    let reading = Reading { csv, layout: &layout };
+    let known = match layout.united() {
+        Some(known) => Some(known.clone()),
+        None => file_schema(index, &file),
+    };
+    let united = United::of(&tables, csv, known)?;
+    let layout = if united.is_mixed { layout.with_united(united.schema.clone()) } else { layout };
+    let reading = Reading { csv, layout: &layout, united: &united };
     let folder = temporary_folder(&file);
     let builder = IndexBuilder::like(index)?.with_resources(resources, &folder);
     let builder = builder.with_expected_rows(rows_with(index, &tables));
     let open = |path: &Location| reading.open(path);
-    let tables = NewTables { tables: &tables, file: &file, open: &open, grown: Some(index) };
+    let tables =
+        NewTables { tables: &tables, file: &file, open: &open, grown: Some((index, &layout)) };
     let mut more = tables.read(builder, progress)?;
     more.layout = fitted(&layout, &[index, &more])?.write();
     Ok(more)
+}
+
+/// The columns of the files of an index, if one of them can be opened: all have the same.
+fn file_schema(index: &Index, file: &Location) -> Option<SchemaRef> {
+    let tables = OpenTables::new(file.folder());
+    let plain = Layout::read(&[])?;
+    let mut opened = (0..index.sources().len()).map(|number| tables.open(index, &plain, number));
+    opened.find_map(|table| Some(Arc::clone(table.ok()?.schema())))
 }
 
 /// About how many rows an index will have with these tables.
@@ -215,9 +232,15 @@ pub fn append_tables<L: Borrow<IndexLock>>(
             more = rows_of(&index)?;
         }
         let starts = more.starts();
+        let before = layout_of(&index, &file)?;
         index.append(more)?;
-        // Others may have added values of other types.
-        index.layout = fitted(&layout_of(&index, &file)?, &[&index])?.write();
+        // Others may have added values of other types, and other columns.
+        let mut layout = fitted(&layout_of(&index, &file)?, &[&index])?;
+        if let Some(others) = before.united() {
+            let both = layout.united().map_or_else(|| others.clone(), |own| united(others, own));
+            layout = layout.with_united(both);
+        }
+        index.layout = layout.write();
         match save(&lock, &mut index) {
             Ok(()) => return Ok(index),
             Err(error) if is_worth_another(&error, &file, number) => {
@@ -259,6 +282,7 @@ pub fn remembered_options(index: &Index) -> Result<Option<CsvOptions>, IndexedEr
 struct Reading<'a> {
     csv: &'a CsvOptions,
     layout: &'a Layout,
+    united: &'a United,
 }
 
 impl Reading<'_> {
@@ -270,7 +294,7 @@ impl Reading<'_> {
         let view = view.view(&part, Default::default());
         let view = view.ok_or_else(|| TableError::notes(path, "an invalid view"))?;
         let meta = SourceMeta { view: part.write(), ..SourceMeta::default() };
-        Ok((Table::open_with(path, self.csv)?.with_view(&view)?, meta))
+        Ok((self.united.open(path, self.csv)?.with_view(&view)?, meta))
     }
 }
 
@@ -306,9 +330,9 @@ pub fn temporary_folder(index: &Location) -> PathBuf {
 
 /// An index with its tables, ready for queries. See the module documentation.
 pub struct Indexed {
-    index: Index,
-    layout: Layout,
-    tables: OpenTables,
+    pub(crate) index: Index,
+    pub(crate) layout: Layout,
+    pub(crate) tables: OpenTables,
 }
 
 impl Indexed {
@@ -336,6 +360,15 @@ impl Indexed {
     /// If there is no such table.
     pub fn table(&self, number: usize) -> Result<Arc<Table>, IndexedError> {
         self.tables.get(&self.index, &self.layout, number)
+    }
+
+    /// Where a table is, by its position in [`Index::sources`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such table.
+    pub fn location(&self, number: usize) -> Location {
+        self.tables.path(self.index.sources()[number].name())
     }
 
     /// Names and types of columns: those of the first table that exists and is unchanged. A column in which it has only nulls
@@ -515,157 +548,4 @@ pub struct TableCheck {
     /// Tables with columns that could not be compared because there are no checksums: neither of the index, which has them
     /// for indexed columns, nor of the writer of the table.
     pub unchecked: Vec<(String, Vec<String>)>,
-}
-
-fn by_source(blocks: &[Block]) -> VecDeque<(usize, Vec<Range<u64>>)> {
-    let groups = blocks.chunk_by(|a, b| a.source == b.source);
-    groups.map(|group| (group[0].source, group.iter().map(Block::range).collect())).collect()
-}
-
-/// What a search did.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// Blocks of all tables.
-    pub considered: u64,
-    /// Blocks that the index did not rule out.
-    pub candidates: u64,
-    /// Tables that were ruled out by values that they have in all rows.
-    pub excluded_tables: u64,
-    /// Time the index took.
-    pub index_time: Duration,
-    /// What was done with the tables.
-    pub tables: Report,
-}
-
-/// A search in progress: an iterator over the matches, each with the number of its table.
-pub struct Search<'a> {
-    indexed: &'a Indexed,
-    predicate: Predicate,
-    select: Vec<String>,
-    left: VecDeque<(usize, Vec<Range<u64>>)>,
-    current: Option<(usize, Find<Arc<Table>>)>,
-    explanation: Explanation,
-    /// Why tables were skipped, if that is wanted.
-    skipped: Option<Vec<TableError>>,
-    /// Tables whose turn has come.
-    opened: u32,
-}
-
-impl Search<'_> {
-    /// What has been done so far, also in the table that is being searched.
-    pub fn explanation(&self) -> Explanation {
-        let mut explanation = self.explanation.clone();
-        if let Some((_, find)) = &self.current {
-            explanation.tables.add(find.report());
-        }
-        explanation
-    }
-
-    /// Continues with the next table if one is missing, has changed or cannot be read. Then matches may be missing: see
-    /// [`skipped`](Self::skipped).
-    pub fn skip_changed(&mut self) {
-        self.skipped.get_or_insert_default();
-    }
-
-    /// What is wrong with the tables that were skipped so far. Matches that they returned before are right.
-    pub fn skipped(&self) -> &[TableError] {
-        self.skipped.as_deref().unwrap_or_default()
-    }
-
-    fn is_object(&self, number: usize) -> bool {
-        self.indexed.tables.is_object(&self.indexed.index, number)
-    }
-
-    /// Opens the next tables at the same time, if they are objects: one after the other, each would wait for its requests.
-    /// What is wrong with one is an error when its turn comes.
-    fn open_ahead(&self) -> Result<(), IndexedError> {
-        const AT_ONCE: usize = 16;
-        let next: Vec<usize> = self.left.iter().map(|(number, _)| *number).take(AT_ONCE).collect();
-        let is_object = |&number: &usize| self.is_object(number);
-        let objects: Vec<usize> = next.into_iter().filter(is_object).collect();
-        self.indexed.index.prefetch_blobs(&objects)?;
-        if objects.len() < 2 {
-            return Ok(());
-        }
-        std::thread::scope(|scope| {
-            for &number in &objects {
-                scope.spawn(move || drop(self.indexed.table(number)));
-            }
-        });
-        Ok(())
-    }
-
-    /// A search through these rows of a table.
-    fn within(
-        &self,
-        table: Arc<Table>,
-        ranges: Vec<Range<u64>>,
-    ) -> Result<Find<Arc<Table>>, TableError> {
-        let select: Vec<&str> = self.select.iter().map(String::as_str).collect();
-        let columns = self.indexed.index.columns();
-        let is_unknown = |name: &str| columns.iter().all(|column| column.name != name);
-        Find::beside_filters(table, &self.predicate, ranges, &select, &is_unknown)
-    }
-
-    fn step(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
-        loop {
-            if let Some((number, find)) = &mut self.current {
-                if let Some(found) = find.next().transpose()? {
-                    return Ok(Some((*number, found)));
-                }
-                self.end_table();
-            }
-            let Some((number, ranges)) = self.left.pop_front() else { return Ok(None) };
-            self.opened += 1;
-            if self.opened.is_multiple_of(8) {
-                self.open_ahead()?;
-            }
-            let table = self.indexed.table(number)?;
-            let find = match self.within(table, ranges.clone()) {
-                // It was taken to be of the version that was indexed. Perhaps it is the same under another one.
-                Err(error) if error.is_of_the_file() && self.is_object(number) => {
-                    let table = self.indexed.tables.get_anew(
-                        &self.indexed.index,
-                        &self.indexed.layout,
-                        number,
-                    )?;
-                    self.within(table, ranges)?
-                }
-                find => find?,
-            };
-            self.current = Some((number, find));
-        }
-    }
-
-    fn end_table(&mut self) {
-        if let Some((_, find)) = self.current.take() {
-            self.explanation.tables.add(find.report());
-        }
-    }
-
-    /// As [`step`](Self::step), but skips tables if that is wanted.
-    fn step_over(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {
-        loop {
-            match (self.step(), &mut self.skipped) {
-                (Err(IndexedError::Table(error)), Some(skipped)) if error.is_of_the_file() => {
-                    skipped.push(error);
-                    self.end_table();
-                }
-                (done, _) => return done,
-            }
-        }
-    }
-}
-
-impl Iterator for Search<'_> {
-    type Item = Result<(usize, Match), IndexedError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step_over();
-        if step.is_err() {
-            (self.left, self.current) = (VecDeque::new(), None);
-        }
-        step.transpose()
-    }
 }

@@ -98,6 +98,16 @@ impl IndexedError {
     }
 }
 
+impl IndexedError {
+    /// Whether a table cannot be opened because the process, or the system, has too many files open.
+    pub(crate) fn is_of_too_many_files(&self) -> bool {
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        let Self::Table(TableError::Io { error, .. }) = self else { return false };
+        cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+    }
+}
+
 impl From<Error> for IndexedError {
     fn from(error: Error) -> Self {
         Self::Index(error)

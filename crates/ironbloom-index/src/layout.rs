@@ -7,6 +7,8 @@
 //! layout   {"hive": [{"name": "country", "type": "text", "given": false}, {"name": "day", "type": "date", "given": true}]}
 //! view     {"values": {"country": "SE", "day": null}}
 //!
+//! layout   {"united": {"columns": "ffff…", "hive": []}}                 (united.rs)
+//!
 //! layout   {"table": {"format": "Delta", "path": "sales", "snapshot": 12, "id": "5f1c…", "shape": {…}, "indexed": null}}
 //! view     {"values": {"country": "SE"}, "deletes": "u…@1"}
 //! ```
@@ -23,17 +25,24 @@ use crate::followed::Followed;
 use crate::hive::{self, HiveFolders, HiveOptions, Pair};
 use crate::part::Part;
 use crate::table::{View, csv_type, type_name};
+use crate::united::{read_schema, write_schema};
 
 /// What the files of an index have in common.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Layout {
-    /// Nothing.
-    #[default]
-    Files,
-    /// Columns in the names of their folders.
-    Hive(Vec<FolderColumn>),
+    /// They are a set of files.
+    Files(Files),
     /// They are the files of a table that has a list of them.
     Table(Box<Followed>),
+}
+
+/// A set of files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Files {
+    /// Columns in the names of their folders.
+    hive: Vec<FolderColumn>,
+    /// The columns of all of them, if these differ.
+    united: Option<SchemaRef>,
 }
 
 /// A column in the names of folders.
@@ -53,22 +62,63 @@ impl Layout {
     /// `None` if the bytes are invalid.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.is_empty() {
-            return Some(Self::Files);
+            return Some(Self::files());
         }
         let json: Json = serde_json::from_slice(bytes).ok()?;
         if let Some(table) = json.get("table") {
             return Some(Self::Table(Box::new(Followed::read(table)?)));
         }
-        let columns = json.get("hive")?.as_array()?;
-        Some(Self::Hive(columns.iter().map(FolderColumn::read).collect::<Option<_>>()?))
+        let folders = |json: &Json| -> Option<Vec<FolderColumn>> {
+            json.get("hive")?.as_array()?.iter().map(FolderColumn::read).collect()
+        };
+        let files = match json.get("united") {
+            Some(json) => {
+                let united = Some(read_schema(json.get("columns")?.as_str()?)?);
+                Files { hive: folders(json)?, united }
+            }
+            None => Files { hive: folders(&json)?, united: None },
+        };
+        Some(Self::Files(files))
+    }
+
+    /// Files with nothing in common.
+    fn files() -> Self {
+        Self::Files(Files::default())
+    }
+
+    fn in_folders(hive: Vec<FolderColumn>) -> Self {
+        Self::Files(Files { hive, united: None })
+    }
+
+    /// The same for files that have these columns, all of them together.
+    pub(crate) fn with_united(&self, schema: SchemaRef) -> Self {
+        match self {
+            Self::Files(files) => Self::Files(Files { united: Some(schema), ..files.clone() }),
+            Self::Table(_) => self.clone(),
+        }
+    }
+
+    /// The columns of all files together, if these differ.
+    pub(crate) fn united(&self) -> Option<&SchemaRef> {
+        match self {
+            Self::Files(files) => files.united.as_ref(),
+            Self::Table(_) => None,
+        }
     }
 
     pub(crate) fn write(&self) -> Vec<u8> {
         match self {
-            Self::Files => Vec::new(),
-            Self::Hive(columns) => {
-                let columns: Vec<Json> = columns.iter().map(FolderColumn::write).collect();
-                json!({ "hive": columns }).to_string().into_bytes()
+            Self::Files(Files { hive, united }) => {
+                let columns: Vec<Json> = hive.iter().map(FolderColumn::write).collect();
+                match united {
+                    None if hive.is_empty() => return Vec::new(),
+                    None => json!({ "hive": columns }),
+                    Some(schema) => json!({
+                        "united": { "columns": write_schema(schema), "hive": columns }
+                    }),
+                }
+                .to_string()
+                .into_bytes()
             }
             Self::Table(table) => json!({ "table": table.write() }).to_string().into_bytes(),
         }
@@ -79,13 +129,13 @@ impl Layout {
         options: &HiveOptions,
         pairs: &[(String, Vec<Pair>)],
     ) -> Result<Self, FolderError> {
-        let Some((first_file, first)) = pairs.first() else { return Ok(Self::Files) };
+        let Some((first_file, first)) = pairs.first() else { return Ok(Self::files()) };
         let differs = pairs.iter().find(|(_, other)| !same_keys(first, other));
         let unknown =
             options.types.iter().find(|(name, _)| !first.iter().any(|(key, _)| key == name));
         match (options.folders, differs) {
-            (HiveFolders::Off, _) => return Ok(Self::Files),
-            (HiveFolders::Auto, Some(_)) if options.types.is_empty() => return Ok(Self::Files),
+            (HiveFolders::Off, _) => return Ok(Self::files()),
+            (HiveFolders::Auto, Some(_)) if options.types.is_empty() => return Ok(Self::files()),
             (_, Some((file, _))) => {
                 return Err(FolderError(format!(
                     "{file} and {first_file} are not in folders of the same columns"
@@ -103,7 +153,7 @@ impl Layout {
                 HiveFolders::On => Err(FolderError(format!(
                     "{first_file}: there is no folder such as column=value in its path"
                 ))),
-                _ => Ok(Self::Files),
+                _ => Ok(Self::files()),
             };
         }
         let column = |(name, _): &Pair| {
@@ -111,19 +161,20 @@ impl Layout {
             let data_type = given.map_or(DataType::Utf8, |(_, data_type)| data_type.clone());
             FolderColumn { name: name.clone(), data_type, is_given: given.is_some() }
         };
-        let layout = Self::Hive(first.iter().map(column).collect());
+        let layout = Self::in_folders(first.iter().map(column).collect());
         layout.fitted(pairs.iter().map(|(file, pairs)| (file.as_str(), pairs.as_slice())))
     }
 
     /// The same columns, with types that hold the values of all these files.
     pub(crate) fn fitted<'a>(
         &self,
-        files: impl Iterator<Item = (&'a str, &'a [Pair])> + Clone,
+        named: impl Iterator<Item = (&'a str, &'a [Pair])> + Clone,
     ) -> Result<Self, FolderError> {
-        let Self::Hive(columns) = self else { return Ok(self.clone()) };
-        let mut fitted = columns.clone();
+        let Self::Files(files) = self else { return Ok(self.clone()) };
+        let united = files.united.clone();
+        let mut fitted = files.hive.clone();
         for column in &mut fitted {
-            let values = files.clone().filter_map(|(file, pairs)| {
+            let values = named.clone().filter_map(|(file, pairs)| {
                 let (_, value) = pairs.iter().find(|(key, _)| *key == column.name)?;
                 Some((file, value.as_deref()?))
             });
@@ -140,12 +191,12 @@ impl Layout {
                 )));
             }
         }
-        Ok(Self::Hive(fitted))
+        Ok(Self::Files(Files { hive: fitted, united }))
     }
 
     /// What is known of a file in these folders; an error if they are not those of this layout.
     pub(crate) fn part(&self, file: &str, pairs: &[Pair]) -> Result<Part, FolderError> {
-        let Self::Hive(columns) = self else { return Ok(Part::default()) };
+        let Self::Files(Files { hive: columns, .. }) = self else { return Ok(Part::default()) };
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let values = columns.iter().map(|column| {
             pairs.iter().find(|(key, _)| *key == column.name).cloned().ok_or_else(|| {
@@ -161,8 +212,7 @@ impl Layout {
     /// Columns that have one value in each file, and so need no index.
     pub(crate) fn constant_schema(&self) -> SchemaRef {
         let columns = match self {
-            Self::Files => [].as_slice(),
-            Self::Hive(columns) => columns,
+            Self::Files(files) => &files.hive,
             Self::Table(table) => return table.constant_schema(),
         };
         let field =
@@ -173,8 +223,7 @@ impl Layout {
     /// Whether a column may have one value in all rows of a file.
     pub(crate) fn may_be_constant(&self, column: &str) -> bool {
         match self {
-            Self::Files => false,
-            Self::Hive(columns) => columns.iter().any(|known| known.name == column),
+            Self::Files(files) => files.hive.iter().any(|known| known.name == column),
             Self::Table(table) => table.may_be_constant(column),
         }
     }
@@ -182,7 +231,20 @@ impl Layout {
     /// Names and types of all columns, if they are known without looking at a file.
     pub(crate) fn schema(&self) -> Option<SchemaRef> {
         match self {
-            Self::Files | Self::Hive(_) => None,
+            Self::Files(files) => {
+                let united = files.united.as_ref()?;
+                let folders = self.constant_schema();
+                let of_folder = |field: &Arc<Field>| {
+                    let folder = folders.field_with_name(field.name()).ok().cloned();
+                    folder.map_or_else(|| Arc::clone(field), Arc::new)
+                };
+                let mut fields: Vec<_> = united.fields().iter().map(of_folder).collect();
+                let others = folders.fields().iter();
+                fields.extend(
+                    others.filter(|field| united.field_with_name(field.name()).is_err()).cloned(),
+                );
+                Some(Arc::new(Schema::new(fields)))
+            }
             Self::Table(table) => Some(table.schema()),
         }
     }
@@ -190,8 +252,7 @@ impl Layout {
     /// The columns of a file that have one value, each as an array of one row. `None` if the part is invalid.
     pub(crate) fn constants(&self, part: &Part) -> Option<Vec<(String, ArrayRef)>> {
         match self {
-            Self::Files => Some(Vec::new()),
-            Self::Hive(columns) => {
+            Self::Files(Files { hive: columns, .. }) => {
                 let value = |column: &FolderColumn| {
                     let array = constant(part.value(&column.name)?, &column.data_type)?;
                     Some((column.name.clone(), array))
@@ -205,10 +266,11 @@ impl Layout {
     /// How a file is seen. `None` if the part is invalid.
     pub(crate) fn view(&self, part: &Part, deleted: RoaringTreemap) -> Option<View> {
         let columns = match self {
-            Self::Files | Self::Hive(_) => None,
+            Self::Files(_) => None,
             Self::Table(table) => Some((table.schema(), table.matching())),
         };
-        Some(View { columns, constants: self.constants(part)?, deleted })
+        let united = self.united().cloned();
+        Some(View { columns, united, constants: self.constants(part)?, deleted })
     }
 }
 

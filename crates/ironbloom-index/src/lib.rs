@@ -57,6 +57,8 @@ mod refresh;
 mod reshape;
 mod resources;
 mod schema;
+mod search;
+mod secrets;
 mod section;
 mod segment;
 mod segment_bounds;
@@ -64,12 +66,14 @@ mod segment_rows;
 mod similar;
 mod source;
 mod table;
+mod united;
 mod workspace;
 mod zone;
 
 pub use arrow;
 pub use build::BuildProgress;
 pub use builder::IndexBuilder;
+pub use calendar::show_date;
 pub use catalog::{CatalogError, TableFormat, table_format};
 pub use change::change_index;
 pub use error::{Error, FilePart};
@@ -78,9 +82,8 @@ pub use find::{Find, Match, Report};
 pub use hive::{HiveFolders, HiveOptions};
 pub use index::{Block, Candidates, Index};
 pub use indexed::{
-    Explanation, Indexed, ReadOptions, Search, TableCheck, append_tables, index_more_tables,
-    index_more_tables_with, index_tables, index_tables_with, remembered_options, source_name,
-    temporary_folder,
+    Indexed, ReadOptions, TableCheck, append_tables, index_more_tables, index_more_tables_with,
+    index_tables, index_tables_with, remembered_options, source_name, temporary_folder,
 };
 pub use indexed_error::IndexedError;
 pub use info::{ColumnInfo, Info};
@@ -90,13 +93,15 @@ pub use location::Location;
 pub use lock::IndexLock;
 #[cfg(feature = "object_store")]
 pub use object::{list_objects, object_requests};
-pub use parse::{Comparison, Condition, ConditionError, Literal, parse};
+pub use parse::{Comparison, Condition, ConditionError, Literal, name_in, parse};
 pub use paths::{PathError, tables_at};
 pub use pattern::Pattern;
 pub use predicate::Predicate;
 pub use refresh::{Refresh, Refreshed, index_followed_table, refresh_index};
 pub use resources::Resources;
 pub use schema::{Column, columns_named, columns_of, kind_of};
+pub use search::{Explanation, Search};
+pub use secrets::without_secrets;
 pub use source::{Source, SourceMeta};
 pub use table::{
     Compared, CsvOptions, Identity, OwnFilters, Reads, Scan, Table, TableError, converted,

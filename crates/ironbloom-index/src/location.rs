@@ -14,6 +14,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::secrets;
+
 /// A file, or an object in a bucket. See [`From`]: whatever begins like `s3://` is a URL, and anything else is a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Location(Place);
@@ -52,31 +54,29 @@ impl ObjectUrl {
         if !SCHEMES.contains(&scheme.as_str()) {
             refused = Some("there are stores for s3, gs, az, http and https, and file for files");
         }
-        let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, host) = match authority.rsplit_once('@') {
-            Some((user, host)) => (Some(user), host),
-            None => (None, authority),
-        };
-        // Azure writes container@account there. Anywhere else it is a name and a password.
-        let authority = match user {
-            Some(user) if !user.contains(':') && scheme.starts_with('a') => {
-                format!("{user}@{host}")
-            }
-            Some(_) => {
-                refused = Some("a URL with a password is not used: put it into the environment");
-                host.to_owned()
-            }
-            None => host.to_owned(),
-        };
         let is_web = scheme.starts_with("http");
-        let key = match key.split_once('?') {
-            // In a bucket, ? is a character like any other (or one of a pattern).
-            Some((key, _)) if is_web => {
-                refused = Some("a URL with a query (as signed ones have) is not supported");
-                key
-            }
-            _ => key,
+        let query = match secrets::query_of(rest) {
+            None if is_web => rest.find('?').map(|at| at + 1),
+            found => found,
         };
+        let rest = match query {
+            Some(at) => {
+                refused = Some(
+                    "a URL with a query (as signed ones have) is not supported: credentials come from the environment",
+                );
+                &rest[..at - 1]
+            }
+            None => rest,
+        };
+        let rest = match secrets::credentials_of(rest, &scheme) {
+            Some(length) => {
+                refused = Some("a URL with a password is not used: put it into the environment");
+                rest[length..].strip_prefix('@').unwrap_or(&rest[length..])
+            }
+            None => rest,
+        };
+        let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let authority = authority.to_owned();
         if authority.is_empty() {
             refused = refused.or(Some("the name of a bucket or host is missing"));
         }
@@ -315,6 +315,14 @@ mod tests {
             "https://me:hunter2@host/t.parquet",
             "https://host/t.parquet?X-Amz-Signature=hunter2",
             "abfss://c:hunter2@account/t.parquet",
+            "s3://bucket/t.parquet?X-Amz-Credential=KEY&X-Amz-Signature=hunter2",
+            "gs://bucket/t.parquet?X-Goog-Signature=hunter2",
+            "az://container/t.parquet?sv=2024&sig=hunter2",
+            "abfss://container@account.dfs.core.windows.net/t.parquet?sig=hunter2",
+            "az://container?sig=hunter2",
+            "s3://KEY:hun/ter2@bucket/hunter",
+            "s3://KEY:hunter2/t.parquet",
+            "hdfs://host/t.parquet?delegation=hunter2",
         ] {
             let location = Location::from(url);
             let shown = format!("{location} {location:?}");

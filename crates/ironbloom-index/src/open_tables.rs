@@ -40,9 +40,22 @@ impl OpenTables {
             return Ok(table);
         }
         // Not while the list is locked, because it takes long. If another thread does the same, one of the two is dropped.
-        let table = Arc::new(self.open(index, layout, number)?);
+        let table = match self.open(index, layout, number) {
+            // Fewer may be open here than elsewhere.
+            Err(error) if error.is_of_too_many_files() && self.close_half() => {
+                return self.get(index, layout, number);
+            }
+            opened => Arc::new(opened?),
+        };
         self.keep(number, &table);
         Ok(table)
+    }
+
+    /// Closes half of the tables, those that were not used for the longest time; false if none is open.
+    fn close_half(&self) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let half = open.len().div_ceil(2);
+        open.drain(..half).count() > 0
     }
 
     /// A table as it is now, compared with what was indexed by its content, not by its version.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What a text may look like. Letters are compared as they are, upper and lower case apart.
+/// What a text may look like. Letters are compared as they are, upper and lower case apart, unless
+/// [`ignoring_case`](Self::ignoring_case) says otherwise.
 ///
 /// ```
 /// use ironbloom_index::Pattern;
@@ -19,6 +20,8 @@ pub struct Pattern {
     rest: Vec<Element>,
     /// As it was written.
     text: String,
+    /// Upper and lower case are the same: prefix and rest are in lower case, and so is what is compared with them.
+    ignores_case: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,28 +55,52 @@ impl Pattern {
                 }
             }
         }
-        Some(Self { prefix, rest, text: text.to_owned() })
+        Some(Self { prefix, rest, text: text.to_owned(), ignores_case: false })
     }
 
     /// Of all texts that begin like this.
     pub fn starting_with(prefix: &str) -> Self {
         let text = format!("{prefix}%");
-        Self { prefix: prefix.to_owned(), rest: vec![Element::Any], text }
+        Self { prefix: prefix.to_owned(), rest: vec![Element::Any], text, ignores_case: false }
+    }
+
+    /// The same, with upper and lower case letters taken for equal, as `ilike` does.
+    pub fn ignoring_case(text: &str, escape: Option<char>) -> Option<Self> {
+        let as_it_is = Self::new(text, escape)?;
+        let (prefix, rest) = (as_it_is.prefix.to_lowercase(), in_lower_case(&as_it_is.rest));
+        Some(Self { prefix, rest, ignores_case: true, ..as_it_is })
     }
 
     /// What every text that matches begins with.
     pub fn prefix(&self) -> &str {
-        &self.prefix
+        if !self.ignores_case {
+            return &self.prefix;
+        }
+        // Up to the first letter that may be written in two ways. (Some letters that are not ASCII become ASCII in lower case,
+        // but only letters do.)
+        let end = self.prefix.find(|c: char| !c.is_ascii() || c.is_ascii_alphabetic());
+        &self.prefix[..end.unwrap_or(self.prefix.len())]
     }
 
     /// The only text that matches, if there are no wildcards.
     pub fn only(&self) -> Option<&str> {
-        self.rest.is_empty().then_some(&self.prefix)
+        (self.rest.is_empty() && self.prefix() == self.prefix).then_some(&self.prefix)
     }
 
     /// Whether a text matches: UTF-8, or bytes, of which those that continue a character of UTF-8 belong to the one before.
     #[inline]
     pub fn matches(&self, text: &[u8]) -> bool {
+        if self.ignores_case {
+            return match std::str::from_utf8(text) {
+                Ok(text) => self.matches_as_it_is(text.to_lowercase().as_bytes()),
+                Err(_) => self.matches_as_it_is(&text.to_ascii_lowercase()),
+            };
+        }
+        self.matches_as_it_is(text)
+    }
+
+    #[inline]
+    fn matches_as_it_is(&self, text: &[u8]) -> bool {
         let Some(text) = text.strip_prefix(self.prefix.as_bytes()) else { return false };
         self.rest == [Element::Any] || rest_matches(&self.rest, text)
     }
@@ -83,6 +110,25 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// The same with the texts between wildcards in lower case.
+fn in_lower_case(elements: &[Element]) -> Vec<Element> {
+    let mut lower = Vec::with_capacity(elements.len());
+    let is_byte = |element: &Element| matches!(element, Element::Byte(_));
+    for run in elements.chunk_by(|a, b| is_byte(a) && is_byte(b)) {
+        let bytes = run.iter().filter_map(|element| match element {
+            Element::Byte(byte) => Some(*byte),
+            _ => None,
+        });
+        match String::from_utf8(bytes.collect()) {
+            Ok(text) if !text.is_empty() => {
+                lower.extend(text.to_lowercase().bytes().map(Element::Byte));
+            }
+            _ => lower.extend_from_slice(run),
+        }
+    }
+    lower
 }
 
 /// Where the character after this one begins.
@@ -160,6 +206,25 @@ mod tests {
             prop_assert!(pattern.matches(text.as_bytes()));
             prop_assert_eq!(Pattern::new(&(escaped + "!"), Some('!')), None);
         }
+    }
+
+    #[test]
+    fn upper_and_lower_case_are_the_same_if_that_is_asked_for() {
+        let pattern = |text| Pattern::ignoring_case(text, Some('!')).unwrap();
+        for (text, matching, prefix) in [
+            ("oSlo", "OSLO", ""),
+            ("ÅS%", "åsgård", ""),
+            ("%STRASSE", "Bergstrasse", ""),
+            ("12-a%", "12-Abc", "12-"),
+            ("100!%", "100%", "100%"),
+            ("!_%ÅB_c", "_xåbxC", "_"),
+        ] {
+            assert!(pattern(text).matches(matching.as_bytes()), "{text}");
+            assert_eq!(pattern(text).prefix(), prefix, "{text}");
+            assert!(matching.starts_with(prefix));
+        }
+        assert!(!pattern("oslo").matches(b"oslo!") && !pattern("a_").matches(b"A"));
+        assert_eq!((pattern("oslo").only(), pattern("12").only()), (None, Some("12")));
     }
 
     #[test]

@@ -248,18 +248,20 @@ impl Changes {
         let Layout::Table(old) = layout_of(index, file)? else {
             return Err(IndexedError::NotFollowing { path: file.into() });
         };
-        let place = table.map_or_else(|| file.folder().join(&old.path), Clone::clone);
-        let snapshot = catalog::snapshot(old.format(), &place)?;
+        let before = file.folder().join(&old.path);
+        let (place, snapshot) = match table {
+            // Whoever names a file of metadata means that one.
+            Some(table) => (table.clone(), catalog::snapshot(old.format(), table)?),
+            None => catalog::newest(old.format(), &before)?,
+        };
         if let (Some(known), Some(found)) = (&old.table_id, &snapshot.table_id)
             && known != found
         {
             let (known, found) = (known.clone(), found.clone());
             return Err(IndexedError::AnotherTable { path: place, known, found });
         }
-        let path = match table {
-            Some(table) => source_name(table, file)?,
-            None => old.path.clone(),
-        };
+        let is_elsewhere = table.is_some() || place != before;
+        let path = if is_elsewhere { source_name(&place, file)? } else { old.path.clone() };
         let new = followed(&snapshot, path, old.indexed.clone());
         let columns = new_columns(index.columns(), &old, &new)
             .map_err(|error| IndexedError::Indexing { path: place.clone(), error })?;

@@ -94,6 +94,14 @@ impl S3Server {
         answer[head + 4..].to_vec()
     }
 
+    /// The keys of all objects in the bucket, past the proxy.
+    pub fn keys(&self) -> Vec<String> {
+        let answer = ask(self.port, "GET", &format!("/{BUCKET}?list-type=2"), b"");
+        let text = String::from_utf8_lossy(&answer);
+        let ends = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
+        ends.map(|(key, _)| key.to_owned()).collect()
+    }
+
     /// Removes an object from the bucket, past the proxy.
     pub fn delete(&self, key: &str) {
         ask(self.port, "DELETE", &format!("/{BUCKET}/{key}"), b"");

@@ -4,12 +4,13 @@ use anyhow::{Context as _, Result};
 use ironbloom_index::arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
 use ironbloom_index::arrow::compute::take;
 use ironbloom_index::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, Date64Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
+use ironbloom_index::arrow::error::ArrowError;
 use ironbloom_index::arrow::util::display::{ArrayFormatter, FormatOptions};
-use ironbloom_index::show_moment;
+use ironbloom_index::{show_date, show_moment};
 use serde_json::{Map, Value};
 
 /// The cells of a batch as text, row by row; `None` is null.
@@ -22,7 +23,7 @@ pub(super) fn texts(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
         let formatter = ArrayFormatter::try_new(column, &options)?;
         let cell = |row| match is_null(column, row) {
             true => Ok(None),
-            false => Ok(Some(formatter.value(row).try_to_string()?)),
+            false => Ok(Some(shown(column, row, formatter.value(row).try_to_string())?)),
         };
         (0..column.len()).map(cell).collect()
     })
@@ -72,7 +73,26 @@ fn text(column: &dyn Array, row: usize) -> Result<Option<String>> {
 
 fn plain(column: &dyn Array, row: usize) -> Result<String> {
     let options = FormatOptions::default();
-    Ok(ArrayFormatter::try_new(column, &options)?.value(row).try_to_string()?)
+    let text = ArrayFormatter::try_new(column, &options)?.value(row).try_to_string();
+    shown(column, row, text)
+}
+
+/// The text that `arrow` makes of a cell. It has none for days beyond the years that it knows, which are indexed like others.
+fn shown(column: &dyn Array, row: usize, text: Result<String, ArrowError>) -> Result<String> {
+    match (text, column.data_type()) {
+        (Ok(text), _) => Ok(text),
+        (Err(_), DataType::Date32) => {
+            Ok(show_date(column.as_primitive::<Date32Type>().value(row).into()))
+        }
+        (Err(_), DataType::Date64) => {
+            let milliseconds = column.as_primitive::<Date64Type>().value(row);
+            Ok(show_date(milliseconds.div_euclid(86_400_000)))
+        }
+        (Err(_), DataType::Timestamp(unit, None)) => {
+            Ok(moment(column, row, *unit, "UTC").trim_end_matches('Z').to_owned())
+        }
+        (Err(error), _) => Err(error.into()),
+    }
 }
 
 /// Numbers, booleans and null stay what they are, lists become arrays, structs and maps objects. Everything else is text, and

@@ -1,27 +1,28 @@
 //! `ironbloom index find`: the rows that match.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
-use ironbloom_index::arrow::datatypes::{Schema, SchemaRef};
+use ironbloom_index::arrow::datatypes::Schema;
 use ironbloom_index::{
-    Condition, Explanation, Indexed, IndexedError, Literal, Location, Predicate, TableError,
+    Condition, Explanation, Indexed, IndexedError, Location, Predicate, TableError, name_in,
     object_requests,
 };
 
 use super::names::Names;
 use super::order::{Order, Ordered};
+use super::place::Places;
 use super::show::{self, Show};
+use super::values::one_of;
 use crate::failure::Advice;
 use crate::{Outcome, number, output};
 
 /// Show the rows that match
 ///
 /// A condition compares a column with a literal: i3 = 306047, name = 'O''Hara', a in (1, 2), b is null, b is not null; also
-/// <, <=, >, >=, !=, between, like, starts_with(column, 'text'), and, or, not and parentheses. =, in and is null find blocks of
+/// <, <=, >, >=, !=, between, like, ilike, starts_with(column, 'text'), and, or, not and parentheses. =, in and is null find blocks of
 /// rows in any table; <, <=, >, >=, between and like 'abc%' exclude blocks where rows are in order; what remains is read and
 /// compared. Text and dates are written in single quotes, unusual column names in double quotes. A timestamp without an offset
 /// is in the column's time zone; or name another one: '2024-06-01 12:00 Europe/Oslo'. Other patterns, functions, arithmetic
@@ -47,7 +48,8 @@ Examples:
   ironbloom index find t.ibx \"day = '2024-02-29' and amount > 100\" --format csv > days.csv
   ironbloom index find t.ibx \"time >= '2024-06-01' and url like '/cart%'\" --count
   ironbloom index find t.ibx 'id = 7' --count --explain
-  ironbloom index find t.ibx --values ids.txt --column user_id --format parquet > found.parquet")]
+  ironbloom index find t.ibx --values ids.txt --column user_id --format parquet > found.parquet
+  ironbloom index find t.ibx --values ids.parquet --column user_id=id --select _file,_row --format csv")]
 pub(crate) struct FindArgs {
     /// The index
     #[arg(value_name = "INDEX")]
@@ -57,19 +59,25 @@ pub(crate) struct FindArgs {
     #[arg(value_name = "CONDITION", required_unless_present = "values")]
     conditions: Vec<String>,
 
-    /// One more condition: --column has one of the values in this file (- for standard input), one per line
+    /// One more condition: --column has one of the values in this file (- for standard input), one per line; or in the column
+    /// of that name of a Parquet or CSV file. Can be repeated, each with its --column
     #[arg(long, value_name = "FILE", requires = "column")]
-    values: Option<PathBuf>,
+    values: Vec<PathBuf>,
 
-    /// The column of --values
+    /// The column of --values; NAME=OTHER if it is called OTHER in that file
     #[arg(long, value_name = "NAME", requires = "values")]
-    column: Option<String>,
+    column: Vec<String>,
+
+    /// Take names of columns for equal if they differ only in upper and lower case
+    #[arg(long)]
+    ignore_case: bool,
 
     /// Rows must satisfy one of the conditions, not all
     #[arg(long)]
     or: bool,
 
-    /// Columns to show [default: all]; quote a name that has a comma: '"a,b",c'
+    /// Columns to show [default: all]; quote a name that has a comma: '"a,b",c'. _file and _row are where a row is: its table,
+    /// and its number there, counted from 0
     #[arg(long, value_name = "A,B", value_parser = Names::parse)]
     select: Option<Names>,
 
@@ -145,8 +153,9 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
     let predicate = predicate(args, &schema)?;
     let opened = start.elapsed();
     let names = selected(args, &schema);
-    let read = with_order(&names, args.order.as_ref());
-    let mut search = indexed.find(&predicate, &read)?;
+    let order = args.order.as_ref().map(|order| renamed(order, args, &schema));
+    let places = Places::new(with_order(&names, order.as_ref()), &schema);
+    let mut search = indexed.find(&predicate, &places.read())?;
     if args.skip_changed {
         search.skip_changed();
     }
@@ -156,24 +165,25 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
         Format::Table => Box::new(show::Aligned::new(&names)),
         Format::Csv => Box::new(show::Csv::new(&names)),
         Format::Jsonl => Box::new(show::JsonLines::new(&names)),
-        Format::Arrow => Box::new(show::ArrowStream::new(projected(&schema, &names)?)?),
-        Format::Parquet => Box::new(show::ParquetFile::new(projected(&schema, &names)?)?),
+        Format::Arrow => Box::new(show::ArrowStream::new(places.types(&names)?)?),
+        Format::Parquet => Box::new(show::ParquetFile::new(places.types(&names)?)?),
     };
     let mut left = args.limit.unwrap_or(u64::MAX);
-    if let Some(order) = &args.order {
+    if let Some(order) = &order {
         let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let read = projected(&schema, &read)?;
+        let read = places.types(&with_order(&names, Some(order)))?;
         show = Box::new(Ordered::new(show, read, order, names.len(), limit)?);
         // The first rows may be anywhere.
         left = u64::MAX;
     }
     let mut rows = 0;
     for found in &mut search {
-        let (_, found) = found.map_err(advised)?;
-        let shown = found.batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let (number, found) = found.map_err(advised)?;
+        let batch = places.with_places(&found, &indexed.location(number))?;
+        let shown = batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
         rows += shown;
         left -= shown as u64;
-        show.batch(&found.batch.slice(0, shown))?;
+        show.batch(&batch.slice(0, shown))?;
         if left == 0 {
             break;
         }
@@ -211,34 +221,43 @@ fn advised(error: IndexedError) -> anyhow::Error {
 
 fn predicate(args: &FindArgs, schema: &Schema) -> Result<Predicate> {
     let typed = |text: &String| {
-        let condition = Condition::parse(text)?;
+        let mut condition = Condition::parse(text)?;
+        if args.ignore_case {
+            condition = condition.with_names_of(schema);
+        }
         condition.typed(schema).with_context(|| format!("in `{text}`"))
     };
     let mut parts = args.conditions.iter().map(typed).collect::<Result<Vec<_>>>()?;
-    if let (Some(file), Some(column)) = (&args.values, &args.column) {
-        parts.push(one_of(column, file, schema)?);
+    anyhow::ensure!(
+        args.values.len() == args.column.len(),
+        "there are {} --values and {} --column: each list is for one column",
+        args.values.len(),
+        args.column.len()
+    );
+    for (file, column) in args.values.iter().zip(&args.column) {
+        parts.push(one_of(named(column, args, schema), file, schema)?);
     }
     Ok(if args.or { Predicate::Or(parts) } else { Predicate::And(parts) })
 }
 
-/// The condition that a column has one of the values in a file.
-fn one_of(column: &str, file: &Path, schema: &Schema) -> Result<Predicate> {
-    let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin().lock()).context("standard input")?
-    } else {
-        std::fs::read_to_string(file).with_context(|| file.display().to_string())?
-    };
-    let lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
-    let lines = lines.filter(|line| !line.is_empty());
-    let values = lines.map(|line| Literal::Text(line.to_owned())).collect();
-    let condition = Condition::In(column.to_owned(), values);
-    condition.typed(schema).with_context(|| file.display().to_string())
+/// The column that a name means.
+fn named<'a>(name: &'a str, args: &FindArgs, schema: &'a Schema) -> &'a str {
+    let known = args.ignore_case.then(|| name_in(schema, name)).flatten();
+    known.unwrap_or(name)
+}
+
+fn renamed(order: &Order, args: &FindArgs, schema: &Schema) -> Order {
+    let mut order = order.clone();
+    for column in &mut order.0 {
+        column.name = named(&column.name, args, schema).to_owned();
+    }
+    order
 }
 
 fn selected<'a>(args: &'a FindArgs, schema: &'a Schema) -> Vec<&'a str> {
     match &args.select {
         _ if args.count => Vec::new(),
-        Some(Names(names)) => names.iter().map(String::as_str).collect(),
+        Some(Names(names)) => names.iter().map(|name| named(name, args, schema)).collect(),
         None => schema.fields().iter().map(|field| field.name().as_str()).collect(),
     }
 }
@@ -252,12 +271,6 @@ fn with_order<'a>(shown: &[&'a str], order: Option<&'a Order>) -> Vec<&'a str> {
         }
     }
     read
-}
-
-/// The types of the columns that are shown.
-fn projected(schema: &Schema, names: &[&str]) -> Result<SchemaRef> {
-    let fields = names.iter().map(|name| Ok(schema.field_with_name(name)?.clone()));
-    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
 }
 
 /// What was done, one line each.

@@ -12,9 +12,11 @@ mod names;
 mod one_schema;
 mod order;
 mod paths;
+mod place;
 mod refresh;
 mod resources;
 mod show;
+mod values;
 mod verify;
 
 use std::borrow::Borrow;

@@ -26,8 +26,7 @@ pub(super) struct Types(pub(super) Vec<(String, DataType)>);
 impl Types {
     /// For clap.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        const KNOWN: &str =
-            "bool, int, float, text, date, timestamp, timestamp(s), (ms), (us) or (ns)";
+        const KNOWN: &str = "bool, int, float, text, date, timestamp, timestamp(s), (ms), (us) or (ns), or timestamptz";
         let mut types: Vec<(String, DataType)> = Vec::new();
         for Item { name, rest } in items(text)? {
             let (name, of) = match rest.strip_prefix(':') {
@@ -66,11 +65,11 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>> {
         let end = rest.find(',').unwrap_or(rest.len());
         let item = match name {
             Some(name) => Item { name, rest: rest[..end].trim().to_owned() },
+            None if rest[..end].is_empty() => {
+                bail!("a name is empty (a column without a name is written \"\")")
+            }
             None => Item { name: rest[..end].to_owned(), rest: String::new() },
         };
-        if item.name.is_empty() {
-            bail!("a name is empty");
-        }
         items.push(item);
         match rest[end..].strip_prefix(',') {
             Some(more) => left = more,
@@ -105,6 +104,7 @@ mod tests {
         assert_eq!(names("a,b c"), Some(vec!["a".into(), "b c".into()]));
         assert_eq!(names("\"a,b\",c"), Some(vec!["a,b".into(), "c".into()]));
         assert_eq!(names("\"say \"\"hi\"\"\""), Some(vec!["say \"hi\"".into()]));
+        assert_eq!(names("\"\",a"), Some(vec!["".into(), "a".into()]));
         for wrong in ["", "a,", ",a", "\"a", "\"a\"b"] {
             assert_eq!(names(wrong), None, "{wrong}");
         }

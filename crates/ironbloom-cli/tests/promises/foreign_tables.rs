@@ -12,17 +12,22 @@ use ironbloom_testing::s3::{BUCKET, S3Server};
 use crate::program::Scratch;
 
 fn run(script: &str) {
-    run_in(script, &Scratch::new(), None);
+    run_in(script, &[], &Scratch::new(), None);
+}
+
+/// One part of a script.
+fn run_part(script: &str, part: &str) {
+    run_in(script, &[part], &Scratch::new(), None);
 }
 
 /// With the tables in a bucket.
 fn run_in_a_bucket(script: &str) {
     let scratch = Scratch::new();
     let Some(server) = S3Server::start(scratch.as_ref()) else { return };
-    run_in(script, &scratch, Some(&server));
+    run_in(script, &[], &scratch, Some(&server));
 }
 
-fn run_in(script: &str, scratch: &Scratch, server: Option<&S3Server>) {
+fn run_in(script: &str, parts: &[&str], scratch: &Scratch, server: Option<&S3Server>) {
     let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
         // Not by eprintln, which the test harness would swallow.
         let message = format!("\nSKIPPED: {script}; set IRONBLOOM_PYTHON, or run `make test`\n\n");
@@ -32,7 +37,7 @@ fn run_in(script: &str, scratch: &Scratch, server: Option<&S3Server>) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(script);
     let mut command = Command::new(python);
     command.args(["-W", "ignore", "-B"]).arg(&script);
-    command.arg(env!("CARGO_BIN_EXE_ironbloom")).arg(scratch.path("."));
+    command.arg(env!("CARGO_BIN_EXE_ironbloom")).arg(scratch.path(".")).args(parts);
     if let Some(server) = server {
         command
             .arg(format!("s3://{BUCKET}/lake"))
@@ -70,4 +75,86 @@ fn an_index_follows_delta_tables_in_a_bucket() {
 #[test]
 fn an_index_follows_iceberg_tables_in_a_bucket() {
     run_in_a_bucket("iceberg.py");
+}
+
+/// A short history; `make fuzz-lakes` has longer ones, and more readers.
+fn random_history(lake: &str, seed: &str) {
+    run_in("lakes.py", &[lake, seed, "8"], &Scratch::new(), None);
+}
+
+#[test]
+fn random_histories_of_delta_tables_are_followed_as_two_other_readers_see_them() {
+    random_history("delta", "1");
+    random_history("delta", "2");
+}
+
+#[test]
+fn random_histories_of_iceberg_tables_are_followed_as_two_other_readers_see_them() {
+    random_history("iceberg", "1");
+    random_history("iceberg", "2");
+}
+
+#[test]
+fn columns_of_delta_are_mapped_if_the_protocol_enables_it() {
+    run_part("protocol.py", "mapping_as_the_protocol_says");
+}
+
+#[test]
+fn a_delta_table_may_enable_the_mapping_of_columns_later() {
+    run_part("protocol.py", "mapping_enabled_later");
+}
+
+#[test]
+fn features_of_delta_that_a_table_lists_and_does_not_use_do_not_refuse_it() {
+    run_part("protocol.py", "features_not_used");
+}
+
+#[test]
+fn a_refresh_looks_for_newer_metadata_of_iceberg_than_the_file_that_was_named() {
+    run_part("protocol.py", "newer_metadata");
+}
+
+#[test]
+fn columns_of_files_are_united_by_name_in_any_order() {
+    run_part("schemas.py", "columns_of_any_order");
+}
+
+#[test]
+fn columns_of_csv_files_are_united_by_name_in_any_order() {
+    run_part("schemas.py", "csv_columns_of_any_order");
+}
+
+#[test]
+fn a_column_of_integers_and_floats_is_one_of_floats() {
+    run_part("schemas.py", "integers_beside_floats");
+}
+
+#[test]
+fn the_zone_of_timestamps_in_seconds_counts() {
+    run_part("schemas.py", "seconds_with_a_zone");
+}
+
+#[test]
+fn days_and_moments_at_the_ends_of_time_are_shown_and_found() {
+    run_part("schemas.py", "ends_of_time");
+}
+
+#[test]
+fn files_that_other_readers_accept_are_not_called_damaged() {
+    run_part("schemas.py", "files_that_others_read");
+}
+
+#[test]
+fn a_column_without_a_name_can_be_selected() {
+    run_part("schemas.py", "names_that_are_empty");
+}
+
+#[test]
+fn no_integer_equals_a_fraction_and_that_is_no_error() {
+    run_part("schemas.py", "fractions_among_integers");
+}
+
+#[test]
+fn offsets_of_csv_are_kept_and_words_for_null_are_explained() {
+    run_part("schemas.py", "offsets_and_words_in_csv");
 }

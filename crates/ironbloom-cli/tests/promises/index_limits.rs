@@ -98,3 +98,24 @@ fn a_build_by_several_threads_stays_below_its_memory() {
     assert!(bounded < (16 + 2 * 42) * MIB, "{bounded} bytes");
     assert!(most > bounded + ROWS * COLUMNS * 2, "{most} bytes, bounded {bounded}");
 }
+
+/// Fewer files may be open than an index has tables: those that were not used for the longest time are closed.
+#[test]
+fn all_tables_are_searched_where_few_files_may_be_open() {
+    let scratch = Scratch::new();
+    for number in 0..90 {
+        scratch.write(&format!("{number:02}.csv"), format!("id,n\n{number},7\n"));
+    }
+    scratch.run(["index", "build", ".", "-o", "t.ibx"]).succeeds();
+    for limit in [24, 64] {
+        for command in [
+            "find t.ibx 'n = 7' --count",
+            "find t.ibx 'n = 7' --count --skip-changed",
+            "build . -o again.ibx && ironbloom index find again.ibx 'n = 7' --count | tail -1",
+        ] {
+            let run = scratch.shell(&format!("ulimit -n {limit}; ironbloom index {command}"));
+            assert_eq!(run.status, 0, "{limit} files, {command}: {}", run.stderr);
+            assert!(run.text().ends_with("90\n"), "{limit} files, {command}: {}", run.text());
+        }
+    }
+}

@@ -8,6 +8,8 @@ mod foreign;
 mod foreign_tables;
 #[cfg(feature = "index")]
 mod index;
+#[cfg(feature = "index")]
+mod index_asking;
 #[cfg(all(feature = "index", target_os = "linux"))]
 mod index_limits;
 #[cfg(feature = "index")]
@@ -16,12 +18,16 @@ mod interrupted;
 mod manners;
 mod merge_add_remove;
 #[cfg(feature = "index")]
+mod object_faults;
+#[cfg(feature = "index")]
 mod objects;
 mod plan_info_verify;
 mod program;
 #[cfg(feature = "redis")]
 mod redis;
 mod rows;
+#[cfg(all(feature = "index", feature = "redis"))]
+mod secrets;
 #[cfg(feature = "store")]
 mod store;
 mod tables;

@@ -9,26 +9,26 @@ use ironbloom_testing::s3::{BUCKET, Fault, S3Server};
 use crate::program::Scratch;
 
 /// A server, and a folder that the program runs in, which also holds its cache.
-struct Cloud {
-    server: S3Server,
-    scratch: Scratch,
+pub(crate) struct Cloud {
+    pub(crate) server: S3Server,
+    pub(crate) scratch: Scratch,
 }
 
 /// What a run has printed, and its status.
-struct Run {
-    status: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Run {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Cloud {
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let scratch = Scratch::new();
         let server = S3Server::start(scratch.as_ref())?;
         Some(Self { server, scratch })
     }
 
-    fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
+    pub(crate) fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = self.scratch.command(args);
         command.envs(self.server.environment());
         command.env("IRONBLOOM_CACHE_DIR", self.scratch.path("cache"));
@@ -37,13 +37,13 @@ impl Cloud {
         command
     }
 
-    fn run<const N: usize>(&self, args: [&str; N]) -> Run {
+    pub(crate) fn run<const N: usize>(&self, args: [&str; N]) -> Run {
         run(&mut self.command(args))
     }
 
     /// Runs the program, which succeeds, and returns what it prints.
     #[track_caller]
-    fn works<const N: usize>(&self, args: [&str; N]) -> String {
+    pub(crate) fn works<const N: usize>(&self, args: [&str; N]) -> String {
         let run = self.run(args);
         assert_eq!(run.status, 0, "{args:?}: {}{}", run.stdout, run.stderr);
         run.stdout
@@ -59,18 +59,18 @@ impl Cloud {
     }
 
     /// Tables `t/00.csv`, …: rows whose ids go on from table to table, of a kind of 100.
-    fn put_tables(&self, tables: usize, rows: usize) {
+    pub(crate) fn put_tables(&self, tables: usize, rows: usize) {
         for table in 0..tables {
             self.server.put(&format!("t/{table:02}.csv"), table_of(table, rows).as_bytes());
         }
     }
 
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let _ = std::fs::remove_dir_all(self.scratch.path("cache"));
     }
 }
 
-fn run(command: &mut Command) -> Run {
+pub(crate) fn run(command: &mut Command) -> Run {
     let output = command.output().unwrap();
     Run {
         status: output.status.code().unwrap(),
@@ -91,10 +91,10 @@ fn url(key: &str) -> String {
     format!("s3://{BUCKET}/{key}")
 }
 
-const INDEX: &str = "s3://bucket/t/t.ibx";
+pub(crate) const INDEX: &str = "s3://bucket/t/t.ibx";
 
 /// Three tables in a bucket, with their index beside them.
-fn three_tables() -> Option<Cloud> {
+pub(crate) fn three_tables() -> Option<Cloud> {
     let cloud = Cloud::start()?;
     cloud.put_tables(3, 1000);
     cloud.works(["index", "build", "s3://bucket/t/", "-o", INDEX]);

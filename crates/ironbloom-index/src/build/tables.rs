@@ -13,11 +13,12 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::indexed::source_name;
 use crate::indexed_error::IndexedError;
+use crate::layout::Layout;
 use crate::location::Location;
 use crate::resources::Resources;
 use crate::schema::Column;
 use crate::source::SourceMeta;
-use crate::table::{Identity, Table};
+use crate::table::{Identity, Table, View};
 
 /// A file of fewer bytes is read by one thread, beside others.
 const SMALL_BYTES: u64 = 4 << 20;
@@ -40,8 +41,8 @@ pub(crate) struct NewTables<'a> {
     pub(crate) file: &'a Location,
     /// Opens one that is new, with what the index should keep of it besides.
     pub(crate) open: OpenTable<'a>,
-    /// The index that has some of them already: of these, the new rows are read.
-    pub(crate) grown: Option<&'a Index>,
+    /// The index that has some of them already, and its layout with the new tables: of those, the new rows are read.
+    pub(crate) grown: Option<(&'a Index, &'a Layout)>,
 }
 
 impl NewTables<'_> {
@@ -60,7 +61,7 @@ impl NewTables<'_> {
                 }
                 let most = tables.len().min(SMALL_TABLES);
                 let small = tables[..most].iter().take_while(|table| self.is_small(table)).count();
-                let read = if small > 1 && builder.resources().threads() > 1 {
+                let read = if small > 1 && readers(&tables[..small], builder.resources()) > 1 {
                     self.read_small(&tables[..small], &mut builder, &meter)?;
                     small
                 } else {
@@ -75,7 +76,7 @@ impl NewTables<'_> {
 
     fn is_small(&self, table: &Location) -> bool {
         let is_new = || match (self.grown, source_name(table, self.file)) {
-            (Some(index), Ok(name)) => index.source(&name).is_none(),
+            (Some((index, _)), Ok(name)) => index.source(&name).is_none(),
             (_, name) => name.is_ok(),
         };
         // How large an object is shows when it is opened; those that are not small are opened again.
@@ -90,12 +91,17 @@ impl NewTables<'_> {
         meter: &Meter,
     ) -> Result<(), IndexedError> {
         let name = source_name(path, self.file)?;
-        let grown = self.grown.and_then(|index| Some((index, index.source(&name)?)));
+        let grown = self.grown.and_then(|(index, layout)| {
+            let source = index.source(&name)?;
+            Some((index, layout, source))
+        });
         let ((table, meta), first_row) = match grown {
             None => ((self.open)(path)?, 0),
-            Some((index, source)) => {
+            Some((index, layout, source)) => {
                 let (table, first_row) = open_grown(path, index, source)?;
                 let view = index.sources()[source].view().to_vec();
+                let united = View { united: layout.united().cloned(), ..View::default() };
+                let table = table.with_view(&united)?;
                 ((table, SourceMeta { view, ..SourceMeta::default() }), first_row)
             }
         };
@@ -149,7 +155,7 @@ impl NewTables<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..resources.threads() {
+            for _ in 1..readers(tables, resources) {
                 scope.spawn(work);
             }
             work();
@@ -168,6 +174,18 @@ impl NewTables<'_> {
         }
         Ok(())
     }
+}
+
+/// Threads that read small tables. Those that read objects wait most of the time, so there are more of them than processors, as
+/// far as memory allows.
+fn readers(tables: &[Location], resources: Resources) -> usize {
+    const OF_OBJECTS: usize = 16;
+    const BYTES_OF_EACH: u64 = 32 << 20;
+    if !tables.iter().any(Location::is_object) {
+        return resources.threads();
+    }
+    let fitting = usize::try_from(resources.memory() / BYTES_OF_EACH).unwrap_or(OF_OBJECTS);
+    resources.threads().max(fitting.min(OF_OBJECTS))
 }
 
 /// Rows of the segment that a table of this many rows will be in: small ones are merged.

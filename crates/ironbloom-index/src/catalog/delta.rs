@@ -12,10 +12,10 @@ use crate::hive::{Pair, decoded};
 use crate::location::Location;
 use crate::part::Part;
 
-/// What a reader must know, by the names in the protocol of a table, and is known here. (`vacuumProtocolCheck` concerns who
-/// removes files.)
+/// Features that a reader must know, by the names in the protocol of a table, and that are known here. (`vacuumProtocolCheck`
+/// concerns who removes files.)
 const FEATURES: [&str; 7] = [
-    "columnMapping",
+    COLUMN_MAPPING,
     "deletionVectors",
     "timestampNtz",
     "typeWidening",
@@ -23,8 +23,20 @@ const FEATURES: [&str; 7] = [
     "v2Checkpoint",
     "vacuumProtocolCheck",
 ];
+/// Features that concern columns of one type, and nothing else. Writers list them for tables without such columns; a table that
+/// has one is refused by its type.
+const FEATURES_OF_TYPES: [&str; 5] = [
+    "geospatial",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+];
+const COLUMN_MAPPING: &str = "columnMapping";
 /// The version of the protocol that names features.
 const VERSION_OF_FEATURES: i64 = 3;
+/// The version that allows the mapping of columns and nothing more.
+const VERSION_OF_COLUMN_MAPPING: i64 = 2;
 
 /// The table in this folder as it is now.
 pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
@@ -34,8 +46,8 @@ pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
         state.act(action);
         Ok(())
     })?;
-    check_protocol(table, &state.protocol)?;
-    let shape = shape(table, &state.metadata)?;
+    let protocol = Protocol::new(table, &state.protocol)?;
+    let shape = shape(table, &state.metadata, protocol)?;
     let mut files = Vec::new();
     let mut adds: Vec<&Json> = state.files.values().collect();
     adds.sort_by_key(|add| add["path"].as_str());
@@ -89,24 +101,39 @@ fn vector_key(vector: &Json) -> Option<String> {
     })
 }
 
-fn check_protocol(table: &Location, protocol: &Json) -> Result<(), CatalogError> {
-    let unsupported = |what: String| Err(CatalogError::unsupported(table, what));
-    let Some(version) = protocol["minReaderVersion"].as_i64() else {
-        return Err(CatalogError::invalid(table, "its log has no protocol"));
-    };
-    if version > VERSION_OF_FEATURES {
-        return unsupported(format!("it needs version {version} of Delta's protocol"));
-    }
-    let features = protocol["readerFeatures"].as_array().into_iter().flatten();
-    for feature in features.filter_map(Json::as_str) {
-        if !FEATURES.contains(&feature) {
-            return unsupported(format!("it uses {feature}"));
-        }
-    }
-    Ok(())
+/// What the protocol of a table enables. Properties that it does not enable mean nothing.
+#[derive(Clone, Copy)]
+struct Protocol {
+    maps_columns: bool,
 }
 
-fn shape(table: &Location, metadata: &Json) -> Result<DeltaShape, CatalogError> {
+impl Protocol {
+    fn new(table: &Location, protocol: &Json) -> Result<Self, CatalogError> {
+        let unsupported = |what: String| Err(CatalogError::unsupported(table, what));
+        let Some(version) = protocol["minReaderVersion"].as_i64() else {
+            return Err(CatalogError::invalid(table, "its log has no protocol"));
+        };
+        if version > VERSION_OF_FEATURES {
+            return unsupported(format!("it needs version {version} of Delta's protocol"));
+        }
+        let listed = protocol["readerFeatures"].as_array().into_iter().flatten();
+        let listed = listed.filter(|_| version == VERSION_OF_FEATURES).filter_map(Json::as_str);
+        let mut maps_columns = version == VERSION_OF_COLUMN_MAPPING;
+        for feature in listed {
+            if !FEATURES.contains(&feature) && !FEATURES_OF_TYPES.contains(&feature) {
+                return unsupported(format!("it uses {feature}"));
+            }
+            maps_columns |= feature == COLUMN_MAPPING;
+        }
+        Ok(Self { maps_columns })
+    }
+}
+
+fn shape(
+    table: &Location,
+    metadata: &Json,
+    protocol: Protocol,
+) -> Result<DeltaShape, CatalogError> {
     let invalid = |what: &str| CatalogError::invalid(table, what);
     let schema =
         metadata["schemaString"].as_str().ok_or_else(|| invalid("its log has no schema"))?;
@@ -120,7 +147,8 @@ fn shape(table: &Location, metadata: &Json) -> Result<DeltaShape, CatalogError> 
     }
     let columns = metadata["partitionColumns"].as_array().into_iter().flatten();
     let columns = columns.filter_map(Json::as_str).map(str::to_owned).collect();
-    let mode = metadata["configuration"]["delta.columnMapping.mode"].as_str().unwrap_or("none");
+    let mode = metadata["configuration"]["delta.columnMapping.mode"].as_str();
+    let mode = mode.filter(|_| protocol.maps_columns).unwrap_or("none");
     let mapping = Mapping::named(mode)
         .ok_or_else(|| CatalogError::unsupported(table, format!("it maps columns by {mode}")))?;
     DeltaShape::new(schema, columns, mapping).map_err(|what| CatalogError::unsupported(table, what))

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use flate2::read::MultiGzDecoder;
 use serde_json::Value as Json;
 
 use super::avro::{self, Value};
 use super::deletes::{Deletes, PositionFile};
 use super::iceberg_schema::IcebergShape;
-use super::{CatalogError, DataFile, Shape, Snapshot, bytes_of, json_of, local, names_in};
+use super::{CatalogError, DataFile, Shape, Snapshot, bytes_of, local, names_in};
 use crate::calendar::show_date;
 use crate::hive::Pair;
 use crate::location::Location;
@@ -18,11 +19,39 @@ use crate::zone::show_moment;
 /// The end of the name of a file of metadata.
 const METADATA: &str = ".metadata.json";
 
-/// The table in this folder, or of this file of metadata, as it is now.
+/// The table of this file of metadata, or in this folder as it is now.
 pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
     let file = metadata_file(table)?;
-    let json = json_of(&file)?;
-    let metadata = Metadata { table, file: &file, places: Places::new(&file, &json), json: &json };
+    let json = metadata_json(&file)?;
+    snapshot_of(table, &file, &json)
+}
+
+/// The table that was last read from this place, as it is now, and where that is said: a file of metadata is never changed, so
+/// that its folder is looked through for a newer one.
+pub(super) fn newest(table: &Location) -> Result<(Location, Snapshot), CatalogError> {
+    if !is_metadata(table) {
+        return Ok((table.clone(), snapshot(table)?));
+    }
+    let folder = table.folder();
+    let names = names_in(&folder)?;
+    let known = names.iter().any(|name| *name == table.name());
+    let latest = newest_in(table, &folder, &names)?;
+    let read = |file: Location| metadata_json(&file).map(|json| (file, json));
+    let (file, json) = match (latest, known) {
+        (Some(latest), true) if latest != *table => {
+            let (before, now) = (read(table.clone())?, read(latest)?);
+            let updated = |json: &Json| json["last-updated-ms"].as_i64();
+            if updated(&now.1) > updated(&before.1) { now } else { before }
+        }
+        (Some(latest), false) => read(latest)?,
+        _ => read(table.clone())?,
+    };
+    let snapshot = snapshot_of(&file, &file, &json)?;
+    Ok((file, snapshot))
+}
+
+fn snapshot_of(table: &Location, file: &Location, json: &Json) -> Result<Snapshot, CatalogError> {
+    let metadata = Metadata { table, file, places: Places::new(file, json), json };
     metadata.check_version()?;
     let shape = Shape::Iceberg(metadata.shape()?);
     let table_id = json["table-uuid"].as_str().map(str::to_owned);
@@ -39,38 +68,86 @@ pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
     Ok(Snapshot { id, table_id, shape, files: metadata.data_files(entries)? })
 }
 
+/// Whether this is a file of metadata, not the folder of a table.
+fn is_metadata(table: &Location) -> bool {
+    table.name().ends_with(".json")
+}
+
+/// What a file of metadata says, which may be compressed (`write.metadata.compression-codec`).
+fn metadata_json(file: &Location) -> Result<Json, CatalogError> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let bytes = bytes_of(file)?;
+    let json = if bytes.starts_with(&GZIP) {
+        serde_json::from_reader(MultiGzDecoder::new(bytes.as_slice()))
+    } else {
+        serde_json::from_slice(&bytes)
+    };
+    json.map_err(|error| CatalogError::invalid(file, error.to_string()))
+}
+
 /// Which file of metadata is the current one.
 fn metadata_file(table: &Location) -> Result<Location, CatalogError> {
-    if table.name().ends_with(".json") {
+    if is_metadata(table) {
         return Ok(table.clone());
     }
     let folder = table.join("metadata");
     let names = names_in(&folder)?;
+    let none = || CatalogError::invalid(&folder, format!("there is no file *{METADATA}"));
+    newest_in(table, &folder, &names)?.ok_or_else(none)
+}
+
+/// The current one of these files in a folder of metadata.
+fn newest_in(
+    table: &Location,
+    folder: &Location,
+    names: &[String],
+) -> Result<Option<Location>, CatalogError> {
     if names.iter().any(|name| name == "version-hint.text") {
         let hint = bytes_of(&folder.join("version-hint.text"))?;
         let hint = String::from_utf8_lossy(&hint).trim().to_owned();
-        let candidates = [format!("v{hint}{METADATA}"), format!("{hint}{METADATA}"), hint.clone()];
-        let found = candidates.into_iter().find(|name| names.contains(name));
-        return found.map(|name| folder.join(&name)).ok_or_else(|| {
-            CatalogError::invalid(&folder, format!("there is no metadata of version {hint}"))
-        });
+        let found = named_by(&hint, names).ok_or_else(|| {
+            CatalogError::invalid(folder, format!("there is no metadata of version {hint}"))
+        })?;
+        return Ok(Some(folder.join(&found)));
     }
     // Catalogs number the files, but which of two with one number counts is known to the catalog alone.
-    let version = |name: &String| -> Option<u64> {
-        let stem = name.strip_suffix(METADATA)?;
-        let digits = stem.strip_prefix('v').unwrap_or(stem).split('-').next()?;
-        digits.parse().ok()
-    };
-    let newest = names.iter().filter_map(version).max();
+    let newest = names.iter().filter_map(|name| version(name)).max();
     let mut newest = names.iter().filter(|name| newest.is_some() && version(name) == newest);
     match (newest.next(), newest.next()) {
-        (Some(name), None) => Ok(folder.join(name)),
         (Some(_), Some(_)) => Err(CatalogError::unsupported(
             table,
             "several files of metadata have the last number: name the one that its catalog names",
         )),
-        _ => Err(CatalogError::invalid(&folder, format!("there is no file *{METADATA}"))),
+        (found, _) => Ok(found.map(|name| folder.join(name))),
     }
+}
+
+/// The file that a hint means. Writers make the file first and the hint then, so the files that follow it count as well.
+fn named_by(hint: &str, names: &[String]) -> Option<String> {
+    let of_version = |version: &str| {
+        let forms = [
+            format!("v{version}{METADATA}"),
+            format!("v{version}.gz{METADATA}"),
+            format!("{version}{METADATA}"),
+        ];
+        forms.into_iter().find(|name| names.contains(name))
+    };
+    let mut found =
+        of_version(hint).or_else(|| names.contains(&hint.to_owned()).then(|| hint.to_owned()))?;
+    let later = hint.parse::<u64>().into_iter().flat_map(|hint| hint.saturating_add(1)..);
+    for version in later {
+        match of_version(&version.to_string()) {
+            Some(next) => found = next,
+            None => break,
+        }
+    }
+    Some(found)
+}
+
+/// The number of a file of metadata: `v3.metadata.json`, `00003-….metadata.json`, `00003-….gz.metadata.json`.
+fn version(name: &str) -> Option<u64> {
+    let stem = name.strip_suffix(METADATA)?;
+    stem.strip_prefix('v').unwrap_or(stem).split(['-', '.']).next()?.parse().ok()
 }
 
 /// Where files are: a table that was moved still has its old paths in its metadata.
@@ -379,7 +456,7 @@ fn as_text(value: &Value, of: &str) -> Option<Option<String>> {
     Some(Some(match (value, of) {
         (Value::Null, _) => return Some(None),
         (Value::Bool(value), _) => value.to_string(),
-        (Value::Int(days), "date") => show_date((*days).try_into().ok()?),
+        (Value::Int(days), "date") => show_date(*days),
         (Value::Int(count), "timestamp" | "timestamptz") => {
             show_moment(i128::from(*count) * 1000, "UTC")
         }

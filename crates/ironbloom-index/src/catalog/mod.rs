@@ -21,7 +21,6 @@ mod iceberg_schema;
 use std::fmt;
 
 use roaring::RoaringTreemap;
-use serde_json::Value as Json;
 
 pub(crate) use deletes::write_rows;
 pub(crate) use delta_schema::{DeltaShape, physical_name};
@@ -145,6 +144,17 @@ pub(crate) fn snapshot(format: TableFormat, table: &Location) -> Result<Snapshot
     }
 }
 
+/// The table that was last read from this place, as it is now; and the place to look next time.
+pub(crate) fn newest(
+    format: TableFormat,
+    table: &Location,
+) -> Result<(Location, Snapshot), CatalogError> {
+    match format {
+        TableFormat::Iceberg => iceberg::newest(table),
+        TableFormat::Delta => Ok((table.clone(), delta::snapshot(table)?)),
+    }
+}
+
 /// The format of the table in this folder, if it is one.
 pub fn table_format(folder: &Location) -> Option<TableFormat> {
     let log = folder.join("_delta_log");
@@ -165,11 +175,6 @@ fn bytes_of(path: &Location) -> Result<Vec<u8>, CatalogError> {
     let failed = |error| CatalogError::Table(TableError::Io { path: path.into(), error });
     let file = FileBytes::open(path).map_err(failed)?;
     file.read(0..file.len()).map_err(failed)
-}
-
-fn json_of(path: &Location) -> Result<Json, CatalogError> {
-    serde_json::from_slice(&bytes_of(path)?)
-        .map_err(|error| CatalogError::invalid(path, error.to_string()))
 }
 
 /// The names of what is in a folder.

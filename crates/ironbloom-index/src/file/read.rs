@@ -81,6 +81,11 @@ pub(crate) fn check_replaceable(path: &Location) -> Result<(), Error> {
     if path.as_file().is_some_and(|path| !fs::metadata(path).is_ok_and(|found| found.is_file())) {
         return Ok(());
     }
+    #[cfg(feature = "object_store")]
+    if path.is_object() {
+        let failed = |error| Error::Io { path: path.to_owned(), error };
+        crate::object::check_replaceable(path).map_err(failed)?;
+    }
     let header = match header(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         header => header.map_err(|error| Error::Io { path: path.to_owned(), error })?,

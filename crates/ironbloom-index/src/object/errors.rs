@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use object_store::Error;
 
 use crate::file_bytes::REPLACED;
+use crate::secrets::without_secrets;
 
 /// An error of a store. Objects that are missing, and those that are not the ones that were opened, have kinds of their own.
 pub(super) fn failed(error: &Error) -> io::Error {
@@ -46,20 +47,13 @@ fn told(error: &Error) -> String {
     redacted(&text, &secrets())
 }
 
-/// The text without these secrets, and without queries of URLs, which may hold others.
+/// The text without these secrets, and without passwords and queries of URLs, which may hold others.
 fn redacted(text: &str, secrets: &[String]) -> String {
     let mut clean = text.to_owned();
     for secret in secrets {
         clean = clean.replace(secret.as_str(), "…");
     }
-    let mut words = Vec::new();
-    for word in clean.split(' ') {
-        words.push(match word.split_once('?') {
-            Some((url, _)) if url.contains("://") => url,
-            _ => word,
-        });
-    }
-    words.join(" ")
+    without_secrets(&clean).into_owned()
 }
 
 /// Values of the environment that must not be shown.
@@ -97,6 +91,6 @@ mod tests {
     fn secrets_and_queries_are_cut_out() {
         let text = "GET https://h/c/t.ibx?sig=abcdef&sv=1 in 3s with hunter2 - failed";
         let shown = redacted(text, &["hunter2".to_owned()]);
-        assert_eq!(shown, "GET https://h/c/t.ibx in 3s with … - failed");
+        assert_eq!(shown, "GET https://h/c/t.ibx?… in 3s with … - failed");
     }
 }

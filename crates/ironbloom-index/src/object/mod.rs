@@ -27,4 +27,4 @@ mod stores;
 pub(crate) use bytes::{ObjectBytes, planned};
 pub use connection::object_requests;
 pub use listing::list_objects;
-pub(crate) use replace::{current, replace};
+pub(crate) use replace::{check_replaceable, current, replace};

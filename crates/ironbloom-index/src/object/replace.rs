@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use object_store::path::Path as Key;
 use object_store::{
     Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
     UpdateVersion,
@@ -91,6 +92,11 @@ pub(crate) fn replace(
 const NO_CONDITIONS: &str = "this store has no conditional puts, so changes of other writers could be lost: \
                              nothing was written";
 
+/// Makes sure that an object can be replaced, before work is done for it that would be in vain.
+pub(crate) fn check_replaceable(location: &Location) -> io::Result<()> {
+    check_conditions(location, &bucket_of(location)?)
+}
+
 /// Whether a server other than those of Amazon, Google and Microsoft knows conditions: tried once, on an object of its own.
 fn check_conditions(location: &Location, bucket: &Bucket) -> io::Result<()> {
     static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
@@ -105,19 +111,21 @@ fn check_conditions(location: &Location, bucket: &Bucket) -> io::Result<()> {
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let probe = format!("{}.probe-{}-{}", bucket.key, std::process::id(), now.as_nanos());
-    let probe = object_store::path::Path::parse(probe).map_err(io::Error::other)?;
+    let probe = Key::parse(probe).map_err(io::Error::other)?;
     let store = std::sync::Arc::clone(&bucket.store);
     let tried = async move {
-        let create =
-            || store.put_opts(&probe, PutPayload::new(), PutOptions::from(PutMode::Create));
-        create().await?;
-        let again = create().await;
-        // If that fails, an empty object stays.
-        let _ = store.delete(&probe).await;
-        match again {
-            Ok(_) => Ok(false),
-            Err(Error::AlreadyExists { .. }) => Ok(true),
-            Err(error) => Err(error),
+        let tried = knows_conditions(&*store, &probe).await;
+        // Whatever came of it: a put whose answer was lost may have been done.
+        let mut removed = store.delete(&probe).await;
+        for _ in 1..TRIES {
+            if !matches!(removed, Err(Error::Generic { .. })) {
+                break;
+            }
+            removed = store.delete(&probe).await;
+        }
+        match (tried, removed) {
+            (Ok(_), Err(error)) if !matches!(error, Error::NotFound { .. }) => Err(error),
+            (tried, _) => tried,
         }
     };
     match wait_for(tried)? {
@@ -130,4 +138,26 @@ fn check_conditions(location: &Location, bucket: &Bucket) -> io::Result<()> {
         }
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// How often a request of a probe is made whose answer is lost. Such requests are not repeated by the store itself, because they
+/// may have been done.
+const TRIES: u32 = 3;
+
+/// Whether the store refuses to create an object a second time. Nothing else writes this one.
+async fn knows_conditions(store: &dyn ObjectStore, probe: &Key) -> Result<bool, Error> {
+    let mut is_created = false;
+    for number in 1.. {
+        let create = PutOptions::from(PutMode::Create);
+        match store.put_opts(probe, PutPayload::new(), create).await {
+            // The first one, or the second one as well.
+            Ok(_) if is_created => return Ok(false),
+            Ok(_) => is_created = true,
+            Err(Error::AlreadyExists { .. }) => return Ok(true),
+            // It may have been done.
+            Err(Error::Generic { .. }) if number <= TRIES => {}
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("the last one returns")
 }

@@ -15,7 +15,7 @@
 //!             | column "is" [ "not" ] "null"
 //!             | column [ "not" ] "in" "(" literal { "," literal } ")"
 //!             | column [ "not" ] "between" literal "and" literal
-//!             | column [ "not" ] "like" 'pattern' [ "escape" 'character' ]
+//!             | column [ "not" ] ( "like" | "ilike" ) 'pattern' [ "escape" 'character' ]
 //!             | "starts_with" "(" column "," 'text' ")"
 //!  literal    = 12 | -1.5e3 | 'text' | x'00ff' | true | false
 //!  column     = name | "quoted name"
@@ -201,6 +201,27 @@ impl Condition {
         }
     }
 
+    /// The same with names of columns as the schema has them, if these differ only in upper and lower case. A name that the schema
+    /// has, and one that it has in several ways, stays as it is.
+    pub fn with_names_of(mut self, schema: &Schema) -> Self {
+        self.rename(&|name| name_in(schema, name).unwrap_or(name).to_owned());
+        self
+    }
+
+    fn rename(&mut self, new: &dyn Fn(&str) -> String) {
+        match self {
+            Self::Compare(name, ..)
+            | Self::In(name, _)
+            | Self::Between(name, ..)
+            | Self::Like(name, _)
+            | Self::IsNull(name) => *name = new(name),
+            Self::And(parts) | Self::Or(parts) => {
+                parts.iter_mut().for_each(|part| part.rename(new));
+            }
+            Self::Not(part) => part.rename(new),
+        }
+    }
+
     /// The condition on a table with this schema.
     ///
     /// # Errors
@@ -209,6 +230,20 @@ impl Condition {
     /// cannot hold is accepted: no row has it.
     pub fn typed(&self, schema: &Schema) -> Result<Predicate, ConditionError> {
         typed::typed(self, schema)
+    }
+}
+
+/// The column that a name means if upper and lower case are the same; `None` if there is none, or are several.
+pub fn name_in<'a>(schema: &'a Schema, name: &str) -> Option<&'a str> {
+    let names = || schema.fields().iter().map(|field| field.name().as_str());
+    if let Some(same) = names().find(|known| *known == name) {
+        return Some(same);
+    }
+    let lower = name.to_lowercase();
+    let mut alike = names().filter(|known| known.to_lowercase() == lower);
+    match (alike.next(), alike.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
     }
 }
 
@@ -300,15 +335,17 @@ impl Parser<'_> {
             }
             Condition::Between(column, low, self.literal()?)
         } else if self.tokens.take_keyword("like")? {
-            Condition::Like(column, self.pattern()?)
+            Condition::Like(column, self.pattern(Pattern::new)?)
+        } else if self.tokens.take_keyword("ilike")? {
+            Condition::Like(column, self.pattern(Pattern::ignoring_case)?)
         } else {
             return Err(self.no_comparison()?);
         };
         Ok(negated_if(not, condition))
     }
 
-    /// What follows `like`.
-    fn pattern(&mut self) -> Parsed<Pattern> {
+    /// What follows `like` or `ilike`.
+    fn pattern(&mut self, make: impl Fn(&str, Option<char>) -> Option<Pattern>) -> Parsed<Pattern> {
         let text = self.text()?;
         let mut escape = None;
         if self.tokens.take_keyword("escape")? {
@@ -322,7 +359,7 @@ impl Parser<'_> {
         }
         let error =
             self.tokens.expected("a pattern that does not end with its escape character before");
-        Pattern::new(&text, escape).ok_or(error)
+        make(&text, escape).ok_or(error)
     }
 
     /// A text in single quotes.
@@ -338,8 +375,7 @@ impl Parser<'_> {
 
     /// The error for what follows a column and is not a comparison.
     fn no_comparison(&mut self) -> Parsed<ConditionError> {
-        const PATTERNS: [(&str, &str); 5] = [
-            ("ilike", "`ilike` is"),
+        const PATTERNS: [(&str, &str); 4] = [
             ("glob", "`glob` is"),
             ("similar", "`similar to` is"),
             ("regexp", "`regexp` is"),
@@ -482,6 +518,10 @@ mod tests {
                 "a NOT LIKE 'x!%%' ESCAPE '!'",
                 not(Condition::Like("a".into(), Pattern::new("x!%%", Some('!')).unwrap())),
             ),
+            (
+                "a ilike 'X%'",
+                Condition::Like("a".into(), Pattern::ignoring_case("X%", None).unwrap()),
+            ),
             ("starts_with(a, 'x_')", Condition::Like("a".into(), Pattern::starting_with("x_"))),
             ("starts_with = 'x'", equal("starts_with", Literal::Text("x".into()))),
             ("größe.cm = True", equal("größe.cm", Literal::Bool(true))),
@@ -507,7 +547,7 @@ mod tests {
                  at `bob`",
             ),
             ("a = \"b\"", "in `a = \"b\"`: comparing two columns is not supported"),
-            ("a not ILIKE 'x'", "in `a not ILIKE 'x'`: `ilike` is not supported"),
+            ("a not GLOB 'x'", "in `a not GLOB 'x'`: `glob` is not supported"),
             ("a like 5", "in `a like 5`: expected text in single quotes at `5`"),
             (
                 "a like 'x' escape '!!'",

@@ -10,7 +10,7 @@ const SECONDS_PER_DAY: i128 = 86_400;
 /// Days since 1970-01-01 of a date.
 pub(super) fn days(text: &str) -> Option<i32> {
     let (days, rest) = date(text)?;
-    rest.is_empty().then_some(days)
+    i32::try_from(days).ok().filter(|_| rest.is_empty())
 }
 
 /// Why a text is no moment.
@@ -47,14 +47,14 @@ pub(super) fn nanoseconds(text: &str, zone: Option<&str>) -> Result<i128, Wrong>
 }
 
 /// A date and what follows it.
-fn date(text: &str) -> Option<(i32, &str)> {
+fn date(text: &str) -> Option<(i64, &str)> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(text) => (true, text),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (year, rest) = text.split_once('-')?;
     // Four digits, so that 24-1-31 is not mistaken for the year 24; more are allowed.
-    if !(4..=6).contains(&year.len()) || !year.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !(4..=7).contains(&year.len()) || !year.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let year: i32 = year.parse().ok()?;
@@ -105,6 +105,9 @@ mod tests {
             ("2026-11-16", 20_773),
             ("0001-01-01", -719_162),
             ("9999-12-31", 2_932_896),
+            // The last day of 32 bits, which some writers mean for ever.
+            ("5881580-07-11", i32::MAX),
+            ("-5877641-06-23", i32::MIN),
         ];
         for (text, wanted) in cases {
             assert_eq!(days(text), Some(wanted), "{text}");

@@ -25,8 +25,13 @@ pub(super) fn typed(condition: &Condition, schema: &Schema) -> Typed<Predicate> 
         Condition::Like(name, pattern) => like(Column::find(name, schema)?, pattern)?,
         Condition::In(name, literals) => {
             let column = Column::find(name, schema)?;
-            let values = literals.iter().map(|literal| column.value(literal));
-            Predicate::In(name.clone(), values.collect::<Typed<_>>()?)
+            // No integer is a fraction.
+            let whole = literals.iter().filter(|literal| column.fraction(literal).is_none());
+            let values = whole.map(|literal| column.value(literal)).collect::<Typed<Vec<_>>>()?;
+            match literals.iter().find_map(|literal| column.fraction(literal)) {
+                Some(floor) if values.is_empty() => column.between(floor),
+                _ => Predicate::In(column.name.into(), values),
+            }
         }
         Condition::Between(name, low, high) => {
             let column = Column::find(name, schema)?;
@@ -45,11 +50,8 @@ pub(super) fn typed(condition: &Condition, schema: &Schema) -> Typed<Predicate> 
 fn compare(column: Column<'_>, comparison: Comparison, literal: &Literal) -> Typed<Predicate> {
     let name = column.name.to_owned();
     let (low, high) = match comparison {
-        Comparison::Equal => return Ok(Predicate::Eq(name, column.value(literal)?)),
-        Comparison::NotEqual => {
-            let equal = Predicate::Eq(name, column.value(literal)?);
-            return Ok(Predicate::Not(Box::new(equal)));
-        }
+        Comparison::Equal => return column.equal(literal),
+        Comparison::NotEqual => return Ok(Predicate::Not(Box::new(column.equal(literal)?))),
         Comparison::Less => (Bound::Unbounded, column.high(literal, Bound::Excluded)?),
         Comparison::LessOrEqual => (Bound::Unbounded, column.high(literal, Bound::Included)?),
         Comparison::Greater => (column.low(literal, Bound::Excluded)?, Bound::Unbounded),
@@ -124,6 +126,20 @@ impl<'a> Column<'a> {
         ConditionError::Moment { column, data_type, literal: literal.clone(), why }
     }
 
+    fn equal(self, literal: &Literal) -> Typed<Predicate> {
+        match self.fraction(literal) {
+            Some(floor) => Ok(self.between(floor)),
+            None => Ok(Predicate::Eq(self.name.to_owned(), self.value(literal)?)),
+        }
+    }
+
+    /// What no integer satisfies, and null neither does nor does not: to lie between this one and the next.
+    fn between(self, floor: i128) -> Predicate {
+        let next = floor.saturating_add(1);
+        let (low, high) = (Bound::Excluded(Value::Int(floor)), Bound::Excluded(Value::Int(next)));
+        Predicate::Range { column: self.name.to_owned(), low, high }
+    }
+
     /// A lower bound. Above 1.5 begins, in a column of integers, above 1.
     fn low(self, literal: &Literal, bound: fn(Value) -> Bound<Value>) -> Typed<Bound<Value>> {
         match self.fraction(literal) {
@@ -142,7 +158,7 @@ impl<'a> Column<'a> {
 
     /// The integer below, if the literal lies between two and the column has only integers.
     fn fraction(self, literal: &Literal) -> Option<i128> {
-        let Literal::Number(digits) = literal else { return None };
+        let (Literal::Number(digits) | Literal::Text(digits)) = literal else { return None };
         match number::parse(digits) {
             Parsed::Exact(exact) if self.data_type.is_integer() && !exact.is_integer() => {
                 Some(exact.floor())
@@ -289,7 +305,6 @@ mod tests {
     fn what_does_not_fit_is_refused_with_column_type_and_literal() {
         let cases = [
             ("i3 = 'abc'", "column i3 is Int64, which 'abc' is not"),
-            ("i3 = 1.5", "column i3 is Int64, which 1.5 is not"),
             ("name = 5", "column name is LargeUtf8, which 5 is not"),
             ("ok = 1", "column ok is Boolean, which 1 is not"),
             ("day = '2024-02-30'", "column day is Date32, which '2024-02-30' is not"),
@@ -316,6 +331,12 @@ mod tests {
         assert_eq!(range("i3 < 1.5"), (Bound::Unbounded, Bound::Included(int(1))));
         assert_eq!(range("i3 <= -1.5"), (Bound::Unbounded, Bound::Included(int(-2))));
         assert_eq!(range("i3 > 1.5"), (Bound::Excluded(int(1)), Bound::Unbounded));
+        // Nothing, and its negation is everything that is not null.
+        let nothing = (Bound::Excluded(int(1)), Bound::Excluded(int(2)));
+        assert_eq!(range("i3 = 1.5"), nothing);
+        assert_eq!(range("i3 in (1.5, '1.25')"), nothing);
+        let mixed = Predicate::In("i3".into(), vec![int(2)]);
+        assert_eq!(parse("i3 in (1.5, 2)", &schema()), Ok(mixed));
         assert_eq!(range("i3 >= 1"), (Bound::Included(int(1)), Bound::Unbounded));
         assert_eq!(
             range("i3 between 0.5 and 2"),

@@ -92,6 +92,7 @@ fn plain(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let array = array.as_ref();
     Some(match (array.data_type(), to) {
         (from, to) if from.is_integer() && to.is_integer() => return integers(array, to),
+        (from, D::Float64) if from.is_integer() => return floats(array),
         (D::Float16, D::Float32) => widened::<Float16Type, Float32Type>(array),
         (D::Float16, D::Float64) => widened::<Float16Type, Float64Type>(array),
         (D::Float32, D::Float64) => widened::<Float32Type, Float64Type>(array),
@@ -141,14 +142,31 @@ where
     Arc::new(array.as_primitive::<F>().unary::<_, T>(Into::into))
 }
 
-/// With more digits, but as many decimal places.
+/// With more digits, before and after the decimal point.
 fn decimals(array: &dyn Array, precision: u8, scale: i8, to: &DataType) -> Option<ArrayRef> {
     let &DataType::Decimal128(wanted, places) = to else { return None };
-    if wanted < precision || places != scale {
+    let more = u32::try_from(i16::from(places) - i16::from(scale)).ok()?;
+    if i16::from(wanted) - i16::from(places) < i16::from(precision) - i16::from(scale) {
         return None;
     }
-    let decimals = array.as_primitive::<Decimal128Type>().clone();
+    let factor = 10i128.checked_pow(more)?;
+    let decimals = array.as_primitive::<Decimal128Type>();
+    let decimals = decimals
+        .try_unary::<_, Decimal128Type, ()>(|digits| digits.checked_mul(factor).ok_or(()))
+        .ok()?;
     Some(Arc::new(decimals.with_precision_and_scale(wanted, places).ok()?))
+}
+
+/// Integers as floats; `None` if there is none for one of them.
+fn floats(array: &dyn Array) -> Option<ArrayRef> {
+    let integers = integers(array, &DataType::Int64)?;
+    let exact = |integer: i64| {
+        let float = integer as f64;
+        // The largest integers are rounded to 2^63, which is none of them.
+        if float < i64::MAX as f64 && float as i64 == integer { Ok(float) } else { Err(()) }
+    };
+    let integers = integers.as_primitive::<Int64Type>();
+    Some(Arc::new(integers.try_unary::<_, Float64Type, ()>(exact).ok()?))
 }
 
 /// `None` if one does not fit.

@@ -17,7 +17,7 @@ use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, RecordBatch};
+use arrow::array::{AsArray as _, RecordBatch, StringArray};
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -29,6 +29,7 @@ use super::compressed::{Content, Packing};
 use super::csv_notes::{self, CsvNotes};
 use super::csv_options::{CsvOptions, Dialect};
 use super::csv_rows::{BadRows, Records, STRIDE, Stride, bad_line, find_rows, first_byte, line_at};
+use super::csv_times::{Offsets, with_zones, without_zones};
 use super::notes;
 use super::{Reads, Scan, TableError};
 use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES, REPLACED};
@@ -61,8 +62,20 @@ impl CsvTable {
         kind: CsvKind,
         known: Option<&Schema>,
     ) -> Result<Self, TableError> {
+        let mut table = Self::unread(file, kind);
+        table.find_rows(&BTreeSet::new())?;
+        table.find_types(known)?;
+        let misfits = table.find_misfits()?;
+        if !misfits.is_empty() {
+            table.find_rows(&misfits)?;
+        }
+        Ok(table)
+    }
+
+    /// A file of which nothing is known yet.
+    fn unread(file: FileBytes, kind: CsvKind) -> Self {
         let CsvKind { options, delimiter, packing } = kind;
-        let mut table = Self {
+        Self {
             content: Content::new(file, packing),
             dialect: options.dialect(delimiter),
             null_regex: options.null_regex(),
@@ -71,14 +84,13 @@ impl CsvTable {
             rows: 0,
             strides: Vec::new(),
             bad: Vec::new(),
-        };
-        table.find_rows(&BTreeSet::new())?;
-        table.find_types(known)?;
-        let misfits = table.find_misfits()?;
-        if !misfits.is_empty() {
-            table.find_rows(&misfits)?;
         }
-        Ok(table)
+    }
+
+    /// The names of the columns of a file.
+    pub(super) fn names(file: FileBytes, kind: CsvKind) -> Result<Vec<String>, TableError> {
+        let names = Self::unread(file, kind).infer(Some(0))?;
+        Ok(names.fields().iter().map(|field| field.name().clone()).collect())
     }
 
     fn find_rows(&mut self, misfits: &BTreeSet<u64>) -> Result<(), TableError> {
@@ -167,10 +179,11 @@ impl CsvTable {
                 _ => {}
             }
         }
-        let mut to_text = |column: usize| {
-            let text = fields[column].as_ref().clone().with_data_type(DataType::Utf8);
-            fields[column] = Arc::new(text);
+        let mut retype = |column: usize, data_type: DataType| {
+            let field = fields[column].as_ref().clone().with_data_type(data_type);
+            fields[column] = Arc::new(field);
         };
+        let mut offsets = vec![Offsets::default(); self.schema.fields().len()];
         for stride in 0..self.strides.len() {
             if times.is_empty() && numbers.is_empty() {
                 break;
@@ -179,32 +192,40 @@ impl CsvTable {
             times.retain(|&column| {
                 let parses = self.decode(&strides, &bytes, &[column]).is_ok();
                 if !parses {
-                    to_text(column);
+                    retype(column, DataType::Utf8);
+                } else if *self.schema.field(column).data_type() != DataType::Date32 {
+                    let texts = self.texts(&strides, &bytes, column);
+                    let texts = texts.iter().flat_map(|texts| texts.iter().flatten());
+                    texts.for_each(|text| offsets[column].add(text));
                 }
                 parses
             });
             if !numbers.is_empty() && may_have_padded_numbers(&bytes, self.dialect) {
                 numbers.retain(|&column| {
-                    let padded = self.has_padded_numbers(&strides, &bytes, column);
+                    let texts = self.texts(&strides, &bytes, column);
+                    let padded =
+                        texts.is_some_and(|texts| texts.iter().flatten().any(is_padded_number));
                     if padded {
-                        to_text(column);
+                        retype(column, DataType::Utf8);
                     }
                     !padded
                 });
             }
         }
+        for column in times {
+            retype(column, offsets[column].fitted(self.schema.field(column).data_type()));
+        }
         self.schema = Arc::new(Schema::new(fields));
         Ok(())
     }
 
-    fn has_padded_numbers(&self, strides: &Range<usize>, bytes: &[u8], column: usize) -> bool {
+    /// A column of some strides as it is written.
+    fn texts(&self, strides: &Range<usize>, bytes: &[u8], column: usize) -> Option<StringArray> {
         let mut fields = self.schema.fields().to_vec();
         fields[column] = Arc::new(Field::new("text", DataType::Utf8, true));
         let schema = Arc::new(Schema::new(fields));
-        let batch = self.decode_as(&schema, self.rows_of(strides), bytes, &[column]);
-        batch.is_ok_and(|batch| {
-            batch.column(0).as_string::<i32>().iter().flatten().any(is_padded_number)
-        })
+        let batch = self.decode_as(&schema, self.rows_of(strides), bytes, &[column]).ok()?;
+        batch.column(0).as_string_opt::<i32>().cloned()
     }
 
     /// Where the rows begin that have a value of another type than was given for its column. Without leave to skip them,
@@ -441,7 +462,7 @@ impl CsvTable {
         bytes: &[u8],
         columns: &[usize],
     ) -> Result<RecordBatch, ArrowError> {
-        let mut decoder = ReaderBuilder::new(Arc::clone(schema))
+        let mut decoder = ReaderBuilder::new(without_zones(schema))
             .with_format(self.format())
             .with_header(false)
             .with_projection(columns.to_vec())
@@ -453,7 +474,8 @@ impl CsvTable {
         feed(&mut decoder, bytes)?;
         decoder.decode(&[])?; // ends a last line without a line end
         let batch = decoder.flush()?.filter(|batch| batch.num_rows() == rows);
-        batch.ok_or_else(|| ArrowError::CsvError(format!("there are no {rows} rows")))
+        let none = || ArrowError::CsvError(format!("there are no {rows} rows"));
+        with_zones(batch.ok_or_else(none)?, schema)
     }
 }
 

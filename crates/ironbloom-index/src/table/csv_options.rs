@@ -112,8 +112,8 @@ impl Dialect {
     }
 }
 
-/// The type with this name: bool, int, float, text, date, timestamp (microseconds), or timestamp(s), (ms), (us) or
-/// (ns).
+/// The type with this name: bool, int, float, text, date, timestamp (microseconds), timestamp(s), (ms), (us) or (ns), or
+/// timestamptz (microseconds, in UTC).
 pub fn csv_type(name: &str) -> Option<DataType> {
     let timestamp = |unit| Some(DataType::Timestamp(unit, None));
     match name.trim().to_ascii_lowercase().as_str() {
@@ -126,6 +126,7 @@ pub fn csv_type(name: &str) -> Option<DataType> {
         "timestamp(ms)" => timestamp(TimeUnit::Millisecond),
         "timestamp" | "timestamp(us)" => timestamp(TimeUnit::Microsecond),
         "timestamp(ns)" => timestamp(TimeUnit::Nanosecond),
+        "timestamptz" => Some(DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
         _ => None,
     }
 }
@@ -141,6 +142,7 @@ pub(crate) fn type_name(data_type: &DataType) -> &'static str {
         DataType::Timestamp(TimeUnit::Millisecond, None) => "timestamp(ms)",
         DataType::Timestamp(TimeUnit::Microsecond, None) => "timestamp(us)",
         DataType::Timestamp(TimeUnit::Nanosecond, None) => "timestamp(ns)",
+        DataType::Timestamp(_, Some(_)) => "timestamptz",
         _ => "text",
     }
 }
@@ -159,11 +161,24 @@ const TYPES: [DataType; 10] = [
     DataType::Timestamp(TimeUnit::Nanosecond, None),
 ];
 
+/// Numbers from here on are of timestamps in UTC, by their units.
+const IN_UTC: usize = TYPES.len();
+const UNITS: [TimeUnit; 4] =
+    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+
 pub(super) fn type_number(data_type: &DataType) -> u64 {
-    let number = TYPES.iter().position(|known| known == data_type);
+    let number = match data_type {
+        DataType::Timestamp(unit, Some(_)) => {
+            UNITS.iter().position(|known| known == unit).map(|place| IN_UTC + place)
+        }
+        other => TYPES.iter().position(|known| known == other),
+    };
     number.expect("a column of CSV has one of these types") as u64
 }
 
 pub(super) fn type_by_number(number: u64) -> Option<DataType> {
-    TYPES.get(usize::try_from(number).ok()?).cloned()
+    let number = usize::try_from(number).ok()?;
+    let in_utc = |unit: &TimeUnit| DataType::Timestamp(*unit, Some("UTC".into()));
+    let in_utc = || UNITS.get(number.checked_sub(IN_UTC)?).map(in_utc);
+    TYPES.get(number).cloned().or_else(in_utc)
 }

@@ -21,6 +21,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::held_bytes::HeldBytes;
 use super::layout_error::LayoutError;
 use super::page_map::GroupNotes;
+use super::zones::with_zones;
 use super::{foreign, int96};
 use crate::file_bytes::FileBytes;
 
@@ -100,7 +101,8 @@ pub(super) fn adjusted(
 ) -> Result<ArrowReaderMetadata, ParquetError> {
     let file = metadata.metadata().file_metadata();
     let miscounted = u64::try_from(file.num_rows()) != Ok(rows);
-    if !miscounted && coarse.is_empty() {
+    let zoned = with_zones(&metadata);
+    if !miscounted && coarse.is_empty() && zoned.is_none() {
         return Ok(metadata);
     }
     let whole = if miscounted {
@@ -120,9 +122,10 @@ pub(super) fn adjusted(
     } else {
         Arc::clone(metadata.metadata())
     };
+    let schema = zoned.as_ref().unwrap_or(metadata.schema());
     let options = match coarse {
-        [] => options,
-        coarse => options.with_schema(int96::with_coarse(metadata.schema(), coarse)),
+        [] if zoned.is_none() => options,
+        coarse => options.with_schema(int96::with_coarse(schema, coarse)),
     };
     ArrowReaderMetadata::try_new(whole, options)
 }

@@ -58,7 +58,11 @@ pub(super) fn with_coarse(schema: &SchemaRef, coarse: &[usize]) -> SchemaRef {
         if !coarse.contains(&number) {
             return Arc::clone(field);
         }
-        let microseconds = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let zone = match field.data_type() {
+            DataType::Timestamp(_, zone) => zone.clone(),
+            _ => None,
+        };
+        let microseconds = DataType::Timestamp(TimeUnit::Microsecond, zone);
         Arc::new(Field::clone(field).with_data_type(microseconds))
     });
     let fields: Vec<_> = fields.collect();
@@ -82,6 +86,10 @@ impl Seen {
     ) -> Result<()> {
         let group = metadata.row_group(group);
         let chunk = group.column(leaf);
+        // There are no pages then, whatever the footer says of their place.
+        if group.num_rows() == 0 || chunk.num_values() == 0 {
+            return Ok(());
+        }
         let rows = group.num_rows() as usize;
         let pages = SerializedPageReader::new(Arc::new(file.clone()), chunk, rows, None)?;
         let column = chunk.column_descr_ptr();

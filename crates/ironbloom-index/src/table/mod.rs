@@ -28,6 +28,7 @@ mod csv;
 mod csv_notes;
 mod csv_options;
 mod csv_rows;
+mod csv_times;
 mod error;
 mod footer;
 mod foreign;
@@ -43,6 +44,7 @@ mod page_reader;
 mod parquet;
 mod parquet_parts;
 mod partial_page;
+mod peek;
 mod quiet;
 mod row_groups;
 mod scan;
@@ -50,6 +52,7 @@ mod snappy;
 use ironbloom::format::thrift;
 mod verify;
 mod view;
+mod zones;
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -67,6 +70,7 @@ pub use scan::Scan;
 pub use conform::converted;
 pub(crate) use conform::{Matching, NAME_IN_FILES};
 pub(crate) use csv_options::type_name;
+pub(crate) use peek::Peeked;
 pub(crate) use view::View;
 
 use self::compressed::Packing;
@@ -275,21 +279,6 @@ impl Table {
 
     fn misfit(&self, what: String) -> TableError {
         TableError::View { path: self.location().clone(), what }
-    }
-
-    /// Whether a row has been deleted, although the file has it.
-    pub fn is_deleted(&self, row: u64) -> bool {
-        self.view.as_ref().is_some_and(|view| view.deleted.contains(row))
-    }
-
-    /// Whether the file does not have a column of the view, so that it is null in all rows.
-    pub(crate) fn lacks(&self, column: &str) -> bool {
-        self.view.as_ref().is_some_and(|view| view.lacks(column))
-    }
-
-    /// Whether any row has been deleted.
-    pub(crate) fn has_deleted_rows(&self) -> bool {
-        self.view.as_ref().is_some_and(|view| !view.deleted.is_empty())
     }
 
     /// Where it is.

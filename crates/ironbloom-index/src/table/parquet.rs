@@ -564,12 +564,21 @@ fn named(path: &Location, error: &ParquetError) -> TableError {
     told(path, &text)
 }
 
+/// Words in errors of the `parquet` crate about files that other readers accept, and what is not supported then.
+const UNSUPPORTED: [(&str, &str); 1] = [(
+    "Invalid delta bit width",
+    "has integers of 32 bits whose differences take more (DELTA_BINARY_PACKED, as DuckDB writes them with parquet_version      v2), which is not supported: write it with version 1 of the data pages",
+)];
+
 /// The error that this text stands for: errors become text on the way here.
 fn told(path: &Location, text: &str) -> TableError {
-    match [CHANGED, CUT_OFF, REPLACED].iter().find_map(|what| text.find(what)) {
-        Some(at) => TableError::changed(path, &text[at..]),
-        None => TableError::damaged(path, text),
+    if let Some(at) = [CHANGED, CUT_OFF, REPLACED].iter().find_map(|what| text.find(what)) {
+        return TableError::changed(path, &text[at..]);
     }
+    if let Some((_, why)) = UNSUPPORTED.iter().find(|(words, _)| text.contains(words)) {
+        return TableError::NotATable { path: path.into(), why };
+    }
+    TableError::damaged(path, text)
 }
 
 #[cfg(test)]

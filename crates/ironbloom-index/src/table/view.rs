@@ -13,9 +13,10 @@ use arrow::array::{
     Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array, new_null_array,
 };
 use arrow::compute::take;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use roaring::RoaringTreemap;
 
+use super::Table;
 use super::conform::{Matching, NAME_IN_FILES, conform, field_id};
 
 /// How a file is to be seen.
@@ -23,6 +24,9 @@ use super::conform::{Matching, NAME_IN_FILES, conform, field_id};
 pub(crate) struct View {
     /// The columns of the table, and how they are found in the file; `None` if the file's own are meant.
     pub(crate) columns: Option<(SchemaRef, Matching)>,
+    /// The columns of all tables of an index, if these differ: columns that the file lacks are null, and those of another kind
+    /// are converted.
+    pub(crate) united: Option<SchemaRef>,
     /// Columns with one value, each as an array of one row. They replace columns of the same name in the file.
     pub(crate) constants: Vec<(String, ArrayRef)>,
     /// Rows that are not shown.
@@ -32,7 +36,10 @@ pub(crate) struct View {
 impl View {
     /// Whether nothing is different from the file.
     pub(crate) fn is_plain(&self) -> bool {
-        self.columns.is_none() && self.constants.is_empty() && self.deleted.is_empty()
+        self.columns.is_none()
+            && self.united.is_none()
+            && self.constants.is_empty()
+            && self.deleted.is_empty()
     }
 }
 
@@ -95,10 +102,17 @@ impl BoundView {
             for (place, field) in file.fields().iter().enumerate() {
                 let value = constant(field.name());
                 fields.push(value.as_ref().map_or_else(
-                    || Arc::clone(field),
+                    || of_its_kind(field, view.united.as_deref()),
                     |value| Arc::new(Field::new(field.name(), value.data_type().clone(), true)),
                 ));
                 columns.push(value.map_or(Seen::File(place), Seen::Constant));
+            }
+            for field in view.united.iter().flat_map(|schema| schema.fields()) {
+                let is_known = fields.iter().any(|known| known.name() == field.name());
+                if !is_known && constant(field.name()).is_none() {
+                    fields.push(Arc::clone(field));
+                    columns.push(Seen::Missing(new_null_array(field.data_type(), 1)));
+                }
             }
             for (name, value) in &view.constants {
                 if !fields.iter().any(|field| field.name() == name) {
@@ -162,6 +176,39 @@ impl BoundView {
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
             .map_err(|error| error.to_string())
     }
+}
+
+impl Table {
+    /// The same table as it is in the file.
+    pub(crate) fn without_view(self) -> Self {
+        Self { view: None, ..self }
+    }
+
+    /// Whether a row has been deleted, although the file has it.
+    pub fn is_deleted(&self, row: u64) -> bool {
+        self.view.as_ref().is_some_and(|view| view.deleted.contains(row))
+    }
+
+    /// Whether the file does not have a column of the view, so that it is null in all rows.
+    pub(crate) fn lacks(&self, column: &str) -> bool {
+        self.view.as_ref().is_some_and(|view| view.lacks(column))
+    }
+
+    /// Whether any row has been deleted.
+    pub(crate) fn has_deleted_rows(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| !view.deleted.is_empty())
+    }
+}
+
+/// A column of a file, in the type that it has in all tables together if its own is of another kind: no values, or integers
+/// among floats. Within a kind, values keep the width of their file.
+fn of_its_kind(field: &Arc<Field>, united: Option<&Schema>) -> Arc<Field> {
+    let wanted = united.and_then(|united| united.field_with_name(field.name()).ok());
+    let wanted = wanted.filter(|wanted| {
+        let (from, to) = (field.data_type(), wanted.data_type());
+        *from == DataType::Null || (from.is_integer() && *to == DataType::Float64)
+    });
+    wanted.map_or_else(|| Arc::clone(field), |wanted| Arc::new(wanted.clone()))
 }
 
 /// A batch without columns.

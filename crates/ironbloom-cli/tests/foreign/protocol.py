@@ -1,0 +1,182 @@
+"""What the specifications of Delta and Iceberg say beyond the usual: properties that the protocol does not enable, features that
+are listed and not used, metadata that is not the newest any more.
+
+    python protocol.py PROGRAM FOLDER NAME
+"""
+
+import gzip
+import json
+import pathlib
+import random
+import shutil
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.memory import InMemoryCatalog
+
+from asking import Program, Rows, ask
+
+program, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("country", pa.string()), ("day", pa.date32())])
+
+
+def log_of(path):
+    return sorted((path / "_delta_log").glob("*.json"))
+
+
+def commit(path, *actions):
+    version = int(log_of(path)[-1].stem) + 1
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (path / "_delta_log" / f"{version:020}.json").write_text(text)
+
+
+def first(path, kind):
+    lines = [json.loads(line) for file in log_of(path) for line in file.read_text().splitlines()]
+    return [line[kind] for line in lines if kind in line][-1]
+
+
+def mapping_as_the_protocol_says():
+    """deltalake sets delta.columnMapping.mode and physical names also where the protocol does not enable them, because it lists
+    features (of timestamps without a zone) and this is not among them: files have the names of the columns then."""
+    for mode in ["name", "id"]:
+        for is_enabled, schema in [(True, SCHEMA), (False, SCHEMA.append(pa.field("at", pa.timestamp("us"))))]:
+            for parts in [None, ["country"]]:
+                name = f"{mode} {is_enabled} by {parts and parts[0]}"
+                path, rows = folder / name, Rows(3)
+                configuration = {"delta.columnMapping.mode": mode}
+                write_deltalake(path, rows.make(schema, 200), partition_by=parts, configuration=configuration)
+                protocol = first(path, "protocol")
+                assert (protocol["minReaderVersion"] == 2) == is_enabled, protocol
+                assert "columnMapping" not in protocol.get("readerFeatures", []), protocol
+                asked = Program(program, folder / f"{name}.ibx")
+                asked.run("build", "--delta", path, "-o", asked.index, "--block-rows", 64)
+                ask(random.Random(1), name, asked, rows_of(path))
+                write_deltalake(path, rows.make(schema, 50), mode="append")
+                DeltaTable(path).delete("id % 5 = 1")
+                asked.refresh()
+                ask(random.Random(2), f"{name}, refreshed", asked, rows_of(path))
+
+
+def mapping_enabled_later():
+    """A table gets the feature: existing columns keep their names in files, new ones have others. The index follows."""
+    path, rows = folder / "later", Rows(4)
+    write_deltalake(path, rows.make(SCHEMA, 100))
+    asked = Program(program, folder / "later.ibx")
+    asked.run("build", "--delta", path, "-o", asked.index, "--block-rows", 64)
+    metadata = first(path, "metaData")
+    schema = json.loads(metadata["schemaString"])
+    for number, field in enumerate(schema["fields"], 1):
+        field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+    new = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "col-9"}
+    schema["fields"][1]["name"] = "number"
+    schema["fields"].append({"name": "n", "type": "string", "nullable": True, "metadata": new})
+    metadata["schemaString"] = json.dumps(schema)
+    metadata["configuration"] = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
+    features = ["columnMapping"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    before = DeltaTable(path).to_pyarrow_table()
+    more = rows.make(pa.schema([*SCHEMA, ("col-9", pa.string())]), 60)
+    pq.write_table(more, path / "more.parquet")
+    add = {"path": "more.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    commit(path, {"protocol": protocol}, {"metaData": metadata}, {"add": add})
+    asked.refresh()
+    names = ["id", "number", "country", "day", "n"]
+    before = before.append_column("n", pa.nulls(len(before), pa.string()))
+    known = pa.concat_tables([table.rename_columns(names) for table in (before, more)])
+    ask(random.Random(3), "mapping enabled later", asked, known, questions=25)
+
+
+def features_not_used():
+    """Features of columns of one type are listed on tables without such columns; those that are used, or not known, refuse."""
+    path, rows = folder / "features", Rows(5)
+    write_deltalake(path, rows.make(SCHEMA, 100), configuration={"delta.enableDeletionVectors": "true"})
+    assert "variantType" in first(path, "protocol")["readerFeatures"]
+    asked = Program(program, folder / "features.ibx")
+    asked.run("build", "--delta", path, "-o", asked.index, "--block-rows", 64)
+    ask(random.Random(4), "features", asked, rows_of(path))
+    # A list of features belongs to version 3 of the protocol.
+    commit(path, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": ["quantumRows"]}})
+    asked.refresh()
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": []}
+    for feature in ["quantumRows", "catalogManaged"]:
+        commit(path, {"protocol": {**features, "readerFeatures": ["variantType", feature]}})
+        said = asked.run("refresh", asked.index, status=(2,)).stderr
+        assert feature in said and "not supported" in said and "damaged" not in said, said
+    metadata = first(path, "metaData")
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"].append({"name": "v", "type": "variant", "nullable": True, "metadata": {}})
+    metadata["schemaString"] = json.dumps(schema)
+    commit(path, {"protocol": {**features, "readerFeatures": ["variantType"]}}, {"metaData": metadata})
+    said = asked.run("refresh", asked.index, status=(2,)).stderr
+    assert "v" in said and "variant" in said and "not supported" in said and "damaged" not in said, said
+
+
+def rows_of(path):
+    """What deltalake reads by its own engine, which knows deletion vectors."""
+    from deltalake import QueryBuilder
+
+    read = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all()
+    table = pa.table(read)
+    return table.cast(pa.schema([pa.field(f.name, plain_type(f.type)) for f in table.schema]))
+
+
+def plain_type(kind):
+    return pa.string() if kind == pa.string_view() else kind
+
+
+def newer_metadata():
+    """An index that was built from a file of metadata: a refresh looks for a newer one."""
+    catalog = InMemoryCatalog("test", warehouse=str(folder / "warehouse"))
+    catalog.create_namespace("db")
+    rows, r = Rows(6), random.Random(6)
+    table = catalog.create_table("db.t", SCHEMA)
+    table.append(rows.make(SCHEMA, 100))
+    local = lambda: pathlib.Path(table.metadata_location.removeprefix("file://"))
+    asked = Program(program, folder / "t.ibx")
+    asked.run("build", "--iceberg", local(), "-o", asked.index, "--block-rows", 64)
+    assert "up to date" in asked.run("refresh", asked.index).stdout
+    for _ in range(2):
+        table.append(rows.make(SCHEMA, 50))
+        said = asked.refresh()
+        assert "1 file added" in said, said
+        ask(r, "newer metadata", asked, table.scan().to_arrow())
+    # The file that was read last is gone, as writers remove old ones.
+    before = local()
+    table.delete("id < 20")
+    before.unlink()
+    asked.refresh()
+    ask(r, "the old file is gone", asked, table.scan().to_arrow())
+    # Which of two counts is known to the catalog alone.
+    metadata = local()
+    twin = metadata.with_name(metadata.name.split("-")[0] + "-0000.metadata.json")
+    newer = json.loads(metadata.read_text())
+    newer["last-updated-ms"] += 1
+    twin.write_text(json.dumps(newer))
+    said = asked.run("refresh", asked.index, status=(2,)).stderr
+    assert "catalog" in said and "up to date" not in said, said
+    twin.unlink()
+    # One that its owner names is the one.
+    asked.run("refresh", asked.index, "--table", metadata)
+    assert "up to date" in asked.run("refresh", asked.index).stdout
+    # A hint is written after the file, and another file may be newer.
+    other = folder / "hadoop"
+    shutil.copytree(metadata.parents[1], other)
+    place = other / "metadata"
+    files = sorted(place.glob("*.metadata.json"))
+    for number, file in enumerate(files, 1):
+        if number == len(files):
+            (place / f"v{number}.gz.metadata.json").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+        else:
+            file.rename(place / f"v{number}.metadata.json")
+    (place / "version-hint.text").write_text(str(len(files) - 1))
+    asked = Program(program, folder / "hadoop.ibx")
+    asked.run("build", "--iceberg", other, "-o", asked.index, "--block-rows", 64)
+    ask(r, "after the hint", asked, table.scan().to_arrow())
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[3]]()
