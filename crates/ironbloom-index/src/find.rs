@@ -97,15 +97,15 @@ pub struct Find<T> {
     question: Question,
     /// Candidate rows not examined yet, the last one first.
     left: Vec<Range<u64>>,
-    /// What was found and not returned yet.
+    /// Matches that are not returned yet.
     ready: VecDeque<Match>,
-    /// What went wrong after that.
+    /// An error that comes after them.
     failed: Option<TableError>,
     threads: usize,
     report: Report,
 }
 
-/// What is asked of the rows of a table.
+/// A question to the rows of a table.
 struct Question {
     stages: Vec<Stage>,
     select: Vec<usize>,

@@ -99,7 +99,7 @@ impl IndexedError {
 }
 
 impl IndexedError {
-    /// Whether a table cannot be opened because the process, or the system, has too many files open.
+    /// True if a table cannot be opened because the process, or the system, has too many files open.
     pub(crate) fn is_of_too_many_files(&self) -> bool {
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;

@@ -69,7 +69,9 @@ fn secrets_in(word: &str) -> Vec<Range<usize>> {
             found.push(rest..rest + length);
         }
     }
-    if let Some(query) = query_of(word) {
+    let is_web = word.starts_with("http");
+    let query = query_of(word).or_else(|| word.find('?').filter(|_| is_web).map(|at| at + 1));
+    if let Some(query) = query.filter(|query| *query < word.len()) {
         let text = &word[query..];
         if (url.is_some() || has_secret(text)) && !text.contains("=…") {
             found.push(query..word.len());
@@ -107,7 +109,7 @@ fn has_secret(query: &str) -> bool {
     names.into_iter().any(|name| PARAMETERS.contains(&name.to_ascii_lowercase().as_str()))
 }
 
-/// Whether a URL of this scheme names a container before its account.
+/// True if a URL of this scheme names a container before its account.
 pub(crate) fn is_azure(scheme: &str) -> bool {
     scheme.to_ascii_lowercase().starts_with('a')
 }
@@ -134,6 +136,7 @@ mod tests {
             ("s3://KEY:hun/ter2@bucket/k", "s3://…@bucket/k"),
             ("s3://KEY:hunter2/k", "s3://…/k"),
             ("https://hunter2@host/k", "https://…@host/k"),
+            ("https://host/k?hunter2", "https://host/k?…"),
             ("x='https://h/a?b=hunter2' y", "x='https://h/a?…' y"),
         ] {
             assert_eq!(without_secrets(text), wanted);

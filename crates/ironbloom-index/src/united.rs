@@ -29,7 +29,7 @@ const AT_ONCE: usize = 16;
 /// The columns of some tables.
 pub(crate) struct United {
     pub(crate) schema: SchemaRef,
-    /// Whether a table does not have just these columns.
+    /// True if a table does not have just these columns.
     pub(crate) is_mixed: bool,
     opened: Mutex<HashMap<Location, Table>>,
 }
@@ -99,7 +99,7 @@ fn peek(tables: &[Location], csv: &CsvOptions) -> Vec<Result<Peeked, TableError>
     })
 }
 
-/// Whether the schema has columns of all these names, with types.
+/// True if the schema has columns of all these names, with types.
 fn are_known(names: &[String], schema: &Schema) -> bool {
     let is_known = |name: &String| {
         schema.field_with_name(name).is_ok_and(|field| *field.data_type() != DataType::Null)
@@ -107,7 +107,7 @@ fn are_known(names: &[String], schema: &Schema) -> bool {
     names.iter().all(is_known)
 }
 
-/// Whether two schemas have the same columns, in any order.
+/// Compares two schemas: the same columns, in any order.
 fn is_same(left: &Schema, right: &Schema) -> bool {
     left.fields().len() == right.fields().len()
         && left.fields().iter().all(|field| {

@@ -25,7 +25,7 @@ impl<'a> Places<'a> {
         Self { asked, schema }
     }
 
-    /// Whether this says where a row is. A column of this name is that column.
+    /// True if this says where a row is. A column of this name is that column.
     fn is_place(&self, name: &str) -> bool {
         [FILE, ROW].contains(&name) && self.schema.field_with_name(name).is_err()
     }
@@ -47,7 +47,7 @@ impl<'a> Places<'a> {
         Ok(Arc::new(Schema::new(names.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
 
-    /// What was read, with where it is.
+    /// The rows that were read, with their places.
     pub(super) fn with_places(&self, found: &Match, table: &Location) -> Result<RecordBatch> {
         let mut read = found.batch.columns().iter().zip(found.batch.schema_ref().fields());
         if self.asked.iter().all(|name| !self.is_place(name)) {

@@ -50,7 +50,7 @@ fn from_table(file: &Path, column: &str, is_named: bool) -> Result<Option<Vec<Li
         .any(|end| lower.ends_with(end));
     if !is_parquet && !is_csv {
         if is_named {
-            bail!("{}: is no table, so it has no column {column}", file.display());
+            bail!("{}: is not a table, so it has no column {column}", file.display());
         }
         return Ok(None);
     }

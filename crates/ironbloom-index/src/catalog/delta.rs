@@ -101,7 +101,7 @@ fn vector_key(vector: &Json) -> Option<String> {
     })
 }
 
-/// What the protocol of a table enables. Properties that it does not enable mean nothing.
+/// Things that the protocol of a table enables. Properties that it does not enable mean nothing.
 #[derive(Clone, Copy)]
 struct Protocol {
     maps_columns: bool,

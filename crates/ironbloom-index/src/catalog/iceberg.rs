@@ -41,7 +41,11 @@ pub(super) fn newest(table: &Location) -> Result<(Location, Snapshot), CatalogEr
         (Some(latest), true) if latest != *table => {
             let (before, now) = (read(table.clone())?, read(latest)?);
             let updated = |json: &Json| json["last-updated-ms"].as_i64();
-            if updated(&now.1) > updated(&before.1) { now } else { before }
+            let is_newer = match (version(&table.name()), version(&now.0.name())) {
+                (Some(known), Some(found)) => found > known,
+                _ => updated(&now.1) > updated(&before.1),
+            };
+            if is_newer { now } else { before }
         }
         (Some(latest), false) => read(latest)?,
         _ => read(table.clone())?,
@@ -68,12 +72,12 @@ fn snapshot_of(table: &Location, file: &Location, json: &Json) -> Result<Snapsho
     Ok(Snapshot { id, table_id, shape, files: metadata.data_files(entries)? })
 }
 
-/// Whether this is a file of metadata, not the folder of a table.
+/// True of a file of metadata, false of the folder of a table.
 fn is_metadata(table: &Location) -> bool {
     table.name().ends_with(".json")
 }
 
-/// What a file of metadata says, which may be compressed (`write.metadata.compression-codec`).
+/// Reads a file of metadata, which may be compressed (`write.metadata.compression-codec`).
 fn metadata_json(file: &Location) -> Result<Json, CatalogError> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
     let bytes = bytes_of(file)?;

@@ -56,6 +56,7 @@ fn save_object(_: &Index, target: &Location) -> Result<Vec<u8>, Error> {
 #[cfg(feature = "object_store")]
 fn save_object(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
     use crate::object::{current, replace};
+    const TRIES: u32 = 3;
     let failed = |error| Error::Io { path: target.clone(), error };
     let origin = index.origin.as_ref().filter(|origin| origin.target == *target);
     let file = tempfile::tempfile().map_err(failed)?;
@@ -64,7 +65,7 @@ fn save_object(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
         Err(error) => failed(error),
     })?;
     let content = parts(&file).map_err(failed)?;
-    loop {
+    for number in 1.. {
         let before = current(target, HEADER_BYTES as u64).map_err(failed)?;
         let head = before.as_ref().map(|before| &before.head);
         match (origin, head) {
@@ -90,9 +91,13 @@ fn save_object(index: &Index, target: &Location) -> Result<Vec<u8>, Error> {
             }
             // A new index replaces whatever others have put there meanwhile.
             (ErrorKind::AlreadyExists | ErrorKind::StaleNetworkFileHandle, None) => {}
+            // A request whose answer is lost is not repeated by the store, because it may have been done. This one was not, if what
+            // is there can be read.
+            (ErrorKind::Other, _) if now.is_ok() && number < TRIES => {}
             _ => return Err(failed(error)),
         }
     }
+    unreachable!("the last one returns")
 }
 
 /// A file in memory, for a request that may be repeated.

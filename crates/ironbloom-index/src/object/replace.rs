@@ -144,7 +144,7 @@ fn check_conditions(location: &Location, bucket: &Bucket) -> io::Result<()> {
 /// may have been done.
 const TRIES: u32 = 3;
 
-/// Whether the store refuses to create an object a second time. Nothing else writes this one.
+/// Finds out if the store refuses to create an object a second time. Nothing else writes this one.
 async fn knows_conditions(store: &dyn ObjectStore, probe: &Key) -> Result<bool, Error> {
     let mut is_created = false;
     for number in 1.. {

@@ -344,7 +344,7 @@ impl Parser<'_> {
         Ok(negated_if(not, condition))
     }
 
-    /// What follows `like` or `ilike`.
+    /// The pattern after `like` or `ilike`.
     fn pattern(&mut self, make: impl Fn(&str, Option<char>) -> Option<Pattern>) -> Parsed<Pattern> {
         let text = self.text()?;
         let mut escape = None;

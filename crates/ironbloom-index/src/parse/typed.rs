@@ -133,7 +133,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// What no integer satisfies, and null neither does nor does not: to lie between this one and the next.
+    /// A range between this integer and the next: no integer is in it, and for null it is unknown.
     fn between(self, floor: i128) -> Predicate {
         let next = floor.saturating_add(1);
         let (low, high) = (Bound::Excluded(Value::Int(floor)), Bound::Excluded(Value::Int(next)));

@@ -9,7 +9,7 @@ use arrow::array::{Array as _, ArrayRef, RecordBatch, make_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-/// What the values of a column have been so far.
+/// The forms that the values of a column have had so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offsets {
     with: bool,
@@ -35,7 +35,7 @@ impl Offsets {
     }
 }
 
-/// Whether a date and time ends with `Z` or an offset such as `+02:00`.
+/// True if a date and time ends with `Z` or an offset such as `+02:00`.
 fn has_offset(text: &str) -> bool {
     const DATE: usize = "2024-06-01".len();
     text.get(DATE..).is_some_and(|time| time.contains(['Z', 'z', '+', '-']))
@@ -58,7 +58,7 @@ pub(super) fn without_zones(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()))
 }
 
-/// What was read like that, with the types of the schema.
+/// Rows that were read like that, with the types of the schema.
 pub(super) fn with_zones(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch, ArrowError> {
     let typed = |(array, field): (&ArrayRef, &Arc<Field>)| {
         let wanted =
