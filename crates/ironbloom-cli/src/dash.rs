@@ -18,12 +18,17 @@ pub(crate) fn is(path: &Path) -> bool {
 
 /// The name of an output in messages.
 pub(crate) fn output_name(path: &Path) -> String {
-    if is(path) { "standard output".to_owned() } else { path.display().to_string() }
+    if is(path) { "standard output".to_owned() } else { shown(path) }
 }
 
 /// The name of a filter that is read, in messages.
 pub(crate) fn input_name(path: &Path) -> String {
-    if is(path) { "standard input".to_owned() } else { path.display().to_string() }
+    if is(path) { "standard input".to_owned() } else { shown(path) }
+}
+
+/// The name of a file, without a secret that it has if it is a URL.
+fn shown(path: &Path) -> String {
+    crate::output::without_secrets(&path.display().to_string()).into_owned()
 }
 
 /// The filter on standard input.
