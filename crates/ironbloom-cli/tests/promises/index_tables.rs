@@ -324,7 +324,7 @@ fn arrow_and_parquet_have_the_rows_and_types_of_the_tables() {
 fn conditions_of_sql_that_are_not_supported_are_named() {
     let scratch = nested();
     for (condition, words) in [
-        ("name ilike '1%'", "`ilike` is not supported"),
+        ("name glob '1%'", "`glob` is not supported"),
         ("abs(id) = 1", "functions are not supported"),
         ("id = \"a,b\"", "comparing two columns is not supported"),
     ] {
