@@ -172,7 +172,7 @@ const VALUES: &[(&str, &str, &[&str])] = &[
     ("anyarray", "name[]", &["'{abc}'", "'{ABC}'", "'{Abc,abc}'"]),
     ("anyarray", "char(5)[]", &["'{abc}'::bpchar[]", "'{ABC}'", "'{\"abc  \"}'::char(5)[]"]),
     ("anyrange", "int4range", &["'empty'", "'[1,3)'", "'[1,2]'", "'(0,2]'", "'(,)'"]),
-    ("anyrange", "numrange", &["'[1,2]'", "'[1.0,2.00]'", "'[1,1)'", "'empty'", "'[1,inf]'"]),
+    ("anyrange", "numrange", &["'[1,2]'", "'[1.0,2.00]'", "'[1,1)'", "'empty'", "14:'[1,inf]'"]),
     ("anyrange", "texts", &["'[abc,abd]'", "'[ABC,ABD]'", "'empty'"]),
     ("anyrange", "folded_texts", &["'[abc,abd]'", "'[ABC,ABD]'", "'empty'", "'[abc,ABC)'"]),
     ("anyrange", "folded_names", &["'[abc,abd]'", "'[ABC,ABD]'"]),
