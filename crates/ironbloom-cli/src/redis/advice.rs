@@ -25,6 +25,16 @@ pub(super) struct State {
 const NEARLY_FULL: f64 = 0.9;
 
 impl State {
+    /// A key that is not a filter: nothing is known of it but its type.
+    pub(super) fn of_another_type(name: &str) -> Self {
+        Self { layout: name.to_owned(), ..Self::default() }
+    }
+
+    /// Whether it is still being loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading.is_some()
+    }
+
     /// A filter that is still being loaded.
     pub(super) fn loading(kind: &str, words: String) -> Self {
         Self { layout: layout_of(kind).to_owned(), loading: Some(words), ..Self::default() }

@@ -16,6 +16,7 @@ use super::TargetArgs;
 use super::names::Name;
 use super::scan::Scan;
 use super::server::{Parts, Server};
+use super::survey;
 use crate::failure::Advice;
 use crate::progress::Progress;
 use crate::report::{self, Cell};
@@ -26,20 +27,40 @@ use crate::{Outcome, dash, file, interrupt, number, output};
 /// A filter in one of Ironbloom's layouts is saved as a filter file, for `ironbloom check` and the other commands. A filter in
 /// RedisBloom's layout, a sharded one, or a cuckoo filter that grows is saved as a dump, for `ironbloom redis load`. Dumps of
 /// RedisBloom's layout can be loaded into any server whose module knows it: that is how filters move from RedisBloom to
-/// Valkey.
+/// Valkey. With --dry-run, nothing is saved: all filters of the server are listed, with what would become of them, and the keys
+/// of RedisBloom's other types, which cannot move. The exit status is 1 if something cannot.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    mut_arg("key", |arg| arg
+        .required(false)
+        .required_unless_present("dry_run")
+        .default_value_if("dry_run", "true", "*")
+        .help("The key of the filter; with --dry-run a pattern of keys: ? is any character, * any number of characters")),
+    after_help = "\
 Examples:
+  ironbloom redis dump --dry-run --url redis://old:6379
   ironbloom redis dump -o seen.ibf --key seen --url redis://127.0.0.1:6379
   ironbloom redis dump -o seen.ibd --key seen --url redis://old:6379
-  ironbloom redis load seen.ibd --key seen --url redis://new:6379")]
+  ironbloom redis load seen.ibd --key seen --url redis://new:6379"
+)]
 pub(crate) struct DumpArgs {
     #[command(flatten)]
     target: TargetArgs,
 
     /// Where to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value_if("dry_run", "true", "-"),
+        required = false,
+        required_unless_present = "dry_run"
+    )]
     output: PathBuf,
+
+    /// Save nothing: say of every filter whether it can move to another server
+    #[arg(long, conflicts_with_all = ["output", "shards"])]
+    dry_run: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -62,6 +83,9 @@ impl fmt::Display for Changed {
 }
 
 pub(crate) fn run(args: &DumpArgs) -> Result<Outcome> {
+    if args.dry_run {
+        return survey::run(&mut args.target.connect()?, &args.target.key, args.json);
+    }
     dash::require_file(
         &args.output,
         "a dump needs a file: it starts again if the filter changes meanwhile",

@@ -10,6 +10,7 @@ use super::ServerArgs;
 use super::advice::{State, advice};
 use super::names::Name;
 use super::server::{FilterInfo, Found, Server};
+use super::sketches;
 use crate::report::{self, Cell, Record};
 use crate::{Outcome, number, output};
 
@@ -17,7 +18,8 @@ use crate::{Outcome, number, output};
 ///
 /// Scans the whole server, or all servers of a cluster, in small steps. The fill of a Bloom filter is known only by counting
 /// its bits, which blocks the server: this is done for filters of up to 64 MiB, a few milliseconds each, and with
-/// --count-bits for all. A sharded filter is listed once, with the totals of its shards.
+/// --count-bits for all. A sharded filter is listed once, with the totals of its shards. RedisBloom's other types, CMS, TOPK and
+/// TDIGEST, are listed as well: a server with Ironbloom's module does not start from a file that holds one.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +59,7 @@ const TYPES: [&str; 5] = ["MBbloom--", "MBbloomCF", "ironbloom", "ironcucko", "b
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let mut server = args.server.connect()?;
-    let (found, is_cut) = find(&mut server, args)?;
+    let (found, is_cut) = find(&mut server, &args.pattern, args.most as usize, args.each_shard)?;
     let mut records = Vec::new();
     for (entry, kind) in &found {
         let seen = match entry.shards {
@@ -70,8 +72,14 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
             records.push(record(entry, &state, advice));
         }
     }
-    if records.is_empty() && !args.json {
+    let others = sketches::find(&mut server, &args.pattern, args.most as usize)?;
+    if records.is_empty() && others.is_empty() && !args.json {
         output::note("there are no filters");
+    }
+    for (key, kind) in &others {
+        let entry = Entry { key: key.clone(), shards: None };
+        let state = State::of_another_type(kind);
+        records.push(record(&entry, &state, Some(sketches::STAYS.to_owned())));
     }
     output::print(&report::show_table(&records, args.json))?;
     if is_cut {
@@ -83,8 +91,8 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
 
 /// A filter, by its own key; in this many shards, if it has some.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    key: Vec<u8>,
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
     shards: Option<u32>,
 }
 
@@ -101,18 +109,22 @@ impl Entry {
 }
 
 /// The filters with the types of their keys, in order; and whether there are more.
-fn find(server: &mut Server, args: &InfoArgs) -> Result<(Vec<(Entry, &'static str)>, bool)> {
-    let most = args.most as usize;
-    let mut patterns = vec![args.pattern.clone()];
-    if args.pattern != "*" {
-        patterns.push(format!("{{{}:[0-9]*/[0-9]*}}", args.pattern));
+pub(super) fn find(
+    server: &mut Server,
+    pattern: &str,
+    most: usize,
+    each_shard: bool,
+) -> Result<(Vec<(Entry, &'static str)>, bool)> {
+    let mut patterns = vec![pattern.to_owned()];
+    if pattern != "*" {
+        patterns.push(format!("{{{pattern}:[0-9]*/[0-9]*}}"));
     }
     let mut found = BTreeMap::new();
     for kind in TYPES {
         let mut entries = BTreeSet::new();
         for pattern in &patterns {
             server.scan(kind, pattern, |key| {
-                entries.insert(Entry::new(key, args.each_shard));
+                entries.insert(Entry::new(key, each_shard));
                 // One more than asked for, to know whether there are more.
                 entries.len() <= most
             })?;
@@ -159,7 +171,12 @@ fn look_at_shards(
 }
 
 /// The state of a filter; nothing if there is none any more.
-fn look(server: &mut Server, key: &[u8], kind: &str, count_bits: bool) -> Result<Option<State>> {
+pub(super) fn look(
+    server: &mut Server,
+    key: &[u8],
+    kind: &str,
+    count_bits: bool,
+) -> Result<Option<State>> {
     let family =
         if kind.ends_with("CF") || kind == "ironcucko" { Family::Cuckoo } else { Family::Bloom };
     let Some(fields) = server.info(family, key, None)? else { return Ok(None) };

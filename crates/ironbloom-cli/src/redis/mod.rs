@@ -24,6 +24,8 @@ mod names;
 mod scan;
 mod sentinel;
 mod server;
+mod sketches;
+mod survey;
 mod tls;
 mod upload;
 

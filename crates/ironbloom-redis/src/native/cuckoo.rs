@@ -75,7 +75,7 @@ impl NativeCuckoo {
         let params = self.params();
         let capacity = params.capacity();
         for part in self.parts.iter_mut().rev().filter(|part| part.len() < capacity) {
-            if part.insert_hash(hash).is_ok() {
+            if part.insert_hash_again(hash).is_ok() {
                 if part.len() == dense_at(params.bits() / 8, 1) {
                     prefer_huge_pages(part);
                 }
@@ -89,7 +89,7 @@ impl NativeCuckoo {
         limit().check(self.array_bytes(), more).map_err(InsertError::Growth)?;
         let memory = InsertError::Growth(CreateError::Memory { bytes: more });
         let mut part = Cuckoo::new(self.params(), self.hash_fn()).map_err(|_| memory)?;
-        part.insert_hash(hash).map_err(|_| InsertError::Full)?;
+        part.insert_hash_again(hash).map_err(|_| InsertError::Full)?;
         self.parts.push(part);
         stats::GROWTHS.add(1);
         Ok(())

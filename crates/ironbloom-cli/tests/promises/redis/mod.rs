@@ -5,6 +5,7 @@
 mod files;
 mod info;
 mod interrupted;
+mod moving;
 mod refusals;
 mod sentinel;
 mod shards;

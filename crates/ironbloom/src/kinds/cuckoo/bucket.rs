@@ -181,7 +181,11 @@ impl Buckets {
     pub(super) fn room(&self, bucket: u64) -> u64 {
         match &self.access {
             Access::Word(lanes) => lanes.empty(self.word(bucket)),
-            _ => self.room_by_count(bucket),
+            Access::TwoWords(lanes) => {
+                let [low, high] = self.halves.row(2 * bucket);
+                u64::from(lanes.empty(low).count_ones() + lanes.empty(high).count_ones())
+            }
+            Access::Code => self.room_by_count(bucket),
         }
     }
 
@@ -199,6 +203,22 @@ impl Buckets {
         let [a, b] = [self.room(bucket), self.room(other)];
         let (emptier, room) = if a >= b { (bucket, a) } else { (other, b) };
         room != 0 && self.put(emptier, room, fingerprint)
+    }
+
+    /// Stores a fingerprint in its first bucket if that has room for two or more, else in the emptier. False if both are full.
+    ///
+    /// For a single insert, which would wait for the second bucket: as long as a filter is not half full, it rarely has to.
+    #[inline]
+    pub(super) fn put_near(&mut self, place: Place) -> bool {
+        let room = self.room(place.bucket);
+        let has_two = match self.access {
+            Access::Word(_) => room & room.wrapping_sub(1) != 0,
+            Access::TwoWords(_) | Access::Code => room >= 2,
+        };
+        if has_two {
+            return self.put(place.bucket, room, place.fingerprint);
+        }
+        self.put_in_emptier(place)
     }
 
     /// Stores a fingerprint in a bucket with this [`room`](Self::room), which is not 0.

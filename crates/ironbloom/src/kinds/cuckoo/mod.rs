@@ -111,6 +111,16 @@ impl Cuckoo {
         Ok(new)
     }
 
+    /// The same for callers that do not ask whether it was there, and insert one key at a time: most often, it waits for one
+    /// of the two buckets only.
+    #[inline]
+    pub fn insert_hash_again(&mut self, hash: u64) -> Result<(), Full> {
+        expect_uniform(&[hash]);
+        let place = self.touch(hash);
+        let is_put = self.buckets.put_near(place) || self.make_room(place);
+        self.counted(is_put)
+    }
+
     /// The same for a hash that the library mixed itself and does not need to check.
     #[inline]
     pub(crate) fn insert_mixed(&mut self, hash: u64) -> Result<(), Full> {
@@ -168,8 +178,18 @@ impl Cuckoo {
     /// Stores a fingerprint in one of its two buckets.
     #[inline]
     fn store(&mut self, place: Place) -> Result<(), Full> {
-        if !self.buckets.put_in_emptier(place) && !make_room(&self.places, &mut self.buckets, place)
-        {
+        let is_put = self.buckets.put_in_emptier(place) || self.make_room(place);
+        self.counted(is_put)
+    }
+
+    #[inline]
+    fn make_room(&mut self, place: Place) -> bool {
+        make_room(&self.places, &mut self.buckets, place)
+    }
+
+    #[inline]
+    fn counted(&mut self, is_put: bool) -> Result<(), Full> {
+        if !is_put {
             return Err(Full { len: self.len, capacity: self.params.capacity() });
         }
         self.len = self.len.saturating_add(1);
@@ -403,6 +423,29 @@ mod tests {
         let hash_fn = HashFn::External { id: 0 };
         let image = Image::new(Kind::Cuckoo, hash_fn, u64::MAX, capacity).params(&fields);
         Cuckoo::decode(Parts { header: image.header, words })
+    }
+
+    /// Up to the capacity, as for keys that are inserted in batches; fingerprints in one word, in two, and packed.
+    #[test]
+    fn keys_inserted_one_at_a_time_are_all_there_and_find_room_up_to_the_capacity() {
+        for (bits, layout) in [8, 13, 16, 17, 25]
+            .into_iter()
+            .flat_map(|bits| CuckooLayout::ALL.map(|layout| (bits, layout)))
+        {
+            let params = CuckooParams::with_fingerprint(20_000, bits, layout).unwrap();
+            let mut filter = Cuckoo::new(params, HashFn::default()).unwrap();
+            for key in 0..20_000 {
+                let hash = mix64(key << 6 | u64::from(bits));
+                assert!(filter.insert_hash_again(hash).is_ok(), "{bits} bits, {layout:?}: {key}");
+                assert!(filter.contains_hash(hash), "{bits} bits, {layout:?}: {key}");
+            }
+            assert_eq!(filter.len(), 20_000);
+            for key in 0..20_000 {
+                let hash = mix64(key << 6 | u64::from(bits));
+                assert!(filter.remove_hash(hash), "{bits} bits, {layout:?}: {key}");
+            }
+            assert!(filter.is_empty() && filter.estimate_len() == 0.0);
+        }
     }
 
     #[test]
