@@ -9,8 +9,11 @@ const CANNOT_EXPAND: &str = "-Nonscaling filters cannot expand\r\n";
 const BAD: &str = "-ERR bad expansion\r\n";
 const RANGE: &str = "-ERR expansion must be in the range [0, 32768]\r\n";
 
-/// (options of BF.RESERVE, reply, options and growth in the header of the dump)
-const RESERVE: [(&str, &str, Option<(u8, u32)>); 13] = [
+/// Options and growth in the header of a dump.
+type Header = (u8, u32);
+
+/// (options of BF.RESERVE, reply, header of the dump)
+const RESERVE: [(&str, &str, Option<Header>); 13] = [
     ("", "+OK\r\n", Some((5, 2))),
     ("EXPANSION 3", "+OK\r\n", Some((5, 3))),
     ("EXPANSION 0", "+OK\r\n", Some((13, 0))),
@@ -26,8 +29,8 @@ const RESERVE: [(&str, &str, Option<(u8, u32)>); 13] = [
     ("EXPANSION 32769", RANGE, None),
 ];
 
-/// (options of BF.INSERT, options and growth in the header of the dump)
-const INSERT: [(&str, (u8, u32)); 8] = [
+/// (options of BF.INSERT, header of the dump)
+const INSERT: [(&str, Header); 8] = [
     ("", (5, 2)),
     ("EXPANSION 16", (5, 16)),
     ("EXPANSION 16 NONSCALING", (13, 16)),
@@ -39,7 +42,7 @@ const INSERT: [(&str, (u8, u32)); 8] = [
 ];
 
 /// Options and growth of a filter, from the header of its dump.
-fn dumped(client: &mut Client, name: &str) -> (u8, u32) {
+fn dumped(client: &mut Client, name: &str) -> Header {
     let (_, header) = client.scandump("BF", name).remove(0);
     (header[12], u32::from_le_bytes(header[16..20].try_into().unwrap()))
 }
