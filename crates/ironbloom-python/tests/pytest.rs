@@ -81,13 +81,16 @@ fn the_wheel_passes_its_tests_in_fresh_environments_of_other_interpreters() {
         let mut command = python();
         command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         command.args([
+            "deltalake",
             "duckdb",
             "hypothesis",
             "matplotlib",
+            "moto[s3,server]",
             "numpy",
             "pandas",
             "polars",
             "pyarrow",
+            "pytz",
         ]);
         command.arg("pytest").arg(&wheel);
         run(command);

@@ -85,7 +85,8 @@ pub(crate) fn chunk_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Chunk>> {
 pub(crate) fn holds_objects(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(interface) = object.getattr_opt("__array_interface__")? else { return Ok(false) };
     let typestr: String = interface.get_item("typestr")?.extract()?;
-    Ok(typestr.starts_with("|O") || typestr.starts_with("StringDType"))
+    // The last is what numpy 2.2 says for texts.
+    Ok(["|O", "StringDType", "|T"].iter().any(|start| typestr.starts_with(start)))
 }
 
 /// The array itself if its values lie one after the other in the machine's order; a copy otherwise.
