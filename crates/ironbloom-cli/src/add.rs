@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use ironbloom::any::AnyFilter;
+use ironbloom::hash::KeyForm;
 
 use crate::input::{self, BadKey, InputArgs};
+use crate::secret::SecretArgs;
+use crate::turn::Turn;
 use crate::{Outcome, dash, file, foreign, info, output, report, rows};
 
 /// Add keys to a filter
 ///
-/// The file is replaced once all keys have been added, and left unchanged if anything fails. A warning is printed if the
+/// The file is replaced once all keys have been added, and left unchanged if anything fails. Another process that changes it at the
+/// same time waits. A warning is printed if the
 /// filter now holds more keys than its capacity. Scalable filters grow; fuse filters do not accept keys. Rows for a joint
 /// filter are read from CSV: from the columns named like its attributes, unless --csv names others.
 #[derive(Args)]
@@ -34,6 +38,13 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     json: bool,
 
+    /// What lines are, where the filter holds keys of several types: text or long (integers)
+    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
+    keys: Option<KeyForm>,
+
+    #[command(flatten)]
+    secret: SecretArgs,
+
     #[command(flatten)]
     input: InputArgs,
 }
@@ -44,11 +55,15 @@ pub(crate) fn run(args: &AddArgs) -> Result<Outcome> {
     dash::refuse_report(output, args.json)?;
     file::refuse_same(output, &args.input.inputs)?;
     file::refuse_unwritable(output)?;
-    let mut filter = file::load(&args.filter)?;
+    let _turn = Turn::take_if_same(&args.filter, output)?;
+    let mut filter = args.secret.load(&args.filter)?;
     let mut read = 0;
     match filter.as_multi_mut() {
         Some(filter) => {
             let attributes = filter.attributes().clone();
+            let values = rows::values(&attributes, None)
+                .map_err(|error| file::named(&args.filter, error))?;
+            filter.note_keys(&rows::types(&values));
             rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
                 read += (hashes.len() / attributes.len()) as u64;
                 let mut rows = hashes.chunks_exact(attributes.len());
@@ -75,7 +90,8 @@ fn add_keys(args: &AddArgs, filter: &mut AnyFilter) -> Result<u64> {
         return foreign::insert_all(&args.input, filter);
     }
     let mut read = 0;
-    let key_hash = filter.key_hash();
+    let key_hash = file::text_hash(&args.filter, filter, file::key_type(args.keys)?)?;
+    filter.note_keys(file::line_types(key_hash));
     filter.insert_hashes(&[]).map_err(|error| file::named(&args.filter, error))?;
     input::for_each_block(
         &args.input,

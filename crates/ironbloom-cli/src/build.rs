@@ -7,13 +7,14 @@ use clap::Args;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::format::foreign::Format;
 use ironbloom::hash::KeyForm;
-use ironbloom::multi::{Attributes, Joint};
-use ironbloom::{Bloom, BloomParams, CuckooParams, Foreign, Kind, Scheme};
+use ironbloom::multi::{Attributes, Joint, MultiFilter as _};
+use ironbloom::{Bloom, BloomParams, CuckooParams, Foreign, HashFn, KeyType, Kind, Scheme};
 
 use crate::failure::Advice;
 use crate::info::Given;
 use crate::input::{self, InputArgs};
 use crate::kinds::KindArg;
+use crate::secret::{self, SecretArgs, Seed};
 use crate::{Outcome, convert, dash, file, foreign, info, number, output, report, rows};
 
 /// Build a filter from keys
@@ -47,9 +48,13 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_name = "P", default_value = "1%", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
-    /// Seed of the hash function; only filters with the same seed can be merged
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
+    /// Seed of the hash function, or `random` for a secret key that the filter contains; only filters with the same seed can be
+    /// merged
+    #[arg(long, value_name = "S", default_value = "0", value_parser = secret::parse_seed)]
+    seed: Seed,
+
+    #[command(flatten)]
+    secret: SecretArgs,
 
     /// Probe sequence of a Bloom filter; those other than remix are for comparison and exceed the rate
     #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
@@ -57,11 +62,11 @@ pub(crate) struct BuildArgs {
 
     /// Make a filter for another program: spark, guava, datasketches, bits-and-blooms or dcso. Needs --capacity, and --keys
     /// where that program has keys of several forms
-    #[arg(long, value_name = "FORMAT", value_parser = foreign::parse_format, conflicts_with_all = ["kind", "seed", "scheme", "partial"])]
+    #[arg(long, value_name = "FORMAT", value_parser = foreign::parse_format, conflicts_with_all = ["kind", "seed", "scheme", "partial", "secret_file"])]
     format: Option<Format>,
 
-    /// What the keys of a filter for another program are: text, chars, long, int, double or hex
-    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form, requires = "format")]
+    /// What keys are: text, or long (integers); of a filter for another program also chars, int, double or hex [default: text]
+    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
     keys: Option<KeyForm>,
 
     /// Joint: also answer queries on some of the columns. Keeps a count for each distinct value
@@ -104,12 +109,25 @@ impl BuildArgs {
         )
     }
 
-    fn key_hash(&self) -> KeyHash {
-        if self.kind.is(Kind::Bitmap) {
-            KeyHash::Integer
-        } else {
-            KeyHash::Hash(self.kind.hash_fn(self.seed))
+    /// How lines are hashed, and what they are.
+    fn key_hash(&self, hash_fn: HashFn) -> Result<KeyHash> {
+        let keys = file::key_type(self.keys)?;
+        Ok(match keys {
+            _ if self.kind.is(Kind::Bitmap) => KeyHash::Integer,
+            Some(KeyType::Integer) => KeyHash::Digits(hash_fn),
+            _ => KeyHash::Hash(hash_fn),
+        })
+    }
+
+    fn hash_fn(&self) -> Result<HashFn> {
+        let key = self.secret.key()?;
+        if key.is_some() && self.seed != Seed::Number(0) {
+            return Err(anyhow!("--seed and --secret-file both choose the hash: give one of them"));
         }
+        if self.kind.is(Kind::Bitmap) && (key.is_some() || self.seed == Seed::Random) {
+            return Err(anyhow!("a bitmap does not hash its keys: it has no seed and no secret"));
+        }
+        Ok(self.seed.hash_fn(key, |seed| self.kind.hash_fn(seed)))
     }
 
     fn bloom_params(&self, capacity: u64) -> Result<BloomParams> {
@@ -134,13 +152,13 @@ impl BuildArgs {
     }
 
     /// An empty filter of this shape.
-    fn create(&self, capacity: u64) -> Result<AnyFilter> {
+    fn create(&self, capacity: u64, hash_fn: HashFn) -> Result<AnyFilter> {
         refuse_beyond_memory(self.kind.shape(capacity, self.rate)?.bits)?;
         if self.kind.is(Kind::Bloom) {
             let params = self.bloom_params(capacity)?;
-            return Ok(AnyFilter::Bloom(Bloom::new(params, self.kind.hash_fn(self.seed))?));
+            return Ok(AnyFilter::Bloom(Bloom::new(params, hash_fn)?));
         }
-        Ok(self.kind.create(capacity, self.rate, self.seed)?)
+        Ok(self.kind.create_with(capacity, self.rate, hash_fn)?)
     }
 }
 
@@ -161,19 +179,20 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
     file::refuse_unwritable(&args.output)?;
     dash::refuse_report(&args.output, args.json)?;
     args.refuse_impossible()?;
+    let hash_fn = args.hash_fn()?;
     let (filter, given) = match (args.capacity, args.kind.kind) {
-        (_, Kind::Joint) => from_rows(args)?,
+        (_, Kind::Joint) => from_rows(args, hash_fn)?,
         (Some(capacity), _) if !args.kind.abilities.counts_copies => {
-            stream(args, args.create(capacity)?)?
+            stream(args, args.create(capacity, hash_fn)?, hash_fn)?
         }
-        (None, Kind::Scalable) => stream(args, args.create(SCALABLE_START)?)?,
+        (None, Kind::Scalable) => stream(args, args.create(SCALABLE_START, hash_fn)?, hash_fn)?,
         (None, Kind::Windowed) => {
             return Err(Advice::error(
                 "--kind windowed needs a window",
                 "give its number of keys: --capacity 1M",
             ));
         }
-        (capacity, _) => from_distinct(args, capacity)?,
+        (capacity, _) => from_distinct(args, capacity, hash_fn)?,
     };
     file::save(&filter, &args.output)?;
     file::warn_if_over_capacity(&args.output, &filter);
@@ -243,8 +262,9 @@ fn for_program(args: &BuildArgs, format: Format) -> Result<Outcome> {
 
 /// Keys go into a filter of known size as they come, hashed by the workers and inserted in batches, in input order: the
 /// filter is the same whatever the number of threads. One thread inserts faster than another reads lines.
-fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<(AnyFilter, Given)> {
-    let key_hash = args.key_hash();
+fn stream(args: &BuildArgs, mut filter: AnyFilter, hash_fn: HashFn) -> Result<(AnyFilter, Given)> {
+    let key_hash = args.key_hash(hash_fn)?;
+    filter.note_keys(file::line_types(key_hash));
     let mut read = 0;
     input::for_each_block(
         &args.input,
@@ -259,8 +279,13 @@ fn stream(args: &BuildArgs, mut filter: AnyFilter) -> Result<(AnyFilter, Given)>
 }
 
 /// The filter is made when all keys are known: sized to them, or from a set. With it goes their number.
-fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, Given)> {
-    let (all, read) = distinct_hashes(&args.input, args.threads(), args.key_hash())?;
+fn from_distinct(
+    args: &BuildArgs,
+    capacity: Option<u64>,
+    hash_fn: HashFn,
+) -> Result<(AnyFilter, Given)> {
+    let key_hash = args.key_hash(hash_fn)?;
+    let (all, read) = distinct_hashes(&args.input, args.threads(), key_hash)?;
     let distinct = all.len() as u64;
     let given = Given { read, distinct: Some(distinct) };
     if let Some(capacity) = capacity
@@ -281,7 +306,8 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
         (None, _) => distinct.max(1),
     };
     if args.kind.is(Kind::Bloom) {
-        let mut filter = args.create(capacity)?;
+        let mut filter = args.create(capacity, hash_fn)?;
+        filter.note_keys(file::line_types(key_hash));
         filter.insert_distinct_hashes(&all)?;
         return Ok((filter, given));
     }
@@ -294,7 +320,9 @@ fn from_distinct(args: &BuildArgs, capacity: Option<u64>) -> Result<(AnyFilter, 
             _ => error,
         }
     })?;
-    Ok((args.kind.build(&all, capacity, args.rate, args.seed)?, given))
+    let mut filter = args.kind.build_with(&all, capacity, args.rate, hash_fn)?;
+    filter.set_key_types(file::line_types(key_hash));
+    Ok((filter, given))
 }
 
 /// The hashes of all keys, sorted, each once; and how many keys there were.
@@ -323,11 +351,13 @@ pub(crate) fn distinct_hashes(
 }
 
 /// As [`from_distinct`], of rows.
-fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, Given)> {
+fn from_rows(args: &BuildArgs, hash_fn: HashFn) -> Result<(AnyFilter, Given)> {
     let columns = rows::columns_of_build(&args.input)?;
-    let attributes = Attributes::new(columns.iter(), args.kind.hash_fn(args.seed))?;
+    let keys = file::key_type(args.keys)?;
+    let attributes = Attributes::new(columns.iter(), hash_fn)?;
     let mut all: Vec<u64> = Vec::new();
-    rows::for_each_block(&args.input, columns, &attributes, args.threads(), |_, hashes| {
+    let values = rows::values(&attributes, keys)?;
+    rows::for_each_block(&args.input, columns, values.clone(), args.threads(), |_, hashes| {
         all.try_reserve(hashes.len()).map_err(|_| anyhow!("not enough memory for all rows"))?;
         all.extend_from_slice(&hashes);
         Ok(())
@@ -339,6 +369,7 @@ fn from_rows(args: &BuildArgs) -> Result<(AnyFilter, Given)> {
     let read = (all.len() / attributes.len()) as u64;
     let make = if args.partial { Joint::new_partial } else { Joint::new };
     let mut filter = make(params, attributes)?;
+    filter.note_keys(&rows::types(&values));
     for row in &distinct {
         rows::insert(&args.output, &mut filter, row)?;
     }

@@ -12,6 +12,7 @@ use crate::foreign::{self, ForeignArgs};
 use crate::input::{self, InputArgs, Keys};
 use crate::output::Lines;
 use crate::report::{self, Cell};
+use crate::secret::SecretArgs;
 use crate::{Outcome, dash, file, output, rows};
 
 /// Print the keys that may be in a filter
@@ -53,6 +54,9 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     foreign: ForeignArgs,
+
+    #[command(flatten)]
+    secret: SecretArgs,
 
     /// Threads that hash keys
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -153,7 +157,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
     if args.clauses.is_empty() {
         dash::refuse_both(&args.filter, &args.input)?;
     }
-    let filter = foreign::load(&args.filter, args.foreign)?;
+    let filter = foreign::load(&args.filter, args.foreign, &args.secret)?;
     let counts = match filter.as_multi() {
         None if foreign::is_foreign(&filter) && args.clauses.is_empty() => {
             check_foreign(args, &filter)?
@@ -167,8 +171,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome> {
 }
 
 fn check_keys(args: &CheckArgs, filter: &AnyFilter) -> Result<Counts> {
-    let key_hash = filter.key_hash();
-    key_hash.of(b"0").map_err(|error| file::named(&args.filter, error))?;
+    let key_hash = file::text_hash(&args.filter, filter, file::key_type(args.foreign.keys)?)?;
     let input = args.answer.input(&args.input)?;
     let mut answers = Answers::new(&args.answer, &input);
     let mut found = Vec::new();

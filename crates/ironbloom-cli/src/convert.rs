@@ -14,6 +14,7 @@ use ironbloom::format::native::replace_file;
 use crate::failure::Advice;
 use crate::foreign::{self, ForeignArgs};
 use crate::input::InputArgs;
+use crate::secret::SecretArgs;
 use crate::{Outcome, dash, file, info, interrupt, output};
 
 /// Convert a filter to or from the format of another program
@@ -68,7 +69,7 @@ fn parse_target(text: &str) -> Result<Target, String> {
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome> {
     file::refuse_unwritable(&args.output)?;
-    let filter = foreign::load(&args.filter, args.foreign)?;
+    let filter = foreign::load(&args.filter, args.foreign, &SecretArgs::default())?;
     if let Some(known) = &args.known {
         refuse_absent(args, &filter, known)?;
     }

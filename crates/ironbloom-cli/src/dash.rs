@@ -1,6 +1,6 @@
 //! `-`: a filter from standard input, or to standard output.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -29,6 +29,13 @@ pub(crate) fn input_name(path: &Path) -> String {
 /// The name of a file, without a secret that it has if it is a URL.
 fn shown(path: &Path) -> String {
     crate::output::without_secrets(&path.display().to_string()).into_owned()
+}
+
+/// All of standard input.
+pub(crate) fn bytes() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+    Ok(bytes)
 }
 
 /// The filter on standard input.

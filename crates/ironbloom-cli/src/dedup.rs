@@ -10,6 +10,8 @@ use crate::check::RowsArgs;
 use crate::input::{self, InputArgs};
 use crate::output::Lines;
 use crate::report::{self, Cell};
+use crate::secret::SecretArgs;
+use crate::turn::Turn;
 use crate::{Outcome, dash, dedup_state, file, number, output};
 
 /// Print each key the first time it is seen, in input order
@@ -17,6 +19,9 @@ use crate::{Outcome, dash, dedup_state, file, number, output};
 /// Memory grows with the number of distinct keys, by ten to thirty bytes each, whatever their length. In return, a new key
 /// is taken for a known one and dropped at a small rate: one in a million unless --rate says otherwise. Lines are printed
 /// unchanged; a carriage return at the end of a line is not part of the key, unless --exact-bytes is given.
+///
+/// Which keys would be dropped cannot be foreseen: each run hashes under a random key of its own, which the state keeps, or
+/// under that of --secret-file. A run waits for another one with the same state.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -51,6 +56,9 @@ pub(crate) struct DedupArgs {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    secret: SecretArgs,
+
     /// Rate at which a new key may be taken for a known one [default: 1e-6]
     #[arg(long, value_name = "P", value_parser = number::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
@@ -66,9 +74,13 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         file::refuse_unwritable(path)?;
         file::refuse_same(path, &input.inputs)?;
     }
-    let mut memory = dedup_state::open(args.state.as_deref(), args.window, args.rate)?;
+    // Held to the end: another run with this state would print again what this one prints, and one of the two would be lost.
+    let _turn = args.state.as_deref().map(Turn::take).transpose()?;
+    let mut memory =
+        dedup_state::open(args.state.as_deref(), args.window, args.rate, &args.secret)?;
     output::widen_pipe();
     let key_hash = KeyHash::Hash(memory.hash_fn());
+    memory.note_keys(file::line_types(key_hash));
     let (mut seen, mut distinct) = (0u64, 0u64);
     let (mut new, mut lines) = (Vec::new(), Lines::default());
     let only_numbers = args.count || args.json;

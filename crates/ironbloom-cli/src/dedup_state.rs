@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::any::AnyFilter;
 use ironbloom::dedup::Deduplicator;
-use ironbloom::{Persist as _, WindowedParams};
+use ironbloom::{HashFn, HashKey, Persist as _, WindowedParams};
 
 use crate::failure::Advice;
 use crate::file;
+use crate::secret::SecretArgs;
 
 const DEFAULT_RATE: f64 = 1e-6;
 
@@ -17,12 +18,19 @@ pub(crate) fn open(
     state: Option<&Path>,
     window: Option<u64>,
     rate: Option<f64>,
+    secret: &SecretArgs,
 ) -> Result<Deduplicator> {
-    let Some(path) = state else { return new(window, rate) };
-    let filter = match AnyFilter::load(path) {
-        Err(error) if file::is_missing(&error) => return new(window, rate),
+    let key = secret.key()?;
+    let Some(path) = state else { return new(window, rate, key) };
+    let loaded = match key {
+        Some(key) => AnyFilter::load_with_key(path, key),
+        None => AnyFilter::load(path),
+    };
+    let filter = match loaded {
+        Err(error) if file::is_missing(&error) => return new(window, rate, key),
         loaded => loaded?,
     };
+    file::text_hash(path, &filter, None)?;
     refuse_other_options(&filter, window, rate).map_err(|error| file::named(path, error))?;
     let seen = Deduplicator::from_filter(filter).map_err(|other| {
         Advice::error(
@@ -30,15 +38,15 @@ pub(crate) fn open(
             "name a new file, and dedup will create it",
         )
     })?;
-    KeyHash::Hash(seen.hash_fn()).of(b"").map_err(|error| file::named(path, error))?;
     Ok(seen)
 }
 
-fn new(window: Option<u64>, rate: Option<f64>) -> Result<Deduplicator> {
+fn new(window: Option<u64>, rate: Option<f64>, key: Option<HashKey>) -> Result<Deduplicator> {
     let rate = rate.unwrap_or(DEFAULT_RATE);
+    let hash_fn = key.map_or_else(HashFn::random, HashFn::secret);
     Ok(match window {
-        Some(keys) => Deduplicator::of_window(keys, rate)?,
-        None => Deduplicator::of_all(rate)?,
+        Some(keys) => Deduplicator::of_window_with(keys, rate, hash_fn)?,
+        None => Deduplicator::of_all_with(rate, hash_fn)?,
     })
 }
 

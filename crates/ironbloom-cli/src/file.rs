@@ -4,8 +4,10 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use ironbloom::any::{AnyFilter, KeyError, KeyHash, Refused};
-use ironbloom::{FileError, Persist as _};
+use ironbloom::hash::KeyForm;
+use ironbloom::{FileError, KeyType, KeyTypes, Persist as _};
 
+use crate::failure::Advice;
 use crate::input::{BadKey, Keys};
 use crate::{dash, info, interrupt, number, output};
 
@@ -22,6 +24,44 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
 /// checksum is verified either way), but would kill the program if another process truncated the file.
 pub(crate) fn load(path: &Path) -> Result<AnyFilter> {
     if dash::is(path) { dash::read() } else { Ok(AnyFilter::load(path)?) }
+}
+
+/// How lines become keys of this filter: text, or integers where it holds nothing else. `keys` is what the user says of a filter
+/// that holds more than one type.
+pub(crate) fn text_hash(path: &Path, filter: &AnyFilter, keys: Option<KeyType>) -> Result<KeyHash> {
+    let key_hash = match keys {
+        Some(keys) => filter.key_hash().of_text_as(keys),
+        None => filter.key_hash().of_text(),
+    };
+    key_hash.map_err(|error| {
+        let hint = match error {
+            KeyError::Locked { .. } => "say where the key is: --secret-file FILE",
+            KeyError::Ambiguous { .. } => "say what lines are: --keys text or --keys long",
+            _ => return named(path, error),
+        };
+        Advice::error(format!("{}: {error}", dash::input_name(path)), hint)
+    })
+}
+
+/// What lines are that are hashed in this way.
+pub(crate) fn line_types(key_hash: KeyHash) -> KeyTypes {
+    match key_hash {
+        KeyHash::Digits(_) | KeyHash::Integer => KeyType::Integer.into(),
+        _ => KeyType::Bytes.into(),
+    }
+}
+
+/// What `--keys` says of the keys of a filter of ours.
+pub(crate) fn key_type(form: Option<KeyForm>) -> Result<Option<KeyType>> {
+    match form {
+        None => Ok(None),
+        Some(KeyForm::Text) => Ok(Some(KeyType::Bytes)),
+        Some(KeyForm::Long) => Ok(Some(KeyType::Integer)),
+        Some(other) => Err(Advice::error(
+            format!("--keys {} is for filters that hash as another program does", other.name()),
+            "keys of ours are text or integers: --keys text or --keys long",
+        )),
+    }
 }
 
 /// The hashes of some keys.
@@ -76,13 +116,17 @@ pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     }
 }
 
+/// Whether two paths lead to one file that exists.
+pub(crate) fn is_same(one: &Path, two: &Path) -> bool {
+    match (std::fs::canonicalize(one), std::fs::canonicalize(two)) {
+        (Ok(one), Ok(two)) => one == two,
+        _ => false,
+    }
+}
+
 /// Refuses an output that is also an input: the file would be lost before it was read.
 pub(crate) fn refuse_same(output: &Path, inputs: &[std::path::PathBuf]) -> Result<()> {
-    let Ok(output_file) = std::fs::canonicalize(output) else { return Ok(()) };
-    if inputs
-        .iter()
-        .any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == output_file))
-    {
+    if inputs.iter().any(|input| is_same(input, output)) {
         return Err(anyhow!("{}: is both an input and the output", output.display()));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Filters of other programs as the commands use them: recognised by content, asked by key.
 
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use ironbloom::{DecodeError, FileError, Persist as _};
 
 use crate::failure::Advice;
 use crate::input::{self, BadKey, InputArgs, Keys};
+use crate::secret::SecretArgs;
 use crate::{dash, file};
 
 /// What a file of another program does not say of itself.
@@ -23,7 +24,8 @@ pub(crate) struct ForeignArgs {
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub(crate) format: Option<Format>,
 
-    /// What the keys of another program's filter are: text, chars, long, int, double or hex
+    /// What keys are, where the filter does not say it: text or long (integers); of another program's filter also chars, int,
+    /// double or hex
     #[arg(long, value_name = "FORM", value_parser = parse_form)]
     pub(crate) keys: Option<KeyForm>,
 }
@@ -45,8 +47,8 @@ pub(crate) fn parse_form(text: &str) -> Result<KeyForm, String> {
 }
 
 /// Reads a filter: one of ours, or of any other program.
-pub(crate) fn load(path: &Path, args: ForeignArgs) -> Result<AnyFilter> {
-    let filter = match (args.format, own(path)?) {
+pub(crate) fn load(path: &Path, args: ForeignArgs, secret: &SecretArgs) -> Result<AnyFilter> {
+    let filter = match (args.format, own(path, secret)?) {
         (None, Own::Filter(filter)) => *filter,
         (Some(format), Own::Filter(_)) => {
             return Err(anyhow!("{}: is an .ibf file, not {format}", dash::input_name(path)));
@@ -56,14 +58,9 @@ pub(crate) fn load(path: &Path, args: ForeignArgs) -> Result<AnyFilter> {
             read(path, format, &bytes)?
         }
     };
-    if args.keys.is_some() && !is_foreign(&filter) {
-        return Err(Advice::error(
-            format!(
-                "{}: --keys is for filters that hash as another program does",
-                dash::input_name(path)
-            ),
-            "keys of this one are bytes or decimal numbers as they stand; `ironbloom parquet check` asks a Parquet file by value",
-        ));
+    if !is_foreign(&filter) {
+        file::key_type(args.keys)?;
+        return Ok(filter);
     }
     with_form(filter, args.keys).map_err(|mismatch| {
         Advice::error(
@@ -79,16 +76,24 @@ enum Own {
     Other(Vec<u8>),
 }
 
-fn own(path: &Path) -> Result<Own> {
+fn own(path: &Path, secret: &SecretArgs) -> Result<Own> {
+    let key = secret.key()?;
     if dash::is(path) {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
-        return match AnyFilter::from_bytes(&bytes) {
+        let bytes = dash::bytes()?;
+        let read = match key {
+            Some(key) => AnyFilter::from_bytes_with_key(&bytes, key),
+            None => AnyFilter::from_bytes(&bytes),
+        };
+        return match read {
             Err(DecodeError::NotAFilter) => Ok(Own::Other(bytes)),
             read => Ok(Own::Filter(read.context("standard input")?.into())),
         };
     }
-    match AnyFilter::load(path) {
+    let read = match key {
+        Some(key) => AnyFilter::load_with_key(path, key),
+        None => AnyFilter::load(path),
+    };
+    match read {
         Err(FileError::Decode { error: DecodeError::NotAFilter, .. }) => {
             let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
             Ok(Own::Other(bytes))

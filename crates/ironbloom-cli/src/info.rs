@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use ironbloom::Filter as _;
 use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::describe::FactValue;
+use ironbloom::{Filter as _, KeyType, KeyTypes};
 
 use crate::foreign::{self, ForeignArgs};
 use crate::number::plural;
 use crate::report::{self, Cell, Record};
+use crate::secret::SecretArgs;
 use crate::{Outcome, dash, failure, number, output, rows};
 
 /// Show what a filter file holds: kind, hash, parameters, keys, rate
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let mut records = Vec::new();
     let mut failures = Vec::new();
     for path in &args.filters {
-        match foreign::load(path, args.foreign) {
+        match foreign::load(path, args.foreign, &SecretArgs::default()) {
             Ok(filter) => records.push(record(path, &filter)),
             Err(error) => failures.push(error),
         }
@@ -157,6 +158,27 @@ pub(crate) fn record_with_read(path: &Path, filter: &AnyFilter, read: u64) -> Re
     record
 }
 
+/// Of which types the keys are, as far as the file says.
+fn key_types(filter: &AnyFilter) -> String {
+    let of = |types: KeyTypes| match types.is_empty() {
+        true => "not recorded".to_owned(),
+        false => types.to_string(),
+    };
+    match (filter.as_multi(), filter) {
+        (Some(rows), _) => {
+            let attributes = rows.attributes();
+            let of = |i| format!("{}: {}", attributes.names()[i], of(attributes.key_types(i)));
+            (0..attributes.len()).map(of).collect::<Vec<_>>().join("; ")
+        }
+        (None, AnyFilter::Bitmap(_)) => KeyType::Integer.to_string(),
+        (None, AnyFilter::Foreign(foreign)) => {
+            foreign.form().map_or_else(|| of(KeyTypes::NONE), |form| form.to_string())
+        }
+        (None, AnyFilter::RedisBloom(_)) => KeyType::Bytes.to_string(),
+        (None, filter) => of(filter.key_types()),
+    }
+}
+
 /// The filter field by field.
 pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
     let bytes = filter.size_in_bytes() as u64;
@@ -172,6 +194,7 @@ pub(crate) fn record(path: &Path, filter: &AnyFilter) -> Record {
         ("file", Cell::text(dash::input_name(path))),
         ("kind", Cell::text(filter.kind().name())),
         ("hash", Cell::text(hash)),
+        ("key types", Cell::text(key_types(filter))),
         ("keys", counted(filter)),
         ("estimated keys", estimate(filter.estimate_len())),
         ("capacity", capacity(filter)),

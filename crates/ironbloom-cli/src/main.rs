@@ -36,9 +36,11 @@ mod redis;
 mod remove;
 mod report;
 mod rows;
+mod secret;
 mod shell;
 #[cfg(feature = "store")]
 mod store;
+mod turn;
 mod verify;
 
 use std::io::Write as _;

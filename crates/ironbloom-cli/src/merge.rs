@@ -7,6 +7,7 @@ use clap::Args;
 use ironbloom::Scalable;
 use ironbloom::any::AnyFilter;
 
+use crate::turn::Turn;
 use crate::{Outcome, dash, file, info, number, output, report};
 
 /// Merge filters that were built with the same options: per shard, per day, per machine
@@ -43,6 +44,8 @@ pub(crate) fn run(args: &MergeArgs) -> Result<Outcome> {
     if args.filters.iter().filter(|path| dash::is(path)).count() > 1 {
         return Err(anyhow!("standard input is only one filter, and `-` is given more than once"));
     }
+    let in_place = args.filters.iter().find(|filter| file::is_same(filter, &args.output));
+    let _turn = in_place.map(|filter| Turn::take_if_same(filter, &args.output)).transpose()?;
     let mut merged = file::load(first)?;
     for path in rest {
         let other = file::load(path)?;

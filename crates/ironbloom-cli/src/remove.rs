@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
+use ironbloom::RemovalCheck;
 use ironbloom::any::{AnyFilter, Operation, Refused};
+use ironbloom::hash::KeyForm;
 use ironbloom::removal::Verdict;
-use ironbloom::{Persist as _, RemovalCheck};
 
 use crate::failure::Advice;
 use crate::input::{self, InputArgs};
 use crate::report::{self, Cell};
-use crate::{Outcome, dash, file, number, output, rows};
+use crate::secret::SecretArgs;
+use crate::turn::Turn;
+use crate::{Outcome, dash, file, foreign, number, output, rows};
 
 /// Remove keys from a filter (counting, d-left, cuckoo, bitmap, joint)
 ///
@@ -39,6 +42,13 @@ pub(crate) struct RemoveArgs {
     #[command(flatten)]
     input: InputArgs,
 
+    /// What lines are, where the filter holds keys of several types: text or long (integers)
+    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
+    keys: Option<KeyForm>,
+
+    #[command(flatten)]
+    secret: SecretArgs,
+
     /// Remove what looks present even if other keys disappear with it
     #[arg(long)]
     force: bool,
@@ -53,7 +63,8 @@ pub(crate) fn run(args: &RemoveArgs) -> Result<Outcome> {
         &args.filter,
         "the filter to remove from must be a file: it is read and then replaced",
     )?;
-    let mut filter = AnyFilter::load(&args.filter)?;
+    let _turn = Turn::take_if_same(&args.filter, &args.filter)?;
+    let mut filter = args.secret.load(&args.filter)?;
     refuse_unless_removable(&filter).with_context(|| args.filter.display().to_string())?;
     let hashes = read(args, &filter)?;
     let mut check = check(&filter, &hashes)?;
@@ -94,7 +105,7 @@ fn read(args: &RemoveArgs, filter: &AnyFilter) -> Result<Vec<u64>> {
             |_, hashes| keep(hashes),
         )?,
         None => {
-            let key_hash = filter.key_hash();
+            let key_hash = file::text_hash(&args.filter, filter, file::key_type(args.keys)?)?;
             input::for_each_block(
                 &args.input,
                 1,

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use ironbloom::RowError;
-use ironbloom::any::AnyFilter;
+use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::multi::{Attributes, MultiFilter};
+use ironbloom::{KeyType, KeyTypes, RowError};
 
 use crate::failure::Advice;
-use crate::input::{self, InputArgs, Keys};
+use crate::input::{self, BadKey, InputArgs, Keys};
 use crate::report::Cell;
 use crate::{file, number};
 
@@ -40,23 +40,42 @@ fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>
     Ok(columns)
 }
 
+/// How the values of each attribute are hashed: as text, or as integers where nothing else was given.
+pub(crate) fn values(attributes: &Attributes, keys: Option<KeyType>) -> Result<Vec<KeyHash>> {
+    let of = |i| {
+        let key_hash = attributes.key_hash_of(i)?;
+        Ok(match keys {
+            Some(keys) => key_hash.of_text_as(keys)?,
+            None => key_hash.of_text()?,
+        })
+    };
+    (0..attributes.len()).map(of).collect()
+}
+
+/// What values are that are hashed in these ways.
+pub(crate) fn types(values: &[KeyHash]) -> Vec<KeyTypes> {
+    values.iter().copied().map(file::line_types).collect()
+}
+
 /// Passes all rows of the input to `consume`, in order: the block, and the hashes of its rows one after the other.
 pub(crate) fn for_each_block(
     input: &InputArgs,
     columns: Vec<String>,
-    attributes: &Attributes,
+    values: Vec<KeyHash>,
     threads: usize,
     consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     let input = InputArgs { row_columns: Some(columns), ..input.clone() };
-    let attributes = attributes.clone();
     input::for_each_block(
         &input,
         threads,
         move |keys| {
-            let mut hashes = Vec::with_capacity(keys.len() * attributes.len());
-            for row in keys.iter() {
-                hashes.extend(attributes.hash_row(&input::fields(row))?);
+            let mut hashes = Vec::with_capacity(keys.len() * values.len());
+            for (place, row) in keys.iter().enumerate() {
+                for (value, field) in values.iter().zip(input::fields(row)) {
+                    let bad = |error| BadKey::error(place, file::shortened(error));
+                    hashes.push(value.of(field).map_err(bad)?);
+                }
             }
             Ok(hashes)
         },
@@ -73,8 +92,8 @@ pub(crate) fn for_each_block_of(
     consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     // Fails before any input is read.
-    attributes.hash(0, "").map_err(|error| file::named(path, error))?;
-    for_each_block(input, columns_for(input, attributes)?, attributes, threads, consume)
+    let values = values(attributes, None).map_err(|error| file::named(path, error))?;
+    for_each_block(input, columns_for(input, attributes)?, values, threads, consume)
 }
 
 /// Distinct rows, by their hashes one after the other.
@@ -130,7 +149,11 @@ pub(crate) fn contains(
     query: &[Option<String>],
 ) -> Result<bool> {
     let attributes = filter.attributes();
-    let answer = attributes.hash_query(query).and_then(|query| filter.contains_hashed(&query));
+    let values = values(attributes, None).map_err(|error| file::named(path, error))?;
+    let hash =
+        |(value, of): (&KeyHash, &Option<String>)| of.as_ref().map(|of| value.of(of)).transpose();
+    let hashes: Result<Vec<_>, _> = values.iter().zip(query).map(hash).collect();
+    let answer = hashes.map_err(RowError::Key).and_then(|hashes| filter.contains_hashed(&hashes));
     answer.map_err(|error| match error {
         RowError::NotPartial { .. } => {
             let names = attributes.names();

@@ -2,15 +2,17 @@
 //!
 //! ```
 //! use ironbloom::dedup::Deduplicator;
-//! use ironbloom::HashFn;
 //!
 //! let mut seen = Deduplicator::of_all(1e-6)?;                  // the rate at which a new key is taken for a known one
-//! let hashes = ["a", "b", "a"].map(|key| HashFn::default().hash(key));
+//! let hashes = ["a", "b", "a"].map(|key| seen.hash_fn().hash(key));
 //! let mut new = [false; 3];
 //! seen.insert_each(&hashes, &mut new)?;
 //! assert_eq!(new, [true, true, false]);
 //! # Ok::<(), ironbloom::ParamError>(())
 //! ```
+//!
+//! What comes for the second time is dropped, so an adversary must not know which new key is taken for a known one: keys are
+//! hashed under a random key, which the saved state contains, unless the caller chooses a function.
 //!
 //! A filter made for a million keys suits large inputs, where there are few stages to ask, and is a waste for three keys.
 //! So the first keys are kept exactly, and a filter is made when there are many, or when the state is saved, then of the
@@ -21,7 +23,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::any::AnyFilter;
 use crate::error::ParamError;
-use crate::hash::HashFn;
+use crate::hash::{HashFn, KeyTypes};
 use crate::{Scalable, ScalableParams, StageKind, Windowed, WindowedParams};
 
 /// Capacity of the first stage for large inputs, and the growth of each next one: few stages to ask.
@@ -70,6 +72,8 @@ impl Hasher for Identity {
 #[derive(Debug)]
 struct Exact {
     rate: f64,
+    hash_fn: HashFn,
+    types: KeyTypes,
     seen: HashSet<u64, BuildHasherDefault<Identity>>,
     in_order: Vec<u64>,
 }
@@ -86,7 +90,8 @@ impl Exact {
 
     /// The same keys in a filter that grows.
     fn to_filter(&self, first_stage: u64) -> Result<Scalable, ParamError> {
-        let mut filter = Scalable::new(params(first_stage, self.rate)?, HashFn::default())?;
+        let mut filter = Scalable::new(params(first_stage, self.rate)?, self.hash_fn)?;
+        filter.note_keys(self.types);
         filter.insert_hashes(&self.in_order)?;
         Ok(filter)
     }
@@ -104,15 +109,25 @@ enum Memory {
 pub struct Deduplicator(Memory);
 
 impl Deduplicator {
-    /// Remembers all keys, of which a new one is taken for a known one at this rate.
+    /// Remembers all keys, of which a new one is taken for a known one at this rate; which one, nobody can foresee.
     ///
     /// # Errors
     ///
     /// [`ParamError`] if no filter holds the rate.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn of_all(rate: f64) -> Result<Self, ParamError> {
+        Self::of_all_with(rate, HashFn::random())
+    }
+
+    /// As [`of_all`](Self::of_all), of keys that are hashed with this function.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_all`](Self::of_all).
+    pub fn of_all_with(rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         params(FIRST_STAGE, rate)?; // refused now, not when there are many keys
-        let (seen, in_order) = (HashSet::default(), Vec::new());
-        Ok(Self(Memory::Exact(Exact { rate, seen, in_order })))
+        let (seen, in_order, types) = (HashSet::default(), Vec::new(), KeyTypes::NONE);
+        Ok(Self(Memory::Exact(Exact { rate, hash_fn, types, seen, in_order })))
     }
 
     /// Remembers the last `keys` keys.
@@ -120,9 +135,28 @@ impl Deduplicator {
     /// # Errors
     ///
     /// [`ParamError`] if no filter holds that many at this rate.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn of_window(keys: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::of_window_with(keys, rate, HashFn::random())
+    }
+
+    /// As [`of_window`](Self::of_window), of keys that are hashed with this function.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_window`](Self::of_window).
+    pub fn of_window_with(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let params = WindowedParams::for_keys(keys, rate)?;
-        Ok(Self(Memory::Window(Windowed::new(params, HashFn::default())?)))
+        Ok(Self(Memory::Window(Windowed::new(params, hash_fn)?)))
+    }
+
+    /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`].
+    pub fn note_keys(&mut self, types: KeyTypes) {
+        match &mut self.0 {
+            Memory::Exact(exact) => exact.types = exact.types.union(types),
+            Memory::All(filter) => filter.note_keys(types),
+            Memory::Window(filter) => filter.note_keys(types),
+        }
     }
 
     /// Goes on from a filter of [`into_filter`](Self::into_filter). Other kinds are handed back.
@@ -137,7 +171,7 @@ impl Deduplicator {
     /// The hash function of the keys.
     pub fn hash_fn(&self) -> HashFn {
         match &self.0 {
-            Memory::Exact(_) => HashFn::default(),
+            Memory::Exact(exact) => exact.hash_fn,
             Memory::All(filter) => filter.hash_fn(),
             Memory::Window(filter) => filter.hash_fn(),
         }
@@ -198,7 +232,8 @@ mod tests {
     #[test]
     fn few_keys_and_many_are_told_apart_alike() {
         let mut seen = Deduplicator::of_all(1e-6).unwrap();
-        let hash = |i: u64| HashFn::default().hash(i.to_le_bytes());
+        let hash_fn = seen.hash_fn();
+        let hash = |i: u64| hash_fn.hash(i.to_le_bytes());
         let mut distinct = 0;
         // Each key twice, across the boundary between the two.
         for block in 0..40u64 {

@@ -26,6 +26,7 @@ mod keys;
 mod lines;
 mod pipeline;
 mod read;
+mod strict;
 mod table;
 
 pub(crate) use args::InputArgs;

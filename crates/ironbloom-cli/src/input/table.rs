@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 
 use super::keys::Keys;
+use super::strict::Strict;
 use crate::failure::Advice;
 use crate::number;
 
@@ -19,7 +20,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["null", "exact_bytes"])]
     csv: Option<String>,
 
-    /// The same for fields separated by tabs
+    /// The same for fields separated by tabs, in which quotes are characters like others
     #[arg(long, value_name = "COLUMN", conflicts_with_all = ["csv", "null", "exact_bytes"])]
     tsv: Option<String>,
 
@@ -83,10 +84,18 @@ impl TableArgs {
         if self.tsv.is_some() { b'\t' } else { self.delimiter.unwrap_or(b',') }
     }
 
+    /// Whether fields may be quoted.
+    fn is_quoted(&self) -> bool {
+        self.tsv.is_none()
+    }
+
     /// A writer of rows like those that are read.
     pub(crate) fn writer(&self) -> csv::Writer<Vec<u8>> {
+        let style =
+            if self.is_quoted() { csv::QuoteStyle::Necessary } else { csv::QuoteStyle::Never };
         csv::WriterBuilder::new()
             .delimiter(self.field_delimiter())
+            .quote_style(style)
             .flexible(true)
             .from_writer(Vec::new())
     }
@@ -125,12 +134,16 @@ impl Tables<'_> {
             Columns::Key(column) => std::slice::from_ref(column),
             Columns::Row(columns) => columns,
         };
+        let (delimiter, quoted) = (self.args.field_delimiter(), self.args.is_quoted());
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(self.args.field_delimiter())
+            .delimiter(delimiter)
+            .quoting(quoted)
             .has_headers(!self.args.no_header)
-            .flexible(true)
-            .from_reader(input);
-        let header = if self.args.no_header { None } else { Some(reader.byte_headers()?.clone()) };
+            .from_reader(Strict::new(input, delimiter, quoted));
+        let header = match self.args.no_header {
+            true => None,
+            false => Some(reader.byte_headers().map_err(malformed)?.clone()),
+        };
         let indices = names
             .iter()
             .map(|name| column_index(name, header.as_ref()))
@@ -145,7 +158,7 @@ impl Tables<'_> {
         }
         let mut record = csv::ByteRecord::new();
         let mut row = Row::new(self.args);
-        while reader.read_byte_record(&mut record)? {
+        while reader.read_byte_record(&mut record).map_err(malformed)? {
             let line = record.position().map_or(0, csv::Position::line);
             if let Some(missing) = indices.iter().position(|&index| index >= record.len()) {
                 return Err(anyhow!(
@@ -218,11 +231,35 @@ impl<'a> Row<'a> {
     }
 }
 
+/// An error in a table, with its line.
+fn malformed(error: csv::Error) -> anyhow::Error {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+            let line = pos.as_ref().map_or(0, csv::Position::line);
+            let fields = number::plural(*len, "field");
+            anyhow!("line {line}: {fields}, where the first row has {expected_len}")
+        }
+        csv::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            anyhow!("{error}")
+        }
+        _ => error.into(),
+    }
+}
+
 /// The place of a column that is named, or counted from 1. A name that looks like a number is a name first.
 fn column_index(column: &str, header: Option<&csv::ByteRecord>) -> Result<usize> {
-    let named = header.and_then(|header| header.iter().position(|name| name == column.as_bytes()));
-    if let Some(index) = named {
-        return Ok(index);
+    let mut named = header.into_iter().flat_map(|header| {
+        header.iter().enumerate().filter(|(_, name)| *name == column.as_bytes())
+    });
+    match (named.next(), named.next()) {
+        (Some((index, _)), None) => return Ok(index),
+        (Some((one, _)), Some((two, _))) => {
+            return Err(Advice::error(
+                format!("line 1: columns {} and {} are both called {column:?}", one + 1, two + 1),
+                "give the number of the column, from 1",
+            ));
+        }
+        (None, _) => {}
     }
     let most = header.map_or(usize::MAX, csv::ByteRecord::len);
     match column.parse::<usize>() {
@@ -264,6 +301,9 @@ mod tests {
         assert_eq!([index("0"), index("4"), index("-1"), index("name")], [None; 4]);
         assert_eq!(column_index("7", None).ok(), Some(6));
         assert!(column_index("id", None).is_err());
+        let twice = csv::ByteRecord::from(vec!["id", "name", "id"]);
+        let error = column_index("id", Some(&twice)).unwrap_err().to_string();
+        assert_eq!(error, "line 1: columns 1 and 3 are both called \"id\"");
     }
 
     #[test]

@@ -229,7 +229,7 @@ fn a_record_without_the_column_is_refused_with_its_line() {
     let scratch = Scratch::new();
     scratch.build("x.ibf", ["--capacity", "10"], "a\n");
     let csv = "id,name\n1,ann\n2\n3,cid\n";
-    let message = "standard input: line 3: 1 field, column \"name\" is number 2";
+    let message = "standard input: line 3: 1 field, where the first row has 2";
     scratch.refuses(["add", "--csv", "name", "x.ibf"], csv, message);
 }
 

@@ -223,3 +223,29 @@ fn impossible_windows_and_rates_are_refused() {
         scratch.refuses(["dedup", "--rate", rate, "--window", "10"], "a\n", "");
     }
 }
+
+/// Lines made to collide under the seed that everybody knows are lines like others to a run with its own key.
+#[test]
+fn no_line_is_dropped_because_it_was_chosen() {
+    use ironbloom::{BlockedBloom, BlockedBloomParams, HashFn};
+    let scratch = Scratch::new();
+    // Texts that a filter of one line takes for known ones.
+    let mut known =
+        BlockedBloom::new(BlockedBloomParams::for_rate(2, 0.5).unwrap(), HashFn::default())
+            .unwrap();
+    known.insert("first");
+    let chosen = (0..200_000u64).map(|i| format!("{i:016x}")).filter(|text| known.contains(text));
+    let chosen: Vec<String> =
+        std::iter::once("first".to_owned()).chain(chosen.take(1000)).collect();
+    let input = chosen.join("\n") + "\n";
+    assert_eq!(scratch.run_with(["dedup"], &input).succeeds().text(), input);
+
+    // The key is another in each state, and stays in it.
+    let hash = |name: &str| scratch.info(name)["hash"].to_string();
+    scratch.run_with(["dedup", "--state", "a.ibf"], &input).succeeds();
+    scratch.run_with(["dedup", "--state", "b.ibf"], &input).succeeds();
+    let (a, b) = (hash("a.ibf"), hash("b.ibf"));
+    assert!(a.contains("siphash-1-3") && a != b, "{a} {b}");
+    assert_eq!(scratch.run_with(["dedup", "--state", "a.ibf"], &input).succeeds().text(), "");
+    assert_eq!(hash("a.ibf"), a);
+}

@@ -15,6 +15,7 @@ mod index_limits;
 #[cfg(feature = "index")]
 mod index_tables;
 mod interrupted;
+mod keys;
 mod manners;
 mod merge_add_remove;
 #[cfg(feature = "index")]
@@ -32,3 +33,4 @@ mod secrets;
 mod store;
 mod tables;
 mod text;
+mod turns;

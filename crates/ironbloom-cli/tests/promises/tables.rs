@@ -113,3 +113,32 @@ fn many_rows_are_printed_in_order() {
     let run = scratch.run(["dedup", "--csv", "id", "--rows", "t.csv"]).succeeds();
     assert!(run.text() == format!("id,text\n{rows}"));
 }
+
+/// A table that cannot be read for certain is an error with its line: a reader that forgives takes one stray quote for the start
+/// of a field that ends with the file.
+#[test]
+fn a_malformed_table_is_an_error_with_its_line_and_nothing_is_written() {
+    let scratch = Scratch::new();
+    let rows: String = (1..=1000)
+        .map(|i| if i == 4 { "4,\"5 inches\n".to_owned() } else { format!("{i},x\n") })
+        .collect();
+    let quote = format!("id,size\n{rows}");
+    for (table, error) in [
+        (quote.as_str(), "line 5: a quote that is never closed"),
+        ("id,size\n1,\"x\"y\n", "line 2: text after a closing quote"),
+        ("id,id\n1,2\n", "line 1: columns 1 and 2 are both called \"id\""),
+        ("id,size\n1,2\n3\n", "line 3: 1 field, where the first row has 2"),
+        ("id,size\n1,2\n3,4,5\n", "line 3: 3 fields, where the first row has 2"),
+        ("id,size\r1,2\r", "line 1: a carriage return without a line feed"),
+    ] {
+        scratch.write("t.csv", table);
+        let message = format!("t.csv: {error}");
+        scratch.refuses(["build", "-o", "f.ibf", "--csv", "id", "t.csv"], "", &message);
+    }
+    // In fields between tabs a quote is a character like others.
+    scratch.write("t.tsv", quote.replace(',', "\t"));
+    scratch.run(["build", "-o", "f.ibf", "--tsv", "size", "t.tsv"]).succeeds();
+    assert_eq!(scratch.present("f.ibf", "\"5 inches\nx\n"), "\"5 inches\nx\n");
+    let run = scratch.run(["dedup", "--tsv", "size", "--rows", "t.tsv"]).succeeds();
+    assert_eq!(run.text(), "id\tsize\n1\tx\n4\t\"5 inches\n");
+}

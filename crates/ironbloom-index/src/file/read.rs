@@ -15,7 +15,6 @@ use crate::error::{Error, FilePart};
 use crate::file_bytes::FileBytes;
 use crate::index::{Index, Origin};
 use crate::location::Location;
-use crate::lock::behind_links;
 use crate::schema::{Column, check_columns};
 use crate::section::{Form, Section};
 use crate::segment::{Segment, SegmentColumn, StoredPostings};
@@ -49,7 +48,7 @@ pub(crate) fn open(path: &Location) -> Result<Index, Error> {
     let index = Reading { file: &file, version, end: start, rest: Rest(&directory) }.index();
     let mut index = index.ok_or_else(damaged)?;
     let target = match path.as_file() {
-        Some(path) => behind_links(path).map_err(failed)?.into(),
+        Some(path) => ironbloom::format::native::behind_links(path).map_err(failed)?.into(),
         None => path.clone(),
     };
     index.origin = Some(Origin { target, header });

@@ -163,10 +163,21 @@ impl Plan {
         rate: f64,
         seed: u64,
     ) -> Result<AnyFilter, Refused> {
+        self.build_with(hashes, capacity, rate, self.hash_fn(seed))
+    }
+
+    /// As [`build`](Self::build), with any hash function.
+    pub fn build_with(
+        &self,
+        hashes: &[u64],
+        capacity: u64,
+        rate: f64,
+        hash_fn: HashFn,
+    ) -> Result<AnyFilter, Refused> {
         if let Make::FromAll(make) = self.make {
-            return Ok(make(hashes, rate, self.hash_fn(seed))?);
+            return Ok(make(hashes, rate, hash_fn)?);
         }
-        let mut filter = self.create(capacity, rate, seed)?;
+        let mut filter = self.create_with(capacity, rate, hash_fn)?;
         filter.insert_distinct_hashes(hashes)?;
         Ok(filter)
     }

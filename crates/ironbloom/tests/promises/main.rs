@@ -1,6 +1,7 @@
 //! The promises of the library, one file each, in one program: a program for each would link the library again each time.
 //! What needs a process for itself stands beside this folder.
 
+mod adversaries;
 mod batches;
 mod common;
 mod cuckoo;

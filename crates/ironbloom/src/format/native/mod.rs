@@ -30,6 +30,7 @@
 //! may assign meaning to fields that are zero here; readers reject versions they do not know.
 
 mod header;
+mod lock;
 #[cfg(feature = "mmap")]
 mod map;
 mod piece;
@@ -43,6 +44,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
+pub use lock::{FileLock, behind_links};
 pub use piece::{ImageReading, Table, image_bytes, image_piece, table_start, visit_image};
 pub use receive::Incoming;
 pub use replace::{replace_file, replace_file_at, temporary_path};

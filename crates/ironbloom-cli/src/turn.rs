@@ -1,0 +1,63 @@
+//! One process at a time reads a filter, changes it and replaces its file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ironbloom::format::native::FileLock;
+
+use crate::{dash, file, interrupt, output};
+
+/// The right to replace a file, from before it is read. If Ctrl-C is pressed meanwhile, its lock file is removed.
+pub(crate) struct Turn {
+    /// `None` only once it is dropped.
+    lock: Option<FileLock>,
+}
+
+impl Turn {
+    /// Waits until no other process changes the file, and says so if that takes long.
+    pub(crate) fn take(path: &Path) -> Result<Self> {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        const PAUSE: Duration = Duration::from_millis(20);
+        let mut patient_until = Some(Instant::now() + PATIENCE);
+        loop {
+            if let Some(turn) = Self::try_take(path).map_err(|error| file::named(path, error))? {
+                return Ok(turn);
+            }
+            if patient_until.is_some_and(|end| Instant::now() > end) {
+                patient_until = None;
+                let waiting = "waiting for another process that is changing it";
+                output::note(&format!("{}: {waiting}", path.display()));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The same if the file is replaced at all: neither standard output nor another name is what was read.
+    pub(crate) fn take_if_same(input: &Path, output: &Path) -> Result<Option<Self>> {
+        let is_file = std::fs::metadata(input).is_ok_and(|found| found.is_file());
+        if dash::is(input) || !is_file || !file::is_same(input, output) {
+            return Ok(None);
+        }
+        Self::take(input).map(Some)
+    }
+
+    /// `None` if it is another process's turn.
+    fn try_take(path: &Path) -> std::io::Result<Option<Self>> {
+        interrupt::while_locking(|locked| {
+            let Some(lock) = FileLock::try_acquire(path)? else { return Ok(None) };
+            lock.remove_leftovers();
+            *locked = Some(lock.lock_file().to_owned());
+            Ok(Some(Self { lock: Some(lock) }))
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        interrupt::while_locking(|locked| {
+            self.lock = None;
+            *locked = None;
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Whatever rewrites a file in place waits for others that do, and loses nothing that was acknowledged.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use ironbloom_testing::Start as _;
+
+use crate::program::{Scratch, lines};
+
+const WRITERS: u64 = 8;
+const KEYS: u64 = 200;
+
+/// Runs eight programs at once, each with its own keys, and kills some of them; returns which ended with success.
+fn at_once(scratch: &Scratch, args: [&str; 3], kill: impl Fn(u64) -> bool) -> Vec<u64> {
+    let children = (0..WRITERS).map(|writer| {
+        let mut command = scratch.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.start();
+        let mut stdin = child.stdin.take().unwrap();
+        let keys = lines(writer * KEYS..(writer + 1) * KEYS);
+        // A victim still waits for its last keys when it is killed.
+        let _ = stdin.write_all(keys.as_bytes());
+        (writer, child, kill(writer).then_some(stdin))
+    });
+    let children: Vec<_> = children.collect();
+    let mut done = Vec::new();
+    for (writer, mut child, victim) in children {
+        if victim.is_some() {
+            let _ = child.kill();
+        }
+        drop(victim);
+        if child.wait().unwrap().success() {
+            done.push(writer);
+        }
+    }
+    done
+}
+
+fn kept(scratch: &Scratch, name: &str, writers: &[u64]) {
+    for &writer in writers {
+        let keys = lines(writer * KEYS..(writer + 1) * KEYS);
+        assert_eq!(scratch.present(name, &keys), keys, "keys of writer {writer}");
+    }
+}
+
+#[test]
+fn eight_writers_add_to_one_filter_and_no_acknowledged_key_is_lost() {
+    let scratch = Scratch::new();
+    for kind in ["bloom", "cuckoo"] {
+        scratch.build(
+            "f.ibf",
+            ["--kind", kind, "--capacity", "10000", "--rate", "1e-6"],
+            "start\n",
+        );
+        let done = at_once(&scratch, ["add", "f.ibf", "-"], |_| false);
+        assert_eq!(done.len() as u64, WRITERS);
+        kept(&scratch, "f.ibf", &done);
+        assert_eq!(scratch.files(), ["f.ibf"], "no lock is left");
+    }
+}
+
+#[test]
+fn writers_that_are_killed_harm_nobody() {
+    let scratch = Scratch::new();
+    scratch.build("f.ibf", ["--capacity", "10000", "--rate", "1e-6"], "start\n");
+    let done = at_once(&scratch, ["add", "f.ibf", "-"], |writer| writer % 2 == 0);
+    assert_eq!(done.len() as u64, WRITERS / 2);
+    kept(&scratch, "f.ibf", &done);
+    scratch.run_with(["add", "f.ibf"], "after\n").succeeds();
+    assert_eq!(scratch.present("f.ibf", "start\nafter\n"), "start\nafter\n");
+    assert_eq!(scratch.files(), ["f.ibf"], "nothing of the killed ones is left");
+}
+
+#[test]
+fn runs_of_dedup_with_one_state_print_each_key_once() {
+    let scratch = Scratch::new();
+    let runs: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let mut command = scratch.command(["dedup", "--state", "seen.ibf"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.start();
+            child.stdin.take().unwrap().write_all(lines(0..KEYS).as_bytes()).unwrap();
+            child
+        })
+        .collect();
+    let printed: Vec<Vec<u8>> =
+        runs.into_iter().map(|child| child.wait_with_output().unwrap().stdout).collect();
+    let all: String = printed.iter().map(|run| String::from_utf8_lossy(run)).collect();
+    assert_eq!(all.lines().count() as u64, KEYS, "each key is new to one run");
+}
+
+#[test]
+fn removals_and_merges_in_place_wait_too() {
+    let scratch = Scratch::new();
+    let all = lines(0..WRITERS * KEYS);
+    scratch.build("f.ibf", ["--kind", "cuckoo", "--capacity", "10000", "--rate", "1e-6"], &all);
+    let done = at_once(&scratch, ["remove", "f.ibf", "-"], |_| false);
+    assert_eq!(done.len() as u64, WRITERS);
+    assert_eq!(scratch.present("f.ibf", &all), "", "each run has removed its keys");
+    assert_eq!(scratch.files(), ["f.ibf"]);
+}

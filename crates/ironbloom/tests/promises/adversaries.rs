@@ -1,0 +1,127 @@
+//! An adversary knows the source. Each attack here succeeds against the seed that everybody knows, and gains nothing against a
+//! secret key: `docs/adversaries.md` says who may attack what.
+
+use ironbloom::{
+    BlockedBloom, BlockedBloomParams, Bloom, BloomParams, Cuckoo, CuckooParams, HashFn, Hashed,
+};
+
+fn text(i: u64) -> String {
+    format!("https://example.org/{i:x}")
+}
+
+/// Whether so many of `asked` at this rate are more than chance explains.
+fn is_gain(found: u64, asked: u64, rate: f64) -> bool {
+    let expected = asked as f64 * rate;
+    found as f64 > expected + 5.0 * expected.sqrt() + 5.0
+}
+
+/// Knowing some keys of a filter, texts are computed that it takes for present, without asking it once.
+fn computed_false_positives(victim: HashFn) -> u64 {
+    let params = BloomParams::for_rate(1000, 0.01).unwrap();
+    let mut filter = Bloom::new(params, victim).unwrap();
+    let mut copy = Bloom::new(params, HashFn::default()).unwrap();
+    for i in 0..1000 {
+        filter.insert(text(i));
+        copy.insert(text(i));
+    }
+    let chosen = (1000..).map(text).filter(|text| copy.contains(text)).take(500);
+    chosen.filter(|text| filter.contains(text)).count() as u64
+}
+
+#[test]
+fn false_positives_are_computed_under_the_known_seed_and_not_under_a_secret_key() {
+    assert_eq!(computed_false_positives(HashFn::default()), 500);
+    let found = computed_false_positives(HashFn::random());
+    assert!(!is_gain(found, 500, 0.01), "{found} of 500");
+}
+
+/// Keys that fall on one of a hundred blocks, 0.4 % of the capacity, fill that block; a stranger's keys there are then "present".
+fn rate_in_chosen_blocks(victim: HashFn) -> f64 {
+    let params = BlockedBloomParams::for_rate(50_000, 0.01).unwrap();
+    let mut filter = BlockedBloom::new(params, victim).unwrap();
+    let block = |text: &String| {
+        u128::from(HashFn::default().hash(text)) * u128::from(params.blocks()) >> 64
+    };
+    let in_first = |from: u64| (from..).map(text).filter(|text| block(text) == 0);
+    in_first(0).take(200).for_each(|text| _ = filter.insert(text));
+    assert!(filter.estimate_rate() < 0.01, "the filter looks almost empty");
+    let asked: Vec<String> = in_first(1 << 40).take(200).collect();
+    asked.iter().filter(|text| filter.contains(text)).count() as f64 / asked.len() as f64
+}
+
+#[test]
+fn blocks_are_filled_by_choice_under_the_known_seed_and_not_under_a_secret_key() {
+    assert!(rate_in_chosen_blocks(HashFn::default()) > 0.5);
+    assert!(rate_in_chosen_blocks(HashFn::random()) < 0.1);
+}
+
+/// Inserts of texts that share a bucket and a fingerprint, until the filter says that it is full; at most a hundred.
+fn inserts_until_full(victim: HashFn) -> usize {
+    let params = CuckooParams::for_rate(1000, 0.02).unwrap();
+    let mut filter = Cuckoo::new(params, victim).unwrap();
+    let mut copy = Cuckoo::new(params, HashFn::default()).unwrap();
+    copy.insert(text(0)).unwrap();
+    let alike = (0..).map(text).filter(|text| copy.contains(text)).take(100);
+    alike.take_while(|text| filter.insert(text).is_ok()).count()
+}
+
+#[test]
+fn a_few_chosen_texts_fill_a_cuckoo_filter_under_the_known_seed_and_not_under_a_secret_key() {
+    assert!(inserts_until_full(HashFn::default()) < 20);
+    assert_eq!(inserts_until_full(HashFn::random()), 100);
+}
+
+/// Learns false positives by asking, then asks what is related to them: neighbours, and sums of differences between them. Returns how
+/// many of the related keys were present, and how many were asked.
+fn adaptive(victim: HashFn, queries: u64) -> (u64, u64) {
+    let params = BloomParams::for_rate(10_000, 0.01).unwrap();
+    let mut filter = Bloom::new(params, victim).unwrap();
+    (0..10_000u64).for_each(|key| _ = filter.insert(key));
+    let start = 1u64 << 32;
+    let learnt: Vec<u64> =
+        (start..start + queries / 2).filter(|&key| filter.contains(key)).collect();
+    let mut keys = learnt.iter().enumerate().flat_map(|(i, &one)| {
+        let two = learnt[(i * 7 + 1) % learnt.len()];
+        let three = learnt[(i * 13 + 5) % learnt.len()];
+        let related =
+            [one ^ two ^ three, one.wrapping_add(two).wrapping_sub(three), one.swap_bytes()];
+        let flipped = (0..64).map(move |bit| one ^ 1 << bit);
+        related.into_iter().chain(flipped)
+    });
+    let (mut found, mut asked) = (0, 0);
+    for key in keys.by_ref().filter(|key| *key >= start && learnt.binary_search(key).is_err()) {
+        if asked == queries / 2 {
+            break;
+        }
+        asked += 1;
+        found += u64::from(filter.contains(key));
+    }
+    (found, asked)
+}
+
+/// The next bits of a flipped key may lie among the first queries, so keys that were asked before are left out.
+#[test]
+fn what_was_learnt_by_asking_helps_nobody_against_a_secret_key() {
+    let (found, asked) = adaptive(HashFn::random(), 1_000_000);
+    assert!(asked > 100_000 && !is_gain(found, asked, 0.0102), "{found} of {asked}");
+}
+
+#[test]
+#[ignore = "a hundred million queries: run with --release"]
+fn a_hundred_million_adaptive_queries_gain_nothing_against_a_secret_key() {
+    let (found, asked) = adaptive(HashFn::random(), 100_000_000);
+    assert!(asked > 10_000_000 && !is_gain(found, asked, 0.0102), "{found} of {asked}");
+}
+
+/// Values that make XXH3 multiply by zero without a seed are different keys under any.
+#[test]
+fn values_chosen_to_collide_before_the_seed_do_not_collide() {
+    const SECRET: [u64; 2] = [0xbe4b_a423_396c_feb8, 0xdb97_9083_e96d_d4de];
+    let value = |i: u64| (SECRET[0], i, SECRET[1], !i);
+    for hash_fn in [HashFn::Xxh3 { seed: 0xdead_beef }, HashFn::random()] {
+        let mut filter = Bloom::new(BloomParams::for_rate(1000, 1e-9).unwrap(), hash_fn).unwrap();
+        filter.insert(Hashed(value(0)));
+        let found = (1..20_000).filter(|&i| filter.contains(Hashed(value(i)))).count();
+        assert_eq!(found, 0, "{hash_fn}");
+    }
+}
