@@ -19,7 +19,7 @@
 //! | to remove keys | [`Cuckoo`] | 10.5 | 2 |
 //! | to remove keys, with inserts that never move other keys | [`DLeft`] | 18.7 | 4 |
 //! | to remove keys and merge | [`CountingBloom`] | 38.4 | up to 7 |
-//! | an unknown number of keys | [`Scalable`] | 13 to 16 | grows |
+//! | an unknown number of keys | [`Scalable`] | 14, up to 34 just after it has grown | grows |
 //! | old keys to expire | [`Windowed`] | 19.7 | a few |
 //! | inserts from many threads | [`AtomicBloom`], [`AtomicBlockedBloom`] | same as the plain kind | |
 //! | Parquet's own filter | [`SplitBlock`] | 10.5 | 1 |
@@ -29,8 +29,9 @@
 //! # What you can rely on
 //!
 //! - **A filter answers "might this key be in the set?"** *No* is certain; *yes* is wrong at the rate you chose.
-//! - **Keys** are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]). A filter can be
-//!   limited to one of these, which its file records: [`HashFn::Typed`].
+//! - **Keys** are text, bytes or integers ([`Key`]), or anything else that can be hashed ([`Hashed`]). A filter notes which of
+//!   these it was given, and its file records it ([`KeyTypes`]); it can be limited to one of them ([`HashFn::Typed`]).
+//! - **Adversaries** who know the source cannot choose false positives if the hash is secret: [`HashFn::random`].
 //! - **The same answers everywhere**: one hash contract ([`HashFn`]) and exact sizing ([`sizing`]) for all kinds, on every
 //!   platform and in every release.
 //! - **One interface**: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them. An `insert` says whether the key
