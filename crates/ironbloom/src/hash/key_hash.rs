@@ -176,6 +176,9 @@ impl KeyHash {
     /// # Ok::<(), ironbloom::ParamError>(())
     /// ```
     pub fn of_text(self) -> Result<Self, KeyError> {
+        if let Some(HashFn::Locked { check }) = self.hash_fn() {
+            return Err(KeyError::Locked { check });
+        }
         match self {
             Self::Held(hash_fn, held) if held.is_empty() => {
                 hash_fn.accepts(KeyType::Bytes).map(|()| self)
@@ -198,6 +201,9 @@ impl KeyHash {
     /// The same, if the caller knows that text stands for keys of this type.
     pub fn of_text_as(self, keys: KeyType) -> Result<Self, KeyError> {
         let Some(hash_fn) = self.hash_fn() else { return self.of_text() };
+        if let HashFn::Locked { check } = hash_fn {
+            return Err(KeyError::Locked { check });
+        }
         match self {
             Self::Held(_, held) => held.accepts(keys)?,
             _ => hash_fn.accepts(keys)?,
