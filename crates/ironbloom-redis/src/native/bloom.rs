@@ -11,7 +11,10 @@
 
 use std::convert::Infallible;
 
-use ironbloom::format::native::{Table, image_bytes, image_piece, prefer_huge_pages, table_start};
+use ironbloom::format::native::{
+    Header, Table, image_bytes, image_piece, prefer_huge_pages, table_start,
+};
+use ironbloom::hash::KeyError;
 use ironbloom::memory::dense_at;
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, DecodeError, Fill, FillProgress, HashFn, Insert,
@@ -423,11 +426,15 @@ fn refused(error: ParamError) -> InsertError {
     })
 }
 
-/// Refuses filters of external hashes, which cannot be queried by key.
-pub(super) fn check_hash(hash_fn: HashFn) -> Result<(), NativeError> {
-    match hash_fn {
-        HashFn::External { id } => Err(NativeError::External { id }),
-        _ => hash_fn.accepts(KeyType::Bytes).map_err(NativeError::Keys),
+/// Refuses filters of external hashes, which cannot be queried by key, and of keys that are not the bytes that clients send.
+pub(super) fn check_keys(header: &Header) -> Result<(), NativeError> {
+    match header.hash_fn {
+        HashFn::External { id } => return Err(NativeError::External { id }),
+        hash_fn => hash_fn.accepts(KeyType::Bytes).map_err(NativeError::Keys)?,
+    }
+    match header.key_types {
+        held if held.is_empty() || held.only() == Some(KeyType::Bytes) => Ok(()),
+        held => Err(NativeError::Keys(KeyError::NotHeld { held, found: KeyType::Bytes })),
     }
 }
 
@@ -472,7 +479,7 @@ impl Imaged for NativeBloom {
         let count = images.len();
         let image = images.swap_remove(0);
         let (kind, expected) = (image.header().kind, image.header().file_bytes());
-        check_hash(image.header().hash_fn)?;
+        check_keys(image.header())?;
         let filter = match kind {
             Kind::Blocked => Self::Blocked(image.finish()?),
             Kind::Bloom => Self::Flat(image.finish()?),

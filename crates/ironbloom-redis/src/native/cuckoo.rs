@@ -21,7 +21,7 @@ use ironbloom::format::native::{Table, image_bytes, image_piece, prefer_huge_pag
 use ironbloom::memory::dense_at;
 use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
 
-use super::bloom::{PlanError, check_hash};
+use super::bloom::{PlanError, check_keys};
 use super::error::NativeError;
 use super::images::Images;
 use super::{Imaged, Reading};
@@ -285,7 +285,7 @@ impl Imaged for NativeCuckoo {
         let mut parts: Vec<Cuckoo> = Vec::new();
         for image in images.finish()? {
             let header = image.header();
-            check_hash(header.hash_fn)?;
+            check_keys(header)?;
             if header.kind != Kind::Cuckoo {
                 return Err(NativeError::Kind { found: header.kind });
             }
