@@ -8,7 +8,7 @@ use ironbloom::any::{AnyFilter, KeyHash};
 use ironbloom::format::foreign::Format;
 use ironbloom::hash::KeyForm;
 use ironbloom::multi::{Attributes, Joint, MultiFilter as _};
-use ironbloom::{Bloom, BloomParams, CuckooParams, Foreign, HashFn, KeyType, Kind, Scheme};
+use ironbloom::{Bloom, BloomParams, CuckooParams, Foreign, HashFn, KeyType, Kind, Rule, Scheme};
 
 use crate::failure::Advice;
 use crate::info::Given;
@@ -64,6 +64,11 @@ pub(crate) struct BuildArgs {
     /// where that program has keys of several forms
     #[arg(long, value_name = "FORMAT", value_parser = foreign::parse_format, conflicts_with_all = ["kind", "seed", "scheme", "partial", "secret_file"])]
     format: Option<Format>,
+
+    /// Version of a format that has several: of Spark's, 1 is read by all releases, 2 from 4.1 on and needed above some 100
+    /// million keys [default: 1]
+    #[arg(long, value_name = "V", requires = "format", value_parser = clap::value_parser!(u8).range(1..=2))]
+    format_version: Option<u8>,
 
     /// What keys are: text, or long (integers); of a filter for another program also chars, int, double or hex [default: text]
     #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
@@ -222,6 +227,13 @@ fn for_program(args: &BuildArgs, format: Format) -> Result<Outcome> {
             ),
             _ => anyhow!("filters of {format} are only read, not made"),
         });
+    };
+    let rule = match (format, args.format_version) {
+        (Format::Spark, None | Some(1)) => Rule::Spark1,
+        (Format::Spark, Some(_)) | (_, None) => rule,
+        (_, Some(_)) => {
+            return Err(anyhow!("{format} has one version: --format-version is for spark"));
+        }
     };
     let Some(capacity) = args.capacity else {
         return Err(Advice::error(

@@ -55,13 +55,16 @@ fn unlock() {
 pub(crate) fn install() {
     use nix::sys::signal::{SigSet, Signal};
 
+    // Blocked in all threads, and awaited by one: nothing runs inside a signal handler, where little is allowed. Before anything
+    // else: a signal that comes earlier ends the program without its status.
+    let all: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    let blocked = all.thread_block();
     let ignored = ignored_signals();
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
-        .into_iter()
-        .filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0)
-        .collect();
-    // Blocked in all threads, and awaited by one: nothing runs inside a signal handler, where little is allowed.
-    if signals.thread_block().is_ok() {
+    let (ignored, signals): (Vec<Signal>, Vec<Signal>) =
+        all.iter().partition(|&signal| ignored & (1 << (signal as u32 - 1)) != 0);
+    let _ = ignored.into_iter().collect::<SigSet>().thread_unblock();
+    let signals: SigSet = signals.into_iter().collect();
+    if blocked.is_ok() {
         std::thread::spawn(move || {
             if let Ok(signal) = signals.wait() {
                 end(128 + signal as i32);

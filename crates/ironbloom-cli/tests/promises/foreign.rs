@@ -164,7 +164,7 @@ fn build_makes_the_bytes_that_the_other_program_makes() {
     let plan = ["--capacity", "1000", "--rate", "3%"];
     for (format, keys, name) in [
         ("guava", "text", "guava-64-text.bin"),
-        ("spark", "text", "spark-v2-text.bin"),
+        ("spark", "text", "spark-v1-text.bin"), // which every release of Spark reads
         ("datasketches", "text", "datasketches-text.bin"),
         ("bits-and-blooms", "text", "bits-and-blooms.bin"),
     ] {
@@ -172,6 +172,10 @@ fn build_makes_the_bytes_that_the_other_program_makes() {
         here.build("made", options, &texts(0..1000));
         assert!(here.read("made") == golden(name), "{format}");
     }
+    let options = ["--format", "spark", "--format-version", "2", "--keys", "text"];
+    let options: [&str; 10] = std::array::from_fn(|i| *options.iter().chain(&plan).nth(i).unwrap());
+    here.build("made", options, &texts(0..1000));
+    assert!(here.read("made") == golden("spark-v2-text.bin"));
     // gzip has several ways to say the same.
     let options = ["--format", "dcso", plan[0], plan[1], plan[2], plan[3]];
     here.build("made.gz", options, &texts(0..1000));
