@@ -30,7 +30,7 @@ pub(crate) fn open(
         Err(error) if file::is_missing(&error) => return new(window, rate, key),
         loaded => loaded?,
     };
-    file::text_hash(path, &filter, None)?;
+    let takes_text = file::text_hash(path, &filter, None);
     refuse_other_options(&filter, window, rate).map_err(|error| file::named(path, error))?;
     let seen = Deduplicator::from_filter(filter).map_err(|other| {
         Advice::error(
@@ -38,6 +38,7 @@ pub(crate) fn open(
             "name a new file, and dedup will create it",
         )
     })?;
+    takes_text?;
     Ok(seen)
 }
 

@@ -90,13 +90,15 @@ fn what_keys_are_must_be_said_and_is_then_remembered() {
     assert!(refused.hint().contains("long"), "{}", refused.stderr);
 }
 
-/// Where --keys would change nothing, it must not look as if it did.
+/// What --keys says must be what the filter holds.
 #[test]
-fn keys_of_our_own_filters_have_no_form() {
+fn keys_of_our_own_filters_have_their_types_and_no_other_form() {
     let here = Scratch::new();
     here.run_with(["build", "-o", "own.ibf"], "7\n").succeeds();
     let refused = here.run_with(["check", "own.ibf", "--keys", "long"], "7\n").ends_with(2);
-    assert!(refused.stderr.contains("--keys is for"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("holds text or bytes, not integers"), "{}", refused.stderr);
+    let refused = here.run_with(["check", "own.ibf", "--keys", "double"], "7\n").ends_with(2);
+    assert!(refused.stderr.contains("--keys double is for"), "{}", refused.stderr);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn the_program_records_what_its_lines_are() {
     scratch.refuses(["merge", "-o", "m.ibf", "t.ibf", "i.ibf"], "", message);
     scratch.run_with(["add", "i.ibf"], "2\n").succeeds();
     assert!(AnyFilter::load(scratch.path("i.ibf")).unwrap().contains(2).unwrap());
-    assert_eq!(scratch.info("i.ibf")["key types"], "integers");
+    assert_eq!(scratch.info("i.ibf")["key_types"], "integers");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn lines_are_text_where_a_file_does_not_say_what_its_keys_are() {
     assert_eq!(scratch.present("old.ibf", "7\n8\n"), "7\n");
     scratch.run_with(["add", "old.ibf"], "8\n").succeeds();
     assert_eq!(scratch.present("old.ibf", "7\n8\n"), "7\n8\n");
-    assert_eq!(scratch.info("old.ibf")["key types"], "not recorded");
+    assert_eq!(scratch.info("old.ibf")["key_types"], "not recorded");
 }
 
 #[test]

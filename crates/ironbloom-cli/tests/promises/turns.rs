@@ -22,12 +22,13 @@ fn at_once(scratch: &Scratch, args: [&str; 3], kill: impl Fn(u64) -> bool) -> Ve
         let _ = stdin.write_all(keys.as_bytes());
         (writer, child, kill(writer).then_some(stdin))
     });
-    let children: Vec<_> = children.collect();
+    let mut children: Vec<_> = children.collect();
+    // All victims first: one that holds the lock and waits for keys would keep the others waiting.
+    for (_, child, _) in children.iter_mut().filter(|(_, _, victim)| victim.is_some()) {
+        let _ = child.kill();
+    }
     let mut done = Vec::new();
     for (writer, mut child, victim) in children {
-        if victim.is_some() {
-            let _ = child.kill();
-        }
         drop(victim);
         if child.wait().unwrap().success() {
             done.push(writer);
