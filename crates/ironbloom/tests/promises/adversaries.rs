@@ -40,7 +40,7 @@ fn rate_in_chosen_blocks(victim: HashFn) -> f64 {
     let params = BlockedBloomParams::for_rate(50_000, 0.01).unwrap();
     let mut filter = BlockedBloom::new(params, victim).unwrap();
     let block = |text: &String| {
-        u128::from(HashFn::default().hash(text)) * u128::from(params.blocks()) >> 64
+        (u128::from(HashFn::default().hash(text)) * u128::from(params.blocks())) >> 64
     };
     let in_first = |from: u64| (from..).map(text).filter(|text| block(text) == 0);
     in_first(0).take(200).for_each(|text| _ = filter.insert(text));
