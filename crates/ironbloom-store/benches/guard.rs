@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use ironbloom::hash::mix64;
 use ironbloom_store::{
-    AsyncGuard, Backend, Generation, Guard, GuardKind, Opened, Options, Rebuild,
+    AsyncGuard, Backend, Before, Generation, Guard, GuardKind, Opened, Options, Rebuild,
 };
 use tasks::Tasks;
 
@@ -39,12 +39,12 @@ impl Backend for Numbers {
         Ok((number < self.keys).then(Vec::new))
     }
 
-    fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, Infallible> {
-        Ok(true)
+    fn put(&self, _: &[u8], _: &[u8]) -> Result<Before, Infallible> {
+        Ok(Before::Absent)
     }
 
-    fn remove(&self, _: &[u8]) -> Result<bool, Infallible> {
-        Ok(false)
+    fn remove(&self, _: &[u8]) -> Result<Before, Infallible> {
+        Ok(Before::Absent)
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Infallible> {

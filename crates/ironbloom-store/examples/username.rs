@@ -12,7 +12,7 @@ use std::error::Error;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use ironbloom_store::{Backend, Generation, Guard, GuardKind, Memory, Options};
+use ironbloom_store::{Backend, Before, Generation, Guard, GuardKind, Memory, Options};
 
 /// A store that answers after half a millisecond, as one on the other side of a network does.
 struct FarAway(Memory);
@@ -27,11 +27,11 @@ impl Backend for FarAway {
         self.0.get(key)
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Infallible> {
         self.0.put(key, value)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
+    fn remove(&self, key: &[u8]) -> Result<Before, Infallible> {
         self.0.remove(key)
     }
 
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         wanted.push('x');
     }
     println!("{wanted} is free");
-    assert!(taken.put(&wanted, b"the new one")?, "nobody else was faster");
+    assert!(taken.put(&wanted, b"the new one")?.was_absent(), "nobody else was faster");
     assert!(taken.contains(&wanted)?);
 
     // Many others type, each letter a question.
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     taken.contains("bob1")?;
 
     // A name that is given back is free at once, and asking for it costs nothing.
-    assert!(taken.remove("alice0")?);
+    assert!(taken.remove("alice0")?.was_present());
     let skipped = taken.stats().skipped();
     assert!(!taken.contains("alice0")?);
     assert!(taken.stats().skipped() == skipped + 1, "the filter has forgotten it");

@@ -112,7 +112,8 @@ async fn claim(
     let claimed = blocking(service, move |service| {
         // A put replaces: of two who want a name at once, the second must not take it from the first.
         let _claiming = service.claiming.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(!service.names.contains(name.as_str())? && service.names.put(name.as_str(), &owner)?)
+        Ok(!service.names.contains(name.as_str())?
+            && service.names.put(name.as_str(), &owner)?.was_absent())
     });
     Ok(if claimed.await? { StatusCode::CREATED } else { StatusCode::CONFLICT })
 }
@@ -122,7 +123,9 @@ async fn release(
     extract::Path(name): Name,
 ) -> Result<StatusCode, Failure> {
     let name = checked(&name)?;
-    let released = blocking(service, move |service| service.names.remove(name.as_str())).await?;
+    let released =
+        blocking(service, move |service| Ok(service.names.remove(name.as_str())?.was_present()))
+            .await?;
     Ok(if released { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
 }
 

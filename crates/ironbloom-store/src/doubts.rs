@@ -28,6 +28,8 @@ const RATE: f64 = 0.001;
 /// See the module documentation.
 pub(crate) struct Doubts {
     hash_fn: HashFn,
+    /// Whether every key is in doubt, because it is not known which are.
+    everything: bool,
     filter: OnceLock<AtomicBlockedBloom>,
     count: AtomicU64,
     last: Mutex<Option<Instant>>,
@@ -46,7 +48,27 @@ impl Doubts {
     /// No doubts yet, for keys hashed with this function.
     pub(crate) fn new(hash_fn: HashFn) -> Self {
         let (filter, count, last) = (OnceLock::new(), AtomicU64::new(0), Mutex::new(None));
-        Self { hash_fn, filter, count, last }
+        Self { hash_fn, everything: false, filter, count, last }
+    }
+
+    /// Every key, from now on: what was in doubt cannot be read.
+    pub(crate) fn everything(hash_fn: HashFn) -> Self {
+        let last = Mutex::new(Some(Instant::now()));
+        Self { everything: true, last, ..Self::new(hash_fn) }
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.everything
+    }
+
+    /// True if no key is in doubt.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.everything && self.len() == 0
+    }
+
+    /// No write that is in doubt now can take effect any more.
+    pub(crate) fn settle(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn hash_fn(&self) -> HashFn {
@@ -56,7 +78,7 @@ impl Doubts {
     /// Might this key be in doubt?
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        self.filter.get().is_some_and(|filter| filter.contains_hash(hash))
+        self.everything || self.filter.get().is_some_and(|filter| filter.contains_hash(hash))
     }
 
     /// The write of this key may take effect from now on, or may have done so.

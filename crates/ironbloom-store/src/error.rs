@@ -31,6 +31,12 @@ pub enum Error<E> {
     Overtaken,
     /// The guard is being closed.
     Closed,
+    /// The code of the store has called its own guard to change it, which would wait for itself.
+    Reentrant,
+    /// Writes of an earlier guard may still take effect, and it is not known which: no filter can be complete yet.
+    InDoubt,
+    /// A follower does not hear what others write: no filter can be kept up to date.
+    Unheard,
     /// A key or value of a [typed guard](crate::Typed) cannot be encoded, or a stored value cannot be decoded.
     Codec(CodecError),
 }
@@ -58,6 +64,13 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
             Self::Panicked(words) => write!(f, "the store panicked: {words}"),
             Self::Overtaken => write!(f, "others wrote to the store while the filter was built"),
             Self::Closed => write!(f, "the guard is being closed"),
+            Self::Reentrant => {
+                write!(f, "the store has called its own guard, which would wait for itself")
+            }
+            Self::InDoubt => {
+                write!(f, "writes of an earlier guard may still take effect in the store")
+            }
+            Self::Unheard => write!(f, "what others write to the store is not heard"),
             Self::Codec(error) => error.fmt(f),
         }
     }

@@ -23,6 +23,12 @@ pub(crate) fn foreign_row() {
     tracing::warn!("the store holds keys that came without the guard; the filter is built again");
 }
 
+/// The store does not hold the generation that this guard gave it.
+pub(crate) fn exchanged() {
+    #[cfg(feature = "tracing")]
+    tracing::warn!("the store is in another state than before; the filter is built again");
+}
+
 /// The filter could not be published, which is tried again.
 pub(crate) fn publish_failed(error: &dyn Display) {
     #[cfg(feature = "tracing")]

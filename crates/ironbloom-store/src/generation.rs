@@ -22,7 +22,8 @@
 
 use std::fmt;
 
-/// 128 random bits that a store keeps next to its keys.
+/// 128 random bits that a store keeps next to its keys. The first half stays the same for as long as guards continue one
+/// another, the second is drawn for each.
 ///
 /// A checkpoint gives the store a new one, and the first write after it another, each before anything else is written.
 /// So a checkpoint with the same number as the store has seen every write; and since no number is ever drawn twice,
@@ -40,6 +41,22 @@ impl Generation {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("random numbers from the system");
         Self(bytes)
+    }
+
+    /// A new one of this lineage: its first half.
+    pub(crate) fn of(lineage: u64) -> Self {
+        let mut generation = Self::fresh();
+        generation.0[..8].copy_from_slice(&lineage.to_le_bytes());
+        generation
+    }
+
+    /// The number that all generations of a guard, and of those that continue it, have in common.
+    pub(crate) fn lineage(self) -> u64 {
+        self.halves()[0]
+    }
+
+    pub(crate) fn halves(self) -> [u64; 2] {
+        [0, 8].map(|start| u64::from_le_bytes(std::array::from_fn(|i| self.0[start + i])))
     }
 
     /// The bits, as a store keeps them.

@@ -68,8 +68,6 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "async")]
-mod asynchronous;
 mod backend;
 mod backends;
 mod checkpoint;
@@ -77,6 +75,8 @@ mod doubts;
 mod error;
 mod events;
 mod filter;
+#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+mod follow;
 mod front;
 mod generation;
 mod guard;
@@ -87,19 +87,19 @@ mod options;
 mod published;
 mod read_through;
 mod stats;
-mod stripes;
 mod typed;
 
-#[cfg(feature = "async")]
-pub use asynchronous::{AsyncBackend, AsyncGuard, Visit};
-#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
-pub use asynchronous::{Change, Changes, Follower, Watch};
-pub use backend::Backend;
+pub use backend::{AsyncBackend, Backend, Before, Failure, Visit};
 pub use backends::*;
 pub use checkpoint::{Unusable, checkpoint_beside};
 pub use error::Error;
+#[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+pub use follow::{Change, Changes, Follower, Watch};
 pub use generation::Generation;
+#[cfg(feature = "async")]
+pub use guard::AsyncGuard;
 pub use guard::{Guard, Opened};
+pub use ironbloom::HashFn;
 pub use kind::{GuardKind, UnknownKind};
 pub use options::{Options, Rebuild};
 pub use published::Published;

@@ -23,6 +23,10 @@ pub struct Options {
     pub(crate) lands_within: Option<Duration>,
     pub(crate) retry_after: Duration,
     pub(crate) publish: Option<Publish>,
+    /// Whether the hash function was chosen; if not, it is that of the checkpoint, or random.
+    pub(crate) hash_fn: Option<HashFn>,
+    pub(crate) remember: bool,
+    pub(crate) measured_share: f64,
 }
 
 /// Where the filter is published, and when: after a number of writes, at an interval.
@@ -66,6 +70,9 @@ impl Options {
             lands_within: None,
             retry_after: Duration::from_secs(1),
             publish: None,
+            hash_fn: None,
+            remember: true,
+            measured_share: 0.01,
         }
     }
 
@@ -140,13 +147,36 @@ impl Options {
         self.publish.take().unwrap_or(nowhere)
     }
 
-    /// The hash function; use another seed if keys come from people who may want to cause false positives.
+    /// Remembers false positives, so that they are not looked up again: half a bit of memory for each key of the
+    /// capacity. Default: true. Only where every write is seen, that is, by the only writer or with a
+    /// `Follower` that hears; elsewhere nothing is remembered.
+    pub fn remember_false_positives(mut self, remember: bool) -> Self {
+        self.remember = remember;
+        self
+    }
+
+    /// The share of the time, at most, in which lookups that need not reach the store ask it all the same, to measure
+    /// what they would have cost ([`Stats::time_saved`](crate::Stats::time_saved)). Default: one percent; with zero,
+    /// what was saved is estimated from other lookups.
+    ///
+    /// # Panics
+    ///
+    /// If it is not between 0 and 1.
+    pub fn measured_share(mut self, share: f64) -> Self {
+        assert!((0.0..=1.0).contains(&share), "a share of the time");
+        self.measured_share = share;
+        self
+    }
+
+    /// The hash function. Default: that of the checkpoint; without one, [`HashFn::random`], so that nobody can choose
+    /// keys that look stored. The key is in the files of the checkpoint, and in those that are published.
     ///
     /// # Panics
     ///
     /// If it is [`HashFn::External`]: a guard sees keys.
     pub fn hash_fn(mut self, hash_fn: HashFn) -> Self {
         assert!(hash_fn.try_hash(b"").is_some(), "a guard hashes keys itself");
+        self.hash_fn = Some(hash_fn);
         self.spec.hash_fn = hash_fn;
         self
     }

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard as Awaited, Error, Generation, LoadError, ReadThrough, Visit,
+    AsyncBackend, AsyncGuard as Awaited, Before, Error, Generation, LoadError, ReadThrough, Visit,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -138,12 +138,12 @@ impl AsyncBackend for Store {
         Ok(found.then(Vec::new))
     }
 
-    async fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, PyErr> {
-        extracted(&ask(Question::Put).await?)
+    async fn put(&self, _: &[u8], _: &[u8]) -> Result<Before, PyErr> {
+        Ok(Before::stored(!extracted::<bool>(&ask(Question::Put).await?)?))
     }
 
-    async fn remove(&self, _: &[u8]) -> Result<bool, PyErr> {
-        extracted(&ask(Question::Remove).await?)
+    async fn remove(&self, _: &[u8]) -> Result<Before, PyErr> {
+        Ok(Before::stored(extracted(&ask(Question::Remove).await?)?))
     }
 
     async fn scan(&self, visit: Visit<'_>) -> Result<(), PyErr> {
@@ -349,13 +349,17 @@ impl AsyncGuard {
 
     fn put(&self, key: Bound<'_, PyAny>, value: Py<PyAny>) -> PyResult<Operation> {
         let (guard, bytes) = (self.guard.clone(), bytes_of(&key)?);
-        let work = async move { guard.guard().put(bytes, []).await.map(Outcome::Flag) };
+        let work = async move {
+            guard.guard().put(bytes, []).await.map(|before| Outcome::Flag(before.may_be_new()))
+        };
         Ok(Operation::new(Some(key.unbind()), Some(value), Box::pin(work)))
     }
 
     fn remove(&self, key: Bound<'_, PyAny>) -> PyResult<Operation> {
         let (guard, bytes) = (self.guard.clone(), bytes_of(&key)?);
-        let work = async move { guard.guard().remove(bytes).await.map(Outcome::Flag) };
+        let work = async move {
+            guard.guard().remove(bytes).await.map(|before| Outcome::Flag(before.was_present()))
+        };
         Ok(Operation::new(Some(key.unbind()), None, Box::pin(work)))
     }
 

@@ -10,7 +10,7 @@ mod store;
 use std::time::Duration;
 
 use ironbloom_store::{
-    Error, Guard as Blocking, GuardKind, LoadError, Options, ReadThrough, Rebuild, Stats,
+    Before, Error, Guard as Blocking, GuardKind, LoadError, Options, ReadThrough, Rebuild, Stats,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ pub(crate) fn options(
         named(py, "InvalidParameter", what)
     })?;
     // Stores of Python are asked in the thread of the caller: many of them may be used in no other one.
-    let options = Options::new(kind, capacity, rate).rebuild(Rebuild::Manual);
+    let options = Options::new(kind, capacity, rate).rebuild(Rebuild::Manual).measured_share(0.0);
     Ok(if only_writer { options.only_writer() } else { options })
 }
 
@@ -135,14 +135,14 @@ impl Guard {
         let bytes = bytes_of(&key)?;
         let _call = Call::start(key.unbind(), Some(value));
         let put = py.detach(|| self.guard.guard().put(bytes, []));
-        put.map_err(|error| error.into_python(py))
+        put.map(Before::may_be_new).map_err(|error| error.into_python(py))
     }
 
     fn remove(&self, py: Python<'_>, key: Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = bytes_of(&key)?;
         let _call = Call::start(key.unbind(), None);
         let removed = py.detach(|| self.guard.guard().remove(bytes));
-        removed.map_err(|error| error.into_python(py))
+        removed.map(Before::was_present).map_err(|error| error.into_python(py))
     }
 
     /// The value of a key; if it is not stored, what `load(key)` returns, which is then put. What was found nowhere is not

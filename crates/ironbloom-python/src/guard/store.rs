@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ironbloom_store::{Backend, Generation};
+use ironbloom_store::{Backend, Before, Generation};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -118,19 +118,22 @@ impl Backend for Store {
         })
     }
 
-    fn put(&self, _: &[u8], _: &[u8]) -> Result<bool, PyErr> {
+    fn put(&self, _: &[u8], _: &[u8]) -> Result<Before, PyErr> {
         let call = current();
         Python::attach(|py| {
             let value = call.value.lock().unwrap_or_else(PoisonError::into_inner).take();
             let value = value.unwrap_or_else(|| py.None());
-            self.adapter.get(py)?.call_method1(intern!(py, "put"), (&call.key, value))?.extract()
+            let put = self.adapter.get(py)?.call_method1(intern!(py, "put"), (&call.key, value))?;
+            put.extract::<bool>().map(|new| Before::stored(!new))
         })
     }
 
-    fn remove(&self, _: &[u8]) -> Result<bool, PyErr> {
+    fn remove(&self, _: &[u8]) -> Result<Before, PyErr> {
         let call = current();
         Python::attach(|py| {
-            self.adapter.get(py)?.call_method1(intern!(py, "remove"), (&call.key,))?.extract()
+            let removed =
+                self.adapter.get(py)?.call_method1(intern!(py, "remove"), (&call.key,))?;
+            removed.extract::<bool>().map(Before::stored)
         })
     }
 

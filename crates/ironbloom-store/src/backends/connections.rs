@@ -16,6 +16,7 @@ use super::tls::Tls;
 pub struct Connections {
     pub(super) max: usize,
     pub(super) timeout: Duration,
+    pub(super) prove_every: Duration,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Tls>,
 }
@@ -25,6 +26,7 @@ impl Default for Connections {
         Self {
             max: 16,
             timeout: Duration::from_secs(10),
+            prove_every: Duration::from_secs(10),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -51,6 +53,17 @@ impl Connections {
     /// How long connecting may take before it is an error.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// How often a [`Follower`](crate::Follower) proves that it would hear of a change; at most a second longer, or as long
+    /// again, it may be deaf without knowing. Default: 10 seconds.
+    #[cfg_attr(
+        not(any(feature = "async-postgres", feature = "async-redis")),
+        allow(rustdoc::broken_intra_doc_links, reason = "there is no follower")
+    )]
+    pub fn prove_every(mut self, interval: Duration) -> Self {
+        self.prove_every = interval;
         self
     }
 

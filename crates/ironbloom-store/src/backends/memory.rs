@@ -6,7 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Before};
 use crate::generation::Generation;
 
 /// An in-memory store. Clones share the same store, which outlives the guard that owns one of them.
@@ -65,12 +65,13 @@ impl Backend for Memory {
         Ok(self.read().keys.get(key).cloned())
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
-        Ok(self.write().about_to_change().insert(key.to_owned(), value.to_owned()).is_none())
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Infallible> {
+        let replaced = self.write().about_to_change().insert(key.to_owned(), value.to_owned());
+        Ok(Before::stored(replaced.is_some()))
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
-        Ok(self.write().about_to_change().remove(key).is_some())
+    fn remove(&self, key: &[u8]) -> Result<Before, Infallible> {
+        Ok(Before::stored(self.write().about_to_change().remove(key).is_some()))
     }
 
     /// A page at a time, so that writers can get in between, as in a store without snapshots.

@@ -3,6 +3,8 @@
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod connections;
 mod memory;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod naming;
 #[cfg(feature = "object_store")]
 mod objects;
 #[cfg(any(feature = "postgres", feature = "redis"))]
@@ -13,7 +15,7 @@ mod postgres;
 mod redb;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(any(feature = "object_store", feature = "postgres", feature = "redb", feature = "redis"))]
+#[cfg(any(feature = "object_store", feature = "redb"))]
 mod seal;
 #[cfg(feature = "tls")]
 #[cfg_attr(
@@ -33,9 +35,9 @@ pub use self::postgres::{AsyncPostgres, PostgresChanges};
 pub use self::postgres::{Postgres, PostgresError};
 #[cfg(feature = "redb")]
 pub use self::redb::{Redb, RedbError};
-#[cfg(feature = "redis")]
-pub use self::redis::Redis;
 #[cfg(feature = "async-redis")]
 pub use self::redis::{AsyncRedis, RedisChanges};
+#[cfg(feature = "redis")]
+pub use self::redis::{Redis, RedisStoreError};
 #[cfg(feature = "tls")]
 pub use self::tls::{Tls, TlsError};

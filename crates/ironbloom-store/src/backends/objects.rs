@@ -6,24 +6,49 @@
 //!  <prefix>/generation        no key
 //! ```
 //!
-//! Others can write to it at any time, so what `postgres.rs` says applies here as well; notifications from the store
+//! Others can write to it at any time, so what `postgres/mod.rs` says applies here as well; notifications from the store
 //! are one way to learn what others put. A store without "create if absent" (S3 has it) is queried before every put.
+//!
+//! **The `object_store` crate repeats requests whose answer was lost**, also one that was carried out. "Create" then finds
+//! that the object exists, and cannot tell whether it was created by the first request. So an object is created with a
+//! mark: a random number in its metadata. If the object that exists has the mark of this put, the key was not there. A
+//! store without metadata (a directory) has none; there, an object with another value was there before, and about one with
+//! the same value nothing is known.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
+use object_store::{
+    Attribute, Attributes, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+};
 
 use super::seal::Seal;
-use crate::asynchronous::{AsyncBackend, Visit};
+use crate::backend::{AsyncBackend, Before, Visit};
 use crate::generation::Generation;
 
 /// Maximum length of one path component.
 const PART: usize = 200;
 /// Number of objects requested at once.
 const AT_ONCE: usize = 16;
+
+/// The metadata that holds the mark of a put.
+const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("ironbloom-put"));
+/// S3 refuses requests that are signed more than 15 minutes ago, so none takes effect later than that.
+const LANDS_WITHIN: Duration = Duration::from_secs(15 * 60);
+
+/// What became of an attempt to create an object.
+enum Created {
+    New,
+    /// There is one; the mark of the attempt.
+    Not(Option<String>),
+    /// The store cannot create only.
+    Unsupported,
+}
 
 /// The objects below a prefix.
 #[derive(Clone, Debug)]
@@ -32,12 +57,19 @@ pub struct Objects {
     prefix: Path,
     /// Clones share the same handle.
     seal: Arc<Seal>,
+    /// Whether the store has no metadata.
+    plain: Arc<AtomicBool>,
 }
 
 impl Objects {
     /// The objects of a store under a prefix, which may be empty.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
-        Self { store, prefix: Path::from(prefix), seal: Arc::new(Seal::new()) }
+        Self {
+            store,
+            prefix: Path::from(prefix),
+            seal: Arc::new(Seal::new()),
+            plain: Arc::default(),
+        }
     }
 
     fn place(&self, key: &[u8]) -> Path {
@@ -74,6 +106,57 @@ impl Objects {
             Ok(_) => Ok(true),
             Err(Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Creates an object, unless there is one.
+    async fn create(&self, place: &Path, payload: PutPayload) -> Result<Created, Error> {
+        let create =
+            |attributes| PutOptions { mode: PutMode::Create, attributes, ..PutOptions::default() };
+        let mut mark = None;
+        if !self.plain.load(Ordering::Relaxed) {
+            let fresh = Generation::fresh().to_string();
+            let attributes = Attributes::from_iter([(MARK, fresh.clone())]);
+            match self.store.put_opts(place, payload.clone(), create(attributes)).await {
+                Ok(_) => return Ok(Created::New),
+                Err(Error::AlreadyExists { .. }) => mark = Some(fresh),
+                Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                    self.plain.store(true, Ordering::Relaxed);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if mark.is_some() {
+            return Ok(Created::Not(mark));
+        }
+        match self.store.put_opts(place, payload, create(Attributes::new())).await {
+            Ok(_) => Ok(Created::New),
+            Err(Error::AlreadyExists { .. }) => Ok(Created::Not(None)),
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                Ok(Created::Unsupported)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the object that could not be created was there before this put.
+    async fn created_by(
+        &self,
+        place: &Path,
+        mark: Option<&str>,
+        value: &[u8],
+    ) -> Result<Before, Error> {
+        let object = match self.store.get(place).await {
+            Ok(object) => object,
+            Err(Error::NotFound { .. }) => return Ok(Before::Unknown), // and gone again
+            Err(error) => return Err(error),
+        };
+        let found = object.attributes.get(&MARK).map(|found| found.to_string());
+        match mark {
+            Some(mark) if found.as_deref() == Some(mark) => Ok(Before::Absent),
+            Some(_) => Ok(Before::Present),
+            None if object.bytes().await?[..] == *value => Ok(Before::Unknown),
+            None => Ok(Before::Present),
         }
     }
 
@@ -147,33 +230,32 @@ impl AsyncBackend for Objects {
         self.exists(&self.place(key)).await
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Error> {
         self.break_seal().await?;
         let place = self.place(key);
         let payload = PutPayload::from(value.to_vec());
-        let create = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        let new = match self.store.put_opts(&place, payload.clone(), create).await {
-            Ok(_) => return Ok(true),
-            Err(Error::AlreadyExists { .. }) => false,
-            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
-                !self.exists(&place).await?
-            }
-            Err(error) => return Err(error),
+        let before = match self.create(&place, payload.clone()).await? {
+            Created::New => return Ok(Before::Absent),
+            Created::Not(mark) => self.created_by(&place, mark.as_deref(), value).await?,
+            Created::Unsupported => Before::stored(self.exists(&place).await?),
         };
-        self.store.put_opts(&place, payload, PutOptions::default()).await?;
-        Ok(new)
+        if before != Before::Absent {
+            self.store.put_opts(&place, payload, PutOptions::default()).await?;
+        }
+        Ok(before)
     }
 
-    async fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+    async fn remove(&self, key: &[u8]) -> Result<Before, Error> {
         let place = self.place(key);
         // Most stores do not say whether there was something to delete.
         if !self.exists(&place).await? {
-            return Ok(false);
+            return Ok(Before::Absent);
         }
         self.break_seal().await?;
         match self.store.delete(&place).await {
-            Ok(()) => Ok(true),
-            Err(Error::NotFound { .. }) => Ok(false),
+            Ok(()) => Ok(Before::Present),
+            // It was there a moment ago: someone else has removed it, or this request has, and was repeated.
+            Err(Error::NotFound { .. }) => Ok(Before::Unknown),
             Err(error) => Err(error),
         }
     }
@@ -204,6 +286,10 @@ impl AsyncBackend for Objects {
     async fn seal(&self, generation: Generation) -> Result<(), Error> {
         self.seal.set(true);
         self.keep(generation).await
+    }
+
+    fn lands_within(&self) -> Option<Duration> {
+        Some(LANDS_WITHIN)
     }
 }
 

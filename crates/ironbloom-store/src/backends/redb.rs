@@ -13,7 +13,7 @@ use std::time::Duration;
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::seal::Seal;
-use crate::backend::Backend;
+use crate::backend::{Backend, Before};
 use crate::generation::Generation;
 
 const KEYS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
@@ -196,25 +196,29 @@ impl Backend for Redb {
         self.read(|table| Ok(table.get(key)?.is_some()))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, RedbError> {
-        self.write(|table| Ok(table.insert(key, value)?.is_none()))
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, RedbError> {
+        self.write(|table| Ok(Before::stored(table.insert(key, value)?.is_some())))
     }
 
     /// In one transaction: all or none.
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, RedbError> {
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>, RedbError> {
         self.write(|table| {
-            let put = |(key, value): &(&[u8], &[u8])| Ok(table.insert(*key, *value)?.is_none());
+            let put = |(key, value): &(&[u8], &[u8])| {
+                Ok(Before::stored(table.insert(*key, *value)?.is_some()))
+            };
             pairs.iter().map(put).collect()
         })
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, RedbError> {
-        self.write(|table| Ok(table.remove(key)?.is_some()))
+    fn remove(&self, key: &[u8]) -> Result<Before, RedbError> {
+        self.write(|table| Ok(Before::stored(table.remove(key)?.is_some())))
     }
 
     /// In one transaction: all or none.
-    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>, RedbError> {
-        self.write(|table| keys.iter().map(|key| Ok(table.remove(*key)?.is_some())).collect())
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>, RedbError> {
+        self.write(|table| {
+            keys.iter().map(|key| Ok(Before::stored(table.remove(*key)?.is_some()))).collect()
+        })
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), RedbError> {

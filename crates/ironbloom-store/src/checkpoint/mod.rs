@@ -5,20 +5,22 @@
 //!  users-3f0c…d1.ibf               the filter of that generation (users-3f0c…d1.parts if it has several parts)
 //! ```
 //!
-//! The `.ibg` file, version 2, in little-endian words of 8 bytes:
+//! The `.ibg` file, version 3, in little-endian words of 8 bytes:
 //!
 //! ```text
 //!   0  magic 89 49 42 47 0d 0a 1a 0a        8  dead keys
-//!   1  version, 2                           9  note (of the kind)
+//!   1  version, 3                           9  note (of the kind)
 //!   2  generation, two words               10  number of parts, p
 //!   4  kind, as in .ibf files              11  statistics, 20 words (`Totals`)
 //!   5  rate asked for, as a float          31  words of the keys in doubt, d
-//!   6  capacity asked for                  32  length of each part, p words
-//!   7  capacity of the filter             32+p  keys in doubt, a whole .ibf file, d words; then XXH3-64 of all before
+//!   6  capacity asked for                  32  words of the hash function, h
+//!   7  capacity of the filter              33  length of each part, p words; the keys in doubt, a whole .ibf file, d
+//!                                              words; the hash function, a whole .ibf file of an empty filter that
+//!                                              has it, h words; XXH3-64 of all before
 //! ```
 //!
-//! A part is a complete `.ibf` file; a file of parts is their concatenation. Version 1 had 16 words of statistics and
-//! no keys in doubt: its lengths began at word 27.
+//! A part is a complete `.ibf` file; a file of parts is their concatenation. Version 2 had no hash function: its lengths
+//! began at word 32. Version 1 had 16 words of statistics and no keys in doubt either: its lengths began at word 27.
 //!
 //! **The files are read, not mapped.** A mapping would be changed, or truncated under the reader, by anyone who writes
 //! to the file; a file read completely, with checksums verified over the bytes read, belongs to the guard alone. Large
@@ -32,8 +34,8 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ironbloom::FileError;
 use ironbloom::format::native::replace_file;
+use ironbloom::{FileError, HashFn};
 
 pub(crate) use self::arrival::Arrival;
 pub(crate) use self::sidecar::Sidecar;
@@ -41,7 +43,7 @@ use crate::doubts::Doubts;
 use crate::filter::{self, Image, ImageError, ImageWriter, SharedFilter};
 use crate::front::Snapshot;
 use crate::generation::Generation;
-use crate::options::FilterSpec;
+use crate::options::{FilterSpec, Options};
 use crate::stats::{Stats, Totals};
 
 /// A filter up to this size is read when the guard is opened; a larger one in the background, while lookups go to the
@@ -60,6 +62,8 @@ pub enum Unusable {
     OtherGeneration,
     /// It holds a filter of another kind, rate, hash function or window than requested.
     OtherFilter,
+    /// It belongs to the guard of another store.
+    OtherGuard,
     /// Others may have written to the store: see [`Options::only_writer`](crate::Options::only_writer).
     SharedStore,
 }
@@ -71,6 +75,7 @@ impl std::fmt::Display for Unusable {
             Self::Damaged(why) => write!(f, "the checkpoint is damaged: {why}"),
             Self::OtherGeneration => write!(f, "the store was written to after the checkpoint"),
             Self::OtherFilter => write!(f, "the checkpoint holds another filter than asked for"),
+            Self::OtherGuard => write!(f, "the checkpoint belongs to the guard of another store"),
             Self::SharedStore => {
                 write!(f, "others may have written to the store after the checkpoint")
             }
@@ -110,44 +115,63 @@ impl ToLoad {
 
 /// What the files of a checkpoint say when a guard is opened.
 pub(crate) struct Found {
+    /// The filter to be used, with the hash function that was chosen or found.
+    pub(crate) spec: FilterSpec,
     /// What was counted before.
     pub(crate) totals: Totals,
-    /// What was in doubt, even if the filter cannot be used.
+    /// What was in doubt, even if the filter cannot be used: everything, if that cannot be read.
     pub(crate) doubts: Doubts,
     /// The filter, if it covers the store.
     pub(crate) filter: Result<ToLoad, Unusable>,
+    /// Whose generations they are; see [`Generation::lineage`].
+    pub(crate) lineage: u64,
 }
 
 /// Looks for a checkpoint. `trusted` says that nobody else has written to the store, whose generation this is.
 pub(crate) fn find(
     files: Option<&Files>,
-    spec: &FilterSpec,
+    options: &Options,
     generation: Option<Generation>,
     trusted: bool,
 ) -> Found {
-    let none = |why| Found {
-        totals: Totals::default(),
-        doubts: Doubts::new(spec.hash_fn),
-        filter: Err(why),
-    };
     let read = files.ok_or(Unusable::Missing).and_then(|files| Ok((files, files.read()?)));
+    let lineage = generation.unwrap_or_else(Generation::fresh).lineage();
     let (files, sidecar) = match read {
         Ok(read) => read,
-        Err(why) => return none(why),
+        Err(why) => return without(why, options, lineage),
     };
-    let totals = sidecar.totals;
+    let ours = generation.map(Generation::lineage) == Some(sidecar.generation.lineage());
+    if !ours && generation.is_some() {
+        return without(Unusable::OtherGuard, options, lineage);
+    }
+    let hash_fn = options.hash_fn.unwrap_or(sidecar.hash_fn);
+    let spec = FilterSpec { hash_fn, ..options.spec };
+    // What was counted is kept only if it was counted in front of this store.
+    let totals = if ours { sidecar.totals } else { Totals::default() };
     // Doubts are hashes, so those of another hash function are meaningless.
-    let doubts = Doubts::from_bytes(&sidecar.doubts, spec.hash_fn);
+    let doubts = Doubts::from_bytes(&sidecar.doubts, hash_fn);
     let filter = if generation != Some(sidecar.generation) {
         Err(Unusable::OtherGeneration)
     } else if !trusted {
         Err(Unusable::SharedStore)
-    } else if !sidecar.fits(spec) || doubts.is_err() {
+    } else if !sidecar.fits(&spec) || doubts.is_err() {
         Err(Unusable::OtherFilter)
     } else {
-        Ok(ToLoad { files: files.clone(), sidecar, spec: *spec })
+        Ok(ToLoad { files: files.clone(), sidecar, spec })
     };
-    Found { totals, doubts: doubts.unwrap_or_else(|_| Doubts::new(spec.hash_fn)), filter }
+    let doubts = doubts.unwrap_or_else(|_| Doubts::everything(hash_fn));
+    Found { spec, totals, doubts, filter, lineage }
+}
+
+/// No checkpoint that could be used. If there is one, what it says about doubts is lost.
+fn without(why: Unusable, options: &Options, lineage: u64) -> Found {
+    let hash_fn = options.hash_fn.unwrap_or_else(HashFn::random);
+    let doubts = match why {
+        Unusable::Missing => Doubts::new(hash_fn),
+        _ => Doubts::everything(hash_fn),
+    };
+    let spec = FilterSpec { hash_fn, ..options.spec };
+    Found { spec, totals: Totals::default(), doubts, filter: Err(why), lineage }
 }
 
 /// The files of a guard's checkpoint.
@@ -163,15 +187,25 @@ impl Files {
 
     /// The file of the filter, of one part or of several.
     fn filter(&self, generation: Generation, parts: usize) -> PathBuf {
-        let suffix = if parts == 1 { "ibf" } else { "parts" };
+        let [one, several] = self.suffixes();
+        let suffix = if parts == 1 { one } else { several };
         self.sidecar.with_file_name(format!("{}-{generation}.{suffix}", self.stem()))
     }
 
-    /// Prefix of the filter file names: different for each checkpoint in a folder, whatever its extension.
+    /// Prefix of the filter file names.
     fn stem(&self) -> String {
-        let ours = self.sidecar.extension().is_some_and(|extension| extension == "ibg");
-        let name = if ours { self.sidecar.file_stem() } else { self.sidecar.file_name() };
+        let name = if self.is_ibg() { self.sidecar.file_stem() } else { self.sidecar.file_name() };
         name.unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn is_ibg(&self) -> bool {
+        self.sidecar.extension().is_some_and(|extension| extension == "ibg")
+    }
+
+    /// Extensions of a filter of one part and of one of several. Together with the stem they are different for each
+    /// checkpoint in a folder: `users.ibg` and `users` have the same stem.
+    fn suffixes(&self) -> [&'static str; 2] {
+        if self.is_ibg() { ["ibf", "parts"] } else { ["filter", "filters"] }
     }
 
     pub(crate) fn read(&self) -> Result<Sidecar, Unusable> {
@@ -236,6 +270,7 @@ impl Files {
             totals: stats.totals,
             parts: Vec::new(),
             doubts: snapshot.doubts(),
+            hash_fn: spec.hash_fn,
         };
         // Whether there is one part or there are several is known when they are written.
         let path = self.filter(sidecar.generation, 0);
@@ -274,7 +309,8 @@ impl Files {
     /// The generation in the name of a filter of ours.
     fn generation_of<'a>(&self, name: &'a str) -> Option<&'a str> {
         let rest = name.strip_prefix(&self.stem())?.strip_prefix('-')?;
-        let digits = rest.strip_suffix(".ibf").or_else(|| rest.strip_suffix(".parts"))?;
+        let (digits, suffix) = rest.split_once('.')?;
+        self.suffixes().contains(&suffix).then_some(())?;
         (digits.len() == DIGITS && is_hex(digits)).then_some(digits)
     }
 
@@ -293,15 +329,16 @@ impl Files {
             return false;
         };
         // After all digits comes the extension, or what truncation has left of it.
+        let several = format!(".{}", self.suffixes()[1]);
         let ending =
             rest.find(|letter: char| letter == '.' && kept < DIGITS).unwrap_or_else(|| {
-                CUT_AT.saturating_sub(stem.chars().count() + 1 + kept).min(".parts".len())
+                CUT_AT.saturating_sub(stem.chars().count() + 1 + kept).min(several.len())
             });
         kept >= LEAST_DIGITS
             && is_hex(digits)
-            && rest.split_at_checked(ending).is_some_and(|(ending, rest)| {
-                (".parts".starts_with(ending) || ".ibf".starts_with(ending)) && are_numbers(rest)
-            })
+            && rest
+                .split_at_checked(ending)
+                .is_some_and(|(ending, rest)| several.starts_with(ending) && are_numbers(rest))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ironbloom::{BlockedBloom, BlockedBloomParams, HashFn, Persist};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::filter::MAX_SHARDS;
@@ -11,8 +12,8 @@ use crate::options::FilterSpec;
 use crate::stats::Totals;
 
 const MAGIC: [u8; 8] = *b"\x89IBG\r\n\x1a\n";
-/// The version written. Version 1 can be read as well.
-const VERSION: u64 = 2;
+/// The version written. Versions 1 and 2 can be read as well.
+const VERSION: u64 = 3;
 /// Shards of a filter, and the hashes that they spill.
 const MAX_PARTS: u64 = MAX_SHARDS + 1;
 const WORD: usize = size_of::<u64>();
@@ -36,6 +37,9 @@ pub(crate) struct Sidecar {
     pub(crate) parts: Vec<u64>,
     /// The keys in doubt: the bytes of a `.ibf` file, or none.
     pub(crate) doubts: Vec<u8>,
+    /// The function by which keys were hashed. Version 1 and 2 had the default one, or another that only their filters
+    /// know.
+    pub(crate) hash_fn: HashFn,
 }
 
 /// Why bytes are not a `.ibg` file.
@@ -48,6 +52,7 @@ pub(crate) enum SidecarError {
     Checksum,
     PartCount(u64),
     Kind(u64),
+    HashFn,
 }
 
 impl fmt::Display for SidecarError {
@@ -60,6 +65,7 @@ impl fmt::Display for SidecarError {
             }
             Self::Checksum => write!(f, "checksum mismatch"),
             Self::PartCount(parts) => write!(f, "invalid number of parts: {parts}"),
+            Self::HashFn => write!(f, "invalid hash function"),
             Self::Kind(number) => write!(f, "invalid kind: {number}"),
         }
     }
@@ -83,10 +89,13 @@ impl Sidecar {
         word(self.note);
         word(self.parts.len() as u64);
         self.totals.to_words().into_iter().for_each(&mut word);
+        let hash_fn = hash_bytes(self.hash_fn);
         word((self.doubts.len() / WORD) as u64);
+        word((hash_fn.len() / WORD) as u64);
         self.parts.iter().copied().for_each(&mut word);
         debug_assert!(self.doubts.len().is_multiple_of(WORD), "files of filters are whole lines");
         bytes.extend(&self.doubts);
+        bytes.extend(&hash_fn);
         let seal = xxh3_64(&bytes);
         bytes.extend(seal.to_le_bytes());
         bytes
@@ -106,7 +115,7 @@ impl Sidecar {
             return Err(SidecarError::Version(version));
         }
         let totals = FIXED_WORDS + if version == 1 { Totals::FIRST_WORDS } else { Totals::WORDS };
-        let head = if version == 1 { totals } else { totals + 1 };
+        let head = totals + (version - 1) as usize;
         if words.len() < head + 1 || bytes.len() != words.len() * WORD {
             return Err(wrong_length);
         }
@@ -115,12 +124,15 @@ impl Sidecar {
             return Err(SidecarError::Checksum);
         }
         let doubts = if version == 1 { 0 } else { words[totals] };
+        let hash_words = if version < 3 { 0 } else { words[totals + 1] };
         let parts = words[10];
         let rest = (words.len() - head - 1) as u64;
-        if parts > MAX_PARTS || parts.checked_add(doubts) != Some(rest) {
+        let all = parts.checked_add(doubts).and_then(|sum| sum.checked_add(hash_words));
+        if parts > MAX_PARTS || all != Some(rest) {
             return Err(SidecarError::PartCount(parts));
         }
         let parts_end = head + parts as usize;
+        let (doubts, hash_fn) = body[parts_end * WORD..].split_at(doubts as usize * WORD);
         Ok(Self {
             generation: Generation::from_bytes(&bytes[2 * WORD..4 * WORD]).expect("16 bytes"),
             kind: GuardKind::from_number(words[4]).ok_or(SidecarError::Kind(words[4]))?,
@@ -131,7 +143,8 @@ impl Sidecar {
             note: words[9],
             totals: Totals::from_words(&words[FIXED_WORDS..totals]),
             parts: words[head..parts_end].to_vec(),
-            doubts: body[parts_end * WORD..].to_vec(),
+            doubts: doubts.to_vec(),
+            hash_fn: if version < 3 { HashFn::default() } else { hash_fn_of(hash_fn)? },
         })
     }
 
@@ -142,6 +155,16 @@ impl Sidecar {
             && self.rate == spec.rate
             && (!self.kind.forgets() || self.capacity == spec.capacity)
     }
+}
+
+/// The smallest file that records a hash function.
+fn hash_bytes(hash_fn: HashFn) -> Vec<u8> {
+    let params = BlockedBloomParams::for_rate(1, 0.5).expect("a valid rate");
+    BlockedBloom::new(params, hash_fn).expect("memory for one line").to_bytes()
+}
+
+fn hash_fn_of(bytes: &[u8]) -> Result<HashFn, SidecarError> {
+    BlockedBloom::from_bytes(bytes).map(|filter| filter.hash_fn()).map_err(|_| SidecarError::HashFn)
 }
 
 #[cfg(test)]
@@ -160,6 +183,7 @@ mod tests {
             totals: Totals { rebuilds: 5, foreign: 6, ..Totals::default() },
             parts: vec![64, 128],
             doubts: vec![9; 64],
+            hash_fn: HashFn::Xxh3 { seed: 8 },
         }
     }
 
@@ -177,13 +201,15 @@ mod tests {
         let wanted = Sidecar {
             totals: Totals { rebuilds: 5, ..Totals::default() },
             doubts: Vec::new(),
+            hash_fn: HashFn::default(),
             ..sidecar()
         };
         let mut bytes = wanted.to_bytes();
         bytes[8] = 1;
-        let more = (Totals::WORDS - Totals::FIRST_WORDS + 1) * WORD;
+        let more = (Totals::WORDS - Totals::FIRST_WORDS + 2) * WORD;
         let statistics = (FIXED_WORDS + Totals::FIRST_WORDS) * WORD;
         bytes.drain(statistics..statistics + more);
+        bytes.drain((27 + 2) * WORD..bytes.len() - WORD);
         let end = bytes.len() - WORD;
         let seal = xxh3_64(&bytes[..end]).to_le_bytes();
         bytes[end..].copy_from_slice(&seal);
@@ -197,7 +223,7 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Sidecar::from_bytes(&bytes[..cut]).is_err(), "{cut} bytes");
         }
-        for version in [0, 3] {
+        for version in [0, 4] {
             let mut other = bytes.clone();
             other[8] = version;
             let refused = Err(SidecarError::Version(version.into()));

@@ -49,8 +49,9 @@ pub(crate) trait SharedFilter: Send + Sync {
         }
     }
 
-    /// The put of a key that was inserted has ended; `looked_new` is what its insertion said. A window counts from here.
-    fn acknowledge(&self, _hash: u64, _looked_new: bool) {}
+    /// The put of a key that was inserted has ended; it counts if the store has acknowledged it. A window counts from
+    /// here.
+    fn acknowledge(&self, _hash: u64, _counts: bool) {}
 
     /// Removes one copy of a key, if the kind supports it. The key must have been inserted.
     fn remove(&self, _hash: u64) {}

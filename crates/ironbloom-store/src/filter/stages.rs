@@ -316,21 +316,21 @@ impl SharedFilter for Stages {
         }
     }
 
-    /// The put of a key that was inserted has ended. In a window it is recent from here on, and counts, unless the key
-    /// was already recent.
-    fn acknowledge(&self, hash: u64, looked_new: bool) {
+    /// The put of a key that was inserted has ended. In a window it is recent from here on. Each put that was
+    /// acknowledged counts, whatever the filter had said of its key.
+    fn acknowledge(&self, hash: u64, counts: bool) {
         if matches!(self.series, Series::Growing(_)) {
             return;
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let list = self.list.load();
         let last = list.last().expect("a list has a stage");
-        let new = last.insert(hash);
-        if new || looked_new {
-            last.ended.fetch_add(1, Ordering::Relaxed);
+        last.insert(hash);
+        if counts {
+            let ended = last.ended.fetch_add(1, Ordering::Relaxed) + 1;
             let blind = self.blind.load(Ordering::Relaxed).saturating_sub(1);
             self.blind.store(blind, Ordering::Relaxed);
-            if last.len() >= last.capacity() {
+            if ended >= self.promised().div_ceil(FULL_STAGES) || last.len() >= last.capacity() {
                 self.shift(&list);
             }
         }
@@ -417,15 +417,15 @@ mod tests {
     fn puts_that_begin_push_nothing_out_before_they_end() {
         let window = window(100);
         (0..100).for_each(|i| {
-            let new = window.insert(hash(i));
-            window.acknowledge(hash(i), new);
+            window.insert(hash(i));
+            window.acknowledge(hash(i), true);
         });
         // A thousand in one call: they begin together, and then they end.
-        let new: Vec<bool> = (1000..2000).map(|i| window.insert(hash(i))).collect();
+        (1000..2000).for_each(|i| {
+            window.insert(hash(i));
+        });
         assert!((0..100).all(|i| window.contains(hash(i))), "none of the others has ended");
-        for (i, new) in (1000..2000).zip(new) {
-            window.acknowledge(hash(i), new);
-        }
+        (1000..2000).for_each(|i| window.acknowledge(hash(i), true));
         assert!((1900..2000).all(|i| window.contains(hash(i))));
         assert!((0..100).filter(|&i| window.contains(hash(i))).count() < 10);
         let stages = window.list.load().len();
@@ -435,7 +435,10 @@ mod tests {
     #[test]
     fn a_window_of_the_first_version_is_read() {
         let window = window(100);
-        (0..100).for_each(|i| window.acknowledge(hash(i), window.insert(hash(i))));
+        (0..100).for_each(|i| {
+            window.insert(hash(i));
+            window.acknowledge(hash(i), true);
+        });
         window.go_blind();
         let mut bytes = Vec::new();
         let mut out = ImageWriter::new(&mut bytes);

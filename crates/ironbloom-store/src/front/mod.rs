@@ -25,9 +25,10 @@
 //! A checkpoint is the filter of one moment at which all gates are held: [`Front::freeze`].
 
 mod next;
+mod remembered;
 mod writes;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,12 +36,13 @@ use arc_swap::ArcSwap;
 use ironbloom::ParamError;
 
 pub(crate) use self::next::Next;
+use self::remembered::Remembered;
 pub(crate) use self::writes::{Pending, Removing};
 use crate::doubts::Doubts;
 use crate::filter::{self, SharedFilter};
+use crate::guard::{STRIPES, stripe_of};
 use crate::options::{FilterSpec, Options};
 use crate::stats::{Counters, Stats};
-use crate::stripes::{STRIPES, stripe_of};
 
 /// Minimum headroom of a new filter, in keys: a rebuild should not be followed immediately by another.
 const HEADROOM: f64 = 1.25;
@@ -55,6 +57,12 @@ pub(crate) struct Front {
     state: ArcSwap<State>,
     /// One for each stripe: the hashes of the puts that are in progress.
     gates: [Mutex<Vec<u64>>; STRIPES],
+    /// How many puts have begun, and keys were noted, at each gate.
+    begun: [AtomicU64; STRIPES],
+    /// False positives that need not be looked up again; see `remembered.rs`.
+    remembered: Option<Remembered>,
+    /// Whether a follower hears what others write: 0 if there is none.
+    hearing: AtomicU8,
     /// Whether a checkpoint of the store's generation may be there: then nothing begins before the store has a new one.
     /// Set while all gates are held.
     clean: AtomicBool,
@@ -66,6 +74,11 @@ pub(crate) struct Front {
     failed_rebuilds: AtomicU64,
     foreign: AtomicU64,
 }
+
+/// A follower is there, and hears.
+const HEARS: u8 = 1;
+/// A follower was there, and what others have written since is not known.
+const DEAF: u8 = 2;
 
 /// What the filter says about a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,6 +118,7 @@ impl Front {
     /// With a filter that knows nothing yet. `alone` means that nobody else writes to the store.
     pub(crate) fn new(
         options: &Options,
+        spec: FilterSpec,
         doubts: Doubts,
         alone: bool,
         lands_within: Option<Duration>,
@@ -112,12 +126,16 @@ impl Front {
         let doubts = Arc::new(doubts);
         let state = State { current: None, next: None, doubts };
         Self {
-            spec: options.spec,
+            spec,
             max_dead: options.max_dead,
             alone,
             lands_within: options.lands_within.or(lands_within),
             state: ArcSwap::from_pointee(state),
             gates: std::array::from_fn(|_| Mutex::default()),
+            begun: std::array::from_fn(|_| AtomicU64::new(0)),
+            remembered: (options.remember && !spec.kind.forgets())
+                .then(|| Remembered::new(spec.capacity)),
+            hearing: AtomicU8::new(0),
             // Even if no checkpoint was used: there may be one of this generation that was rejected, and would be
             // accepted after a write that it has not seen.
             clean: AtomicBool::new(true),
@@ -165,11 +183,61 @@ impl Front {
     pub(crate) fn ask(&self, hash: u64) -> Answer {
         let state = self.state.load();
         let Some(filter) = &state.current else { return Answer::Unknown };
-        match filter.contains(hash) || state.doubts.contains(hash) {
-            false => Answer::Absent,
-            true if filter.is_blind() => Answer::Unknown,
-            true => Answer::Maybe,
+        if !filter.contains(hash) {
+            return if state.doubts.contains(hash) { Answer::Maybe } else { Answer::Absent };
         }
+        let known = self.remembered.as_ref().is_some_and(|known| known.contains(hash));
+        match known && !state.doubts.contains(hash) {
+            true => Answer::Absent,
+            false if filter.is_blind() => Answer::Unknown,
+            false => Answer::Maybe,
+        }
+    }
+
+    /// Whether a key that the store holds came without the guard: the filter still does not know it. A window may have
+    /// forgotten it.
+    pub(crate) fn is_foreign(&self, hash: u64) -> bool {
+        !self.spec.kind.forgets() && self.ask(hash) == Answer::Absent
+    }
+
+    /// How many puts have begun at the gate of this key: asked before the store is.
+    #[inline]
+    pub(crate) fn begun(&self, hash: u64) -> u64 {
+        self.begun[stripe_of(hash)].load(Ordering::Acquire)
+    }
+
+    /// The store did not hold this key, which looked stored, some time after so many puts had begun.
+    pub(crate) fn remember_absent(&self, hash: u64, begun: u64) {
+        let Some(remembered) = &self.remembered else { return };
+        if !self.alone && self.hearing.load(Ordering::Acquire) != HEARS {
+            return;
+        }
+        let gate = self.gate(hash);
+        let state = self.state.load();
+        let unchanged = self.begun(hash) == begun && !gate.contains(&hash);
+        if unchanged && state.current.is_some() && !state.doubts.contains(hash) {
+            remembered.insert(hash);
+        }
+    }
+
+    /// A put of this key begins, or someone else has stored it. The caller holds its gate.
+    fn forget_absent(&self, hash: u64) {
+        self.begun[stripe_of(hash)].fetch_add(1, Ordering::AcqRel);
+        if let Some(remembered) = &self.remembered {
+            remembered.forget(hash);
+        }
+    }
+
+    /// From now on a follower hears what others write, or no longer does: then no filter is used or built.
+    #[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+    pub(crate) fn set_hearing(&self, hears: bool) {
+        self.hearing.store(if hears { HEARS } else { DEAF }, Ordering::Release);
+        self.forget_filter();
+    }
+
+    /// Whether a follower was there that does not hear any more.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.hearing.load(Ordering::Acquire) == DEAF
     }
 
     /// `found[i]` tells whether the key with `hashes[i]` might be stored. The answer for those that might: `Maybe`, or
@@ -182,7 +250,14 @@ impl Front {
             return Answer::Unknown;
         };
         filter.contains_many(hashes, found);
-        if state.doubts.len() > 0 {
+        if let Some(remembered) = &self.remembered
+            && remembered.len() > 0
+        {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = *found && !remembered.contains(hash);
+            }
+        }
+        if !state.doubts.is_empty() {
             for (found, &hash) in found.iter_mut().zip(hashes) {
                 *found = *found || state.doubts.contains(hash);
             }
@@ -214,7 +289,7 @@ impl Front {
     pub(crate) fn freeze(&self) -> Option<Snapshot> {
         let held = self.all_gates();
         let state = self.state.load();
-        let filter = state.current.clone()?;
+        let filter = state.current.clone().filter(|_| !state.doubts.is_everything())?;
         self.clean.store(true, Ordering::Release);
         // A window promises nothing of a put that has not ended, and could never end a doubt.
         let gates = if self.spec.kind.can_rebuild() { &held[..] } else { &[] };
@@ -232,16 +307,23 @@ impl Front {
         if !self.spec.kind.can_rebuild() || state.next.is_some() {
             return false;
         }
+        if self.is_deaf() {
+            return false;
+        }
         let Some(filter) = &state.current else { return true };
+        if state.doubts.is_everything() {
+            return true;
+        }
         let doubtful =
             if state.doubts.are_over(self.lands_within) { state.doubts.len() } else { 0 };
         filter.is_over_capacity()
             || (self.dead() + doubtful) as f64 > self.max_dead * filter.len().max(MANY_DEAD) as f64
     }
 
-    /// True if there is no filter to answer, and none is being built.
+    /// True if there is no filter that could answer.
     pub(crate) fn lacks_filter(&self) -> bool {
-        self.state.load().current.is_none()
+        let state = self.state.load();
+        state.current.is_none() || state.doubts.is_everything()
     }
 
     /// A filter to be filled, for this many keys, or as many as the current one holds.
@@ -263,10 +345,12 @@ impl Front {
                 .flat_map(|gate| gate.iter())
                 .for_each(|&hash| next.insert_bits(hash, self.spec.kind));
         }
-        next.set_doubts(match state.doubts.are_over(self.lands_within) && state.doubts.len() > 0 {
-            true => Arc::new(Doubts::new(state.doubts.hash_fn())),
-            false => state.doubts.clone(),
-        });
+        next.set_doubts(
+            match state.doubts.are_over(self.lands_within) && !state.doubts.is_empty() {
+                true => Arc::new(Doubts::new(state.doubts.hash_fn())),
+                false => state.doubts.clone(),
+            },
+        );
         self.set(state.current.clone(), Some(next), state.doubts.clone());
     }
 
@@ -346,11 +430,59 @@ impl Front {
         self.forget_filter();
     }
 
-    /// The same, if it is not known whether others have written.
+    /// The same, if it is not known whether others have written. A window starts again, blind to what was put before.
     pub(crate) fn forget_filter(&self) {
         let _gates = self.all_gates();
+        self.forget_all();
+    }
+
+    /// The store is in another state than the filter describes, perhaps with an older generation: nothing is written
+    /// before it has a new one.
+    pub(crate) fn lose_state(&self) {
+        self.foreign.fetch_add(1, Ordering::Relaxed);
+        let _gates = self.all_gates();
+        self.clean.store(true, Ordering::Release);
+        self.forget_all();
+    }
+
+    /// The caller holds all gates.
+    fn forget_all(&self) {
         let doubts = self.state.load().doubts.clone();
-        self.set(None, None, doubts);
+        let window = if self.spec.kind.forgets() { self.blind_filter().ok() } else { None };
+        self.set(window, None, doubts);
+        if let Some(remembered) = &self.remembered {
+            remembered.forget_all();
+        }
+    }
+
+    /// Writes of earlier guards may still take effect, and it is not known which.
+    pub(crate) fn doubt_everything(&self) {
+        self.exchange_doubts(Doubts::everything(self.spec.hash_fn));
+    }
+
+    /// No earlier write can take effect any more, and the filter is yet to be built.
+    pub(crate) fn believe_again(&self) {
+        self.exchange_doubts(Doubts::new(self.spec.hash_fn));
+    }
+
+    fn exchange_doubts(&self, doubts: Doubts) {
+        let _gates = self.all_gates();
+        let state = self.state.load();
+        self.set(state.current.clone(), state.next.clone(), Arc::new(doubts));
+    }
+
+    pub(crate) fn is_all_in_doubt(&self) -> bool {
+        self.state.load().doubts.is_everything()
+    }
+
+    /// Whether no write that is in doubt can take effect any more.
+    pub(crate) fn doubts_are_over(&self) -> bool {
+        self.state.load().doubts.are_over(self.lands_within)
+    }
+
+    /// No write that is in doubt now can take effect any more, so that a scan that starts later ends the doubts.
+    pub(crate) fn settle_doubts(&self) {
+        self.state.load().doubts.settle();
     }
 
     /// A filter that is known to be complete, in a guard that nobody uses yet.
@@ -389,7 +521,8 @@ impl Front {
         totals.failed_rebuilds += self.failed_rebuilds.load(Ordering::Relaxed);
         totals.foreign += self.foreign.load(Ordering::Relaxed);
         totals.keys = filter.map_or(0, SharedFilter::len);
-        totals.bytes = filter.map_or(0, SharedFilter::size_in_bytes);
+        totals.bytes = filter.map_or(0, SharedFilter::size_in_bytes)
+            + self.remembered.as_ref().map_or(0, Remembered::size_in_bytes);
         Stats {
             kind: self.spec.kind,
             rate: self.spec.rate,
@@ -397,6 +530,7 @@ impl Front {
             capacity: filter.map_or(0, SharedFilter::capacity),
             dead: self.dead(),
             doubtful: state.doubts.len(),
+            remembered: self.remembered.as_ref().map_or(0, Remembered::len),
             filter_bytes: totals.bytes,
             rebuilds: totals.rebuilds,
             failed_rebuilds: totals.failed_rebuilds,

@@ -25,8 +25,8 @@ pub(crate) struct Next {
 enum Put {
     /// How often each hash.
     Copies(HashMap<u64, u8>),
-    /// Each put that has ended, in this order, which is what a window remembers.
-    InOrder(Vec<u64>),
+    /// Each put that has ended, in this order, which is what a window remembers, and whether it counts.
+    InOrder(Vec<(u64, bool)>),
 }
 
 impl Next {
@@ -54,9 +54,14 @@ impl Next {
 
     /// A key was put.
     pub(super) fn insert(&self, hash: u64) {
+        self.end_put(hash, true);
+    }
+
+    /// A key was put; a window counts it if the store has acknowledged it.
+    pub(super) fn end_put(&self, hash: u64, counts: bool) {
         let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *put {
-            Put::InOrder(hashes) => hashes.push(hash),
+            Put::InOrder(hashes) => hashes.push((hash, counts)),
             Put::Copies(hashes) => {
                 let copies = hashes.entry(hash).or_default();
                 if *copies < MAX_COPIES {
@@ -108,9 +113,9 @@ impl Next {
         let put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
         match &*put {
             Put::InOrder(hashes) => {
-                for &hash in hashes {
-                    let new = filter.insert(hash);
-                    filter.acknowledge(hash, new);
+                for &(hash, counts) in hashes {
+                    filter.insert(hash);
+                    filter.acknowledge(hash, counts);
                 }
             }
             Put::Copies(hashes) => {

@@ -15,6 +15,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Answer, Front, State};
+use crate::backend::Before;
 
 /// What the filter knew about a key when its put began.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,9 +41,15 @@ pub(crate) struct Pending<'f> {
 impl Pending<'_> {
     /// The store has answered. True if that proves that others have written to it: it had the key, and the filter was
     /// certain that it did not.
-    pub(crate) fn end(mut self, stored_before: bool) -> bool {
+    pub(crate) fn end(mut self, before: Before) -> bool {
         self.ended = true;
-        self.front.end_put(&self, Some(stored_before))
+        self.front.end_put(&self, Some(before))
+    }
+
+    /// The store has certainly not written the key, and never will.
+    pub(crate) fn cancel(mut self) {
+        self.ended = true;
+        self.front.cancel_put(&self);
     }
 }
 
@@ -61,7 +68,7 @@ pub(crate) struct Removing {
 }
 
 impl Front {
-    /// A key is about to be put; the caller holds its stripe. `None` if the store needs a new generation first.
+    /// A key is about to be put; the caller holds its lock. `None` if the store needs a new generation first.
     pub(crate) fn begin_put(&self, hash: u64) -> Option<Pending<'_>> {
         let mut gate = self.gate(hash);
         if self.is_clean() {
@@ -83,35 +90,35 @@ impl Front {
             },
         };
         gate.push(hash);
+        self.forget_absent(hash);
         let exchange = self.exchanges.load(Ordering::Relaxed);
         Some(Pending { front: self, hash, seen, exchange, ended: false })
     }
 
-    /// `stored_before` is what the store said about the key, `None` if unknown.
-    fn end_put(&self, put: &Pending<'_>, stored_before: Option<bool>) -> bool {
+    /// `before` is what the store said about the key, `None` if it is unknown whether it was written.
+    fn end_put(&self, put: &Pending<'_>, before: Option<Before>) -> bool {
         let mut gate = self.gate(put.hash);
-        if let Some(place) = gate.iter().position(|&hash| hash == put.hash) {
-            gate.swap_remove(place);
-        }
+        take(&mut gate, put.hash);
         let state = self.state.load();
         if self.spec.kind.forgets() {
-            // What is remembered is counted from here. A put that failed counts as well: it may have been stored.
+            // What is remembered is counted from here. A put that failed may have been stored: it is recent, too, but
+            // pushes nothing out.
             if let Some(filter) = &state.current {
-                filter.acknowledge(put.hash, put.seen == Seen::New);
+                filter.acknowledge(put.hash, before.is_some());
             }
             if let Some(next) = &state.next {
-                next.insert(put.hash);
+                next.end_put(put.hash, before.is_some());
             }
             return false;
         }
-        if stored_before.is_none() {
+        if before.is_none() {
             state.doubt(put.hash);
         }
         let same_filter = put.exchange == self.exchanges.load(Ordering::Relaxed);
-        let foreign = stored_before == Some(true) && put.seen == Seen::New && same_filter;
+        let foreign = before == Some(Before::Present) && put.seen == Seen::New && same_filter;
         if self.spec.kind.can_remove() {
-            self.settle_copies(&state, put, stored_before, same_filter && !foreign);
-        } else if stored_before == Some(false) && put.seen == Seen::Known {
+            self.settle_copies(&state, put, before, same_filter && !foreign);
+        } else if before == Some(Before::Absent) && put.seen == Seen::Known {
             // The filter knew a key that the store did not: most likely a dead key that is live again.
             let _ = self
                 .dead
@@ -120,16 +127,31 @@ impl Front {
         foreign
     }
 
+    /// The put did not happen: its copy goes again, where it is certainly the one that it inserted.
+    fn cancel_put(&self, put: &Pending<'_>) {
+        let mut gate = self.gate(put.hash);
+        take(&mut gate, put.hash);
+        if self.spec.kind.forgets() || put.seen == Seen::Unknown {
+            return;
+        }
+        let state = self.state.load();
+        match &state.current {
+            Some(filter)
+                if self.spec.kind.can_remove()
+                    && put.exchange == self.exchanges.load(Ordering::Relaxed) =>
+            {
+                filter.remove(put.hash);
+            }
+            _ => {
+                self.dead.fetch_add(u64::from(put.seen == Seen::New), Ordering::Relaxed);
+            }
+        }
+    }
+
     /// The copy that the put inserted stays if the key has no other, which `exact` says is known.
-    fn settle_copies(
-        &self,
-        state: &State,
-        put: &Pending<'_>,
-        stored_before: Option<bool>,
-        exact: bool,
-    ) {
-        if stored_before != Some(false) {
-            if exact {
+    fn settle_copies(&self, state: &State, put: &Pending<'_>, before: Option<Before>, exact: bool) {
+        if before != Some(Before::Absent) {
+            if exact && before != Some(Before::Unknown) {
                 // A stored key has its copy, one in doubt needs none.
                 state.current.iter().for_each(|filter| filter.remove(put.hash));
             } else {
@@ -137,8 +159,8 @@ impl Front {
             }
         }
         // A key that was stored before is in the scan, unless the filter is not certain of that.
-        let scanned = stored_before == Some(true) && put.seen == Seen::Known;
-        if let (Some(next), Some(_), false) = (&state.next, stored_before, scanned) {
+        let scanned = before == Some(Before::Present) && put.seen == Seen::Known;
+        if let (Some(next), Some(_), false) = (&state.next, before, scanned) {
             next.insert(put.hash);
         }
     }
@@ -151,22 +173,26 @@ impl Front {
         (0..hashes.len()).filter(may_be).collect()
     }
 
-    /// A key is about to be removed; the caller holds its stripe. `None` if the store needs a new generation first.
+    /// A key is about to be removed; the caller holds its lock. `None` if the store needs a new generation first.
     pub(crate) fn begin_remove(&self, hash: u64) -> Option<Removing> {
         let _gate = self.gate(hash);
         let exchange = self.exchanges.load(Ordering::Relaxed);
         (!self.is_clean()).then_some(Removing { exchange })
     }
 
-    /// The store had the key and has removed it; the caller still holds its stripe.
+    /// The store has removed the key, if it had it; the caller still holds its lock.
     ///
     /// A filter that counts copies is updated only if it has certainly seen the key's insertion: otherwise the copy
     /// removed would belong to another key. It may not have seen it if others can write to the store, if the key is in
     /// doubt, or if the filter was made from a scan that may have come after the removal.
-    pub(crate) fn end_remove(&self, hash: u64, removing: Removing) {
+    pub(crate) fn end_remove(&self, hash: u64, removing: Removing, before: Before) {
+        if before == Before::Absent {
+            return;
+        }
         let _gate = self.gate(hash);
         let state = self.state.load();
         let seen = self.alone
+            && before == Before::Present
             && removing.exchange == self.exchanges.load(Ordering::Relaxed)
             && !state.doubts.contains(hash);
         match &state.current {
@@ -180,19 +206,20 @@ impl Front {
         }
     }
 
-    /// Someone else has stored this key; the caller holds its stripe. False if the store needs a new generation first.
+    /// Someone else has stored this key; the caller holds its lock. False if the store needs a new generation first.
     pub(crate) fn note(&self, hash: u64) -> bool {
         let _gate = self.gate(hash);
         if self.is_clean() {
             return false;
         }
+        self.forget_absent(hash);
         let state = self.state.load();
         // Where copies are never removed, it is enough that the key looks present.
         if let Some(filter) = &state.current
             && (self.alone || !filter.contains(hash) || self.spec.kind.forgets())
         {
             let new = filter.insert(hash);
-            filter.acknowledge(hash, new);
+            filter.acknowledge(hash, true);
             if !new && self.spec.kind.can_remove() {
                 self.dead.fetch_add(1, Ordering::Relaxed); // its second copy, most likely
             }
@@ -214,6 +241,13 @@ impl Front {
         if let Some(next) = &state.next {
             next.add_dead();
         }
+    }
+}
+
+/// Takes a put that has ended out of those in progress.
+fn take(under_way: &mut Vec<u64>, hash: u64) {
+    if let Some(place) = under_way.iter().position(|&other| other == hash) {
+        under_way.swap_remove(place);
     }
 }
 

@@ -2,28 +2,33 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 
-use super::background::MAX_REBUILDS;
-use super::{Inner, Result, locked};
-use crate::backend::Backend;
+use super::core::{Core, Result};
+use crate::backend::AsyncBackend;
 use crate::error::Error;
 use crate::events;
-use crate::front::{Front, Next, Pending, Removing};
+use crate::front::{Front, Next};
 use crate::generation::Generation;
 
+/// Rebuilds in a row without a write that asks for one: each plans for a quarter more, so a few are enough, and a
+/// filter that cannot be made large enough is not rebuilt forever.
+pub(super) const MAX_REBUILDS: u32 = 8;
 /// Number of hashes that a scan collects before inserting them into the filter together.
-pub(crate) const BATCH: usize = 1 << 19;
+const BATCH: usize = 1 << 19;
 
 /// Abandons an unfinished filter: the scan has failed, has panicked, or is no longer polled.
-pub(crate) struct Unfinished<'f> {
-    pub(crate) front: &'f Front,
-    pub(crate) next: Arc<Next>,
+struct Unfinished<'f> {
+    front: &'f Front,
+    next: Arc<Next>,
 }
 
 impl Unfinished<'_> {
-    /// Installs the filter. False if others have written to the store meanwhile, which makes it useless.
-    pub(crate) fn finish(self) -> bool {
+    /// Installs the filter. False if others have written to the store in between, which makes it useless.
+    fn finish(self) -> bool {
         let finished = self.front.finish(&self.next);
         if finished {
             self.front.count_rebuild(true);
@@ -39,54 +44,86 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-impl<B: Backend> Inner<B> {
+impl<B: AsyncBackend> Core<B> {
     /// Gives the store a new generation if a checkpoint of the current one may exist. See `generation.rs`.
-    pub(super) fn new_generation(&self) -> Result<(), B> {
-        let _naming = locked(&self.naming);
+    pub(super) async fn new_generation(&self) -> Result<(), B> {
+        let _naming = self.naming.lock().await;
         if self.front.is_clean() {
-            self.backend.set_generation(Generation::fresh()).map_err(Error::Store)?;
-            self.front.allow_writes();
+            self.name().await?;
         }
         Ok(())
     }
 
-    /// A put begins, in a generation that no checkpoint has. The caller holds the stripe of its key.
-    pub(super) fn begin_put(&self, hash: u64) -> Result<Pending<'_>, B> {
-        loop {
-            if let Some(pending) = self.front.begin_put(hash) {
-                return Ok(pending);
-            }
-            self.new_generation()?;
+    /// Gives the store a generation that no checkpoint has. Whoever is the only writer claims the store with the
+    /// first. The caller holds `naming`.
+    async fn name(&self) -> Result<(), B> {
+        let generation = Generation::of(self.lineage);
+        if self.front.is_alone() && !self.claimed.load(Ordering::Acquire) {
+            self.claim(generation).await?;
+        } else {
+            self.asked(self.backend.set_generation(generation)).await.map_err(Error::Store)?;
         }
+        self.names.fetch_add(1, Ordering::AcqRel);
+        self.front.allow_writes();
+        Ok(())
     }
 
-    /// The same for a remove.
-    pub(super) fn begin_remove(&self, hash: u64) -> Result<Removing, B> {
-        loop {
-            if let Some(removing) = self.front.begin_remove(hash) {
-                return Ok(removing);
-            }
-            self.new_generation()?;
+    /// If no earlier write can take effect any more, a scan that starts now ends all doubts.
+    async fn claim(&self, generation: Generation) -> Result<(), B> {
+        if self.asked(self.backend.claim(generation)).await.map_err(Error::Store)? {
+            self.front.settle_doubts();
         }
+        self.claimed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Before a guard starts without a checkpoint: writes of earlier guards may still be on their way, and which ones is
+    /// not known. The store is claimed, so that they are refused; if that cannot be done, every key is in doubt for as
+    /// long as such a write may land.
+    pub(super) async fn end_earlier_writes(&self) -> Result<(), B> {
+        if self.front.is_alone() && self.backend.can_claim() {
+            self.front.doubt_everything();
+            let _naming = self.naming.lock().await;
+            self.name().await?;
+        }
+        // Where others write, keys must be noted, also those of another guard.
+        let over = !self.front.is_alone() || self.front.doubts_are_over();
+        if self.front.is_all_in_doubt() && over {
+            self.front.believe_again();
+        }
+        Ok(())
+    }
+
+    /// Before a scan: ends doubts, if the store can refuse the writes that they are about.
+    async fn end_doubts(&self) -> Result<(), B> {
+        if self.front.is_alone() && self.backend.can_claim() && !self.front.doubts_are_over() {
+            let _naming = self.naming.lock().await;
+            self.claimed.store(false, Ordering::Release);
+            self.name().await?;
+        }
+        let lost = self.front.is_all_in_doubt() && !self.front.doubts_are_over();
+        if lost { Err(Error::InDoubt) } else { Ok(()) }
     }
 
     /// Writes a snapshot of the filter to the files, under a generation that the store has had since before any later
     /// write.
-    pub(super) fn checkpoint(&self) -> Result<(), B> {
+    pub(super) async fn checkpoint(&self) -> Result<(), B> {
+        self.ensure_outside()?;
         let files = self.files.as_ref().ok_or(Error::NoCheckpointFile)?;
-        let _only = locked(&self.maintaining);
+        self.is_open().await;
+        let _only = self.maintaining.lock().await;
         for _ in 0..MAX_REBUILDS {
             if self.front.lacks_filter() {
-                self.rebuild()?;
+                self.rebuild_alone().await?;
             }
-            let naming = locked(&self.naming);
+            let naming = self.naming.lock().await;
             let Some(snapshot) = self.front.freeze() else { continue };
-            let generation = Generation::fresh();
-            self.backend.seal(generation).map_err(Error::Store)?;
+            let generation = Generation::of(self.lineage);
+            self.names.fetch_add(1, Ordering::AcqRel);
+            self.asked(self.backend.seal(generation)).await.map_err(Error::Store)?;
             drop(naming);
-            self.backend.sync().map_err(Error::Store)?;
-            let stats = self.front.stats(&self.counters);
-            files.write(generation, self.front.spec(), &snapshot, &stats)?;
+            self.asked(self.backend.sync()).await.map_err(Error::Store)?;
+            files.write(generation, self.front.spec(), &snapshot, &self.stats())?;
             if let Some(publisher) = &self.publisher {
                 publisher.publish().map_err(Error::Publish)?;
             }
@@ -95,30 +132,61 @@ impl<B: Backend> Inner<B> {
         Err(Error::Overtaken)
     }
 
-    /// Builds the filter from a scan. The caller holds `maintaining`.
-    pub(super) fn rebuild(&self) -> Result<(), B> {
+    /// Writes the filter to the file that [`Options::publish`](crate::Options::publish) names.
+    pub(super) async fn publish(&self) -> Result<(), B> {
+        self.ensure_outside()?;
+        let kind = self.front.spec().kind;
+        let publisher = self.publisher.as_ref().ok_or(Error::CannotPublish(kind))?;
+        self.is_open().await;
+        while !publisher.publish().map_err(Error::Publish)? {
+            let _only = self.maintaining.lock().await;
+            if self.front.lacks_filter() {
+                self.rebuild_alone().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the filter from a scan.
+    pub(crate) async fn rebuild(&self) -> Result<(), B> {
+        self.ensure_outside()?;
+        self.is_open().await;
+        let _only = self.maintaining.lock().await;
+        self.rebuild_alone().await
+    }
+
+    pub(crate) async fn rebuild_if_wanted(&self) -> Result<(), B> {
+        self.is_open().await;
+        let _only = self.maintaining.lock().await;
+        if self.front.wants_rebuild() { self.rebuild_alone().await } else { Ok(()) }
+    }
+
+    /// The caller holds `maintaining`.
+    async fn rebuild_alone(&self) -> Result<(), B> {
         if !self.front.spec().kind.can_rebuild() {
             return Err(Error::NoRebuild);
         }
-        // A store that panics has failed, even in the background, where nobody would notice.
-        let built = catch_unwind(AssertUnwindSafe(|| self.build()));
-        let built = built.unwrap_or_else(|panic| Err(Error::Panicked(words_of(&*panic))));
-        if !matches!(built, Ok(()) | Err(Error::Closed)) {
+        if self.front.is_deaf() {
+            return Err(Error::Unheard);
+        }
+        let built = caught(self.build()).await;
+        if !matches!(built, Ok(()) | Err(Error::Closed | Error::InDoubt)) {
             self.front.count_rebuild(false);
         }
         built
     }
 
-    fn build(&self) -> Result<(), B> {
-        let keys = self.backend.len_hint().map_err(Error::Store)?;
+    async fn build(&self) -> Result<(), B> {
+        self.end_doubts().await?;
+        let keys = self.asked(self.backend.len_hint()).await.map_err(Error::Store)?;
         let next = Arc::new(self.front.plan_next(keys)?);
         let unfinished = Unfinished { front: &self.front, next: next.clone() };
         self.front.begin(next.clone());
-        self.scan_into(&next)?;
+        self.scan_into(&next).await?;
         if unfinished.finish() { Ok(()) } else { Err(Error::Overtaken) }
     }
 
-    fn scan_into(&self, next: &Next) -> Result<(), B> {
+    async fn scan_into(&self, next: &Next) -> Result<(), B> {
         let mut hashes = Vec::with_capacity(BATCH);
         let mut visit = |key: &[u8]| {
             hashes.push(self.front.hash(key));
@@ -131,14 +199,42 @@ impl<B: Backend> Inner<B> {
                 false => ControlFlow::Continue(()),
             }
         };
-        self.backend.scan(&mut visit).map_err(Error::Store)?;
+        self.asked(self.backend.scan(&mut visit)).await.map_err(Error::Store)?;
         next.absorb(&mut hashes);
         if self.background.is_stopped() { Err(Error::Closed) } else { Ok(()) }
     }
+
+    /// Others may have written to the store unnoticed.
+    pub(crate) async fn distrust(self: &Arc<Self>) -> Result<(), B> {
+        self.ensure_outside()?;
+        self.front.forget_filter();
+        self.new_generation().await?;
+        self.rebuild_if_allowed();
+        Ok(())
+    }
+
+    /// Writes a checkpoint, if the options name a file for it.
+    pub(super) async fn close(&self) -> Result<(), B> {
+        if self.files.is_some() { self.checkpoint().await } else { Ok(()) }
+    }
+}
+
+/// A store that panics has failed, even in the background, where nobody would notice.
+async fn caught<T, E>(
+    work: impl Future<Output = std::result::Result<T, Error<E>>>,
+) -> std::result::Result<T, Error<E>> {
+    let mut work = pin!(work);
+    std::future::poll_fn(move |context| {
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(polled) => polled,
+            Err(panic) => Poll::Ready(Err(Error::Panicked(words_of(&*panic)))),
+        }
+    })
+    .await
 }
 
 /// The message of a panic.
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -1,31 +1,35 @@
 //! A filter that one process keeps and many read.
 //!
 //! ```text
-//!  writer: guard ──► users.ibf, always replaced as a whole        Options::publish
-//!  readers:              └──► read, verified, swapped in when it has changed
+//!  writer: guard ──► users.ibf, and users.ibf.stamp, always replaced as a whole        Options::publish
+//!  readers:              └──► read, verified, swapped in when they have changed
 //! ```
+//!
+//! The stamp says which guard the filter is of, and when it was taken (`stamp.rs`). A reader uses files of one guard only,
+//! and never goes back to an older one.
 //!
 //! The file is read, never mapped: a mapping would change, or end, under a reader whenever somebody writes to the file
 //! instead of replacing it. A reader has a filter whose checksums all match, or the one it had before.
 
 mod publisher;
+mod stamp;
 
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
 use ironbloom::any::KeyHash;
 use ironbloom::{AnyFilter, FileError, Filter, HashFn, Persist};
 
 pub(crate) use self::publisher::Publisher;
+use self::stamp::{Content, Stamp, stamp_path};
 use crate::events;
 
-/// A filter that the guard of another process publishes ([`Options::publish`](crate::Options::publish)), or any other
-/// `.ibf` file of keys that is replaced from time to time.
+/// A filter that the guard of another process publishes ([`Options::publish`](crate::Options::publish)).
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,8 +54,9 @@ use crate::events;
 /// not known yet: [`age`](Self::age) says how long ago that was. A put that ended without an acknowledgement (an error,
 /// a panic, a dropped future) may be missing although the store has it. "Yes" may be wrong, at the filter's rate.
 ///
-/// A reader never answers from a torn or damaged file: it keeps the filter that it has, and [`refresh`](Self::refresh)
-/// and [`problem`](Self::problem) say why. Lookups take no lock.
+/// A reader never answers from a torn or damaged file, from one that another guard or another program has made, or from
+/// one that is older than what it has: it keeps the filter that it has, and [`refresh`](Self::refresh) and
+/// [`problem`](Self::problem) say why. Lookups take no lock.
 pub struct Published {
     shared: Arc<Shared>,
     watcher: Option<JoinHandle<()>>,
@@ -59,7 +64,8 @@ pub struct Published {
 
 struct Shared {
     path: PathBuf,
-    current: ArcSwap<Current>,
+    /// `None` before the first file was read: every key may be there.
+    current: ArcSwapOption<Current>,
     /// Held while a file is read. The last one that could not be used.
     refused: Mutex<Option<(Identity, Arc<FileError>)>>,
     problem: ArcSwapOption<FileError>,
@@ -70,13 +76,17 @@ struct Shared {
 struct Current {
     filter: AnyFilter,
     hash_fn: HashFn,
+    stamp: Stamp,
     identity: Identity,
     generation: u64,
 }
 
-/// Which file this is. A published file is always a new one.
+/// Which two files these are: the stamp and the filter. Published ones are always new.
+type Identity = [Inode; 2];
+
+/// Which file this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
+struct Inode {
     len: u64,
     modified: Option<SystemTime>,
     /// Device, number, and time of the last change of any kind.
@@ -84,7 +94,7 @@ struct Identity {
     node: [i64; 4],
 }
 
-impl Identity {
+impl Inode {
     fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         let node = {
@@ -104,48 +114,47 @@ impl Published {
     /// Reads the file. Later ones are read when [`refresh`](Self::refresh) is called.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref().to_owned();
-        let (filter, hash_fn, identity) = load(&path)?;
-        let current = Current { filter, hash_fn, identity, generation: 1 };
-        let shared = Arc::new(Shared {
-            path,
-            current: ArcSwap::from_pointee(current),
-            refused: Mutex::default(),
-            problem: ArcSwapOption::empty(),
-            stopped: Mutex::new(false),
-            stop: Condvar::new(),
-        });
-        Ok(Self { shared, watcher: None })
+        let first = load(&path)?;
+        Ok(Self { shared: Shared::new(path, Some(first)), watcher: None })
     }
 
-    /// Reads the file, and checks this often, in a thread of its own, whether there is a new one.
+    /// Reads the file, and checks this often, in a thread, whether there is a new one. If nothing has been published yet,
+    /// every key may be there, until there is.
     pub fn watch(path: impl AsRef<Path>, every: Duration) -> Result<Self, FileError> {
-        let mut published = Self::open(&path)?;
-        let shared = published.shared.clone();
+        let path = path.as_ref().to_owned();
+        let first = match load(&path) {
+            Ok(first) => Some(first),
+            Err(FileError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let shared = Shared::new(path.clone(), first);
         let thread = std::thread::Builder::new().name("ironbloom-reader".to_owned());
-        let spawned = thread.spawn(move || shared.watch(every));
-        let spawned =
-            spawned.map_err(|error| FileError::Io { path: path.as_ref().to_owned(), error })?;
-        published.watcher = Some(spawned);
-        Ok(published)
+        let watching = shared.clone();
+        let spawned = thread.spawn(move || watching.watch(every));
+        let watcher = spawned.map_err(|error| FileError::Io { path, error })?;
+        Ok(Self { shared, watcher: Some(watcher) })
     }
 
     /// Might this key be there? See [above](Self) for what "no" means.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         let current = self.shared.current.load();
-        current.filter.contains_hash(current.hash_fn.hash(key.as_ref()))
+        current
+            .as_ref()
+            .is_none_or(|current| current.filter.contains_hash(current.hash_fn.hash(key.as_ref())))
     }
 
     /// The same for many keys, all asked of one file.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
-        let current = self.shared.current.load();
-        let hash = |key: &K| current.hash_fn.hash(key.as_ref());
-        let hashes: Vec<u64> = keys.iter().map(hash).collect();
-        let mut found = vec![false; keys.len()];
-        Filter::contains_hashes(&current.filter, &hashes, &mut found);
+        let mut found = vec![true; keys.len()];
+        if let Some(current) = &*self.shared.current.load() {
+            let hash = |key: &K| current.hash_fn.hash(key.as_ref());
+            let hashes: Vec<u64> = keys.iter().map(hash).collect();
+            Filter::contains_hashes(&current.filter, &hashes, &mut found);
+        }
         found
     }
 
-    /// Checks whether there is a new file, which costs one system call, and reads it if so; true if it did. If the file
+    /// Checks whether there is a new file, which costs two system calls, and reads it if so; true if it did. If the file
     /// is gone, damaged or not a filter of keys, the one that was read before stays.
     pub fn refresh(&self) -> Result<bool, Arc<FileError>> {
         self.shared.refresh()
@@ -158,12 +167,14 @@ impl Published {
 
     /// Number of files that were read, the first included.
     pub fn generation(&self) -> u64 {
-        self.shared.current.load().generation
+        self.shared.current.load().as_ref().map_or(0, |current| current.generation)
     }
 
-    /// When the filter was taken, by the clock of the process that published it: the file's modification time.
+    /// When the filter was taken, by the clock of the process that published it, as the stamp of the file says. The
+    /// beginning of 1970 if nothing was read yet.
     pub fn taken(&self) -> SystemTime {
-        self.shared.current.load().identity.modified.unwrap_or(SystemTime::UNIX_EPOCH)
+        let current = self.shared.current.load();
+        current.as_ref().map_or(SystemTime::UNIX_EPOCH, |current| current.stamp.taken)
     }
 
     /// How long ago the filter was taken: puts acknowledged since then may be missing. Includes any difference between the two clocks.
@@ -183,6 +194,17 @@ impl Drop for Published {
 }
 
 impl Shared {
+    fn new(path: PathBuf, first: Option<Loaded>) -> Arc<Self> {
+        Arc::new(Self {
+            path,
+            current: ArcSwapOption::new(first.map(|first| Arc::new(first.into_current(1)))),
+            refused: Mutex::default(),
+            problem: ArcSwapOption::empty(),
+            stopped: Mutex::new(false),
+            stop: Condvar::new(),
+        })
+    }
+
     fn watch(&self, every: Duration) {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         while !*stopped {
@@ -209,9 +231,9 @@ impl Shared {
         refused: &mut Option<(Identity, Arc<FileError>)>,
     ) -> Result<bool, Arc<FileError>> {
         let in_file = |error| Arc::new(FileError::Io { path: self.path.clone(), error });
-        let found = Identity::of(&std::fs::metadata(&self.path).map_err(in_file)?);
+        let found = identity_of(&self.path).map_err(in_file)?;
         let current = self.current.load();
-        if found == current.identity {
+        if current.as_ref().is_some_and(|current| current.identity == found) {
             return Ok(false);
         }
         if let Some((identity, error)) = refused
@@ -219,10 +241,14 @@ impl Shared {
         {
             return Err(error.clone()); // reading it once more would not help
         }
-        match load(&self.path) {
-            Ok((filter, hash_fn, identity)) => {
-                let generation = current.generation + 1;
-                self.current.store(Arc::new(Current { filter, hash_fn, identity, generation }));
+        let loaded = load(&self.path).and_then(|loaded| match &*current {
+            Some(current) => loaded.continues(current, &self.path),
+            None => Ok(loaded),
+        });
+        match loaded {
+            Ok(loaded) => {
+                let generation = current.as_ref().map_or(0, |current| current.generation) + 1;
+                self.current.store(Some(Arc::new(loaded.into_current(generation))));
                 Ok(true)
             }
             Err(error) => {
@@ -235,17 +261,67 @@ impl Shared {
     }
 }
 
-/// The filter in a file, and which file it was.
-fn load(path: &Path) -> Result<(AnyFilter, HashFn, Identity), FileError> {
-    let in_file = |error| FileError::Io { path: path.to_owned(), error };
-    let file = File::open(path).map_err(in_file)?;
-    // Of the file that is read, not of one that has taken its name meanwhile.
-    let identity = Identity::of(&file.metadata().map_err(in_file)?);
-    let filter = AnyFilter::read_sized(file, identity.len).map_err(in_file)?;
-    match filter.key_hash() {
-        KeyHash::Hash(hash_fn) | KeyHash::Held(hash_fn, _) if hash_fn.try_hash(b"").is_some() => {
-            Ok((filter, hash_fn, identity))
-        }
-        _ => Err(in_file(io::Error::new(io::ErrorKind::InvalidData, "not a filter of keys"))),
+/// A filter in a file, and its stamp.
+struct Loaded {
+    filter: AnyFilter,
+    hash_fn: HashFn,
+    stamp: Stamp,
+    identity: Identity,
+}
+
+impl Loaded {
+    fn into_current(self, generation: u64) -> Current {
+        let Self { filter, hash_fn, stamp, identity } = self;
+        Current { filter, hash_fn, stamp, identity, generation }
     }
+
+    /// An error if this is not a later state of the same guard.
+    fn continues(self, current: &Current, path: &Path) -> Result<Self, FileError> {
+        if self.stamp.lineage != current.stamp.lineage {
+            Err(invalid(path, "another guard has published it"))
+        } else if self.stamp.taken < current.stamp.taken {
+            Err(invalid(path, "it is older than what was read before"))
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+fn identity_of(path: &Path) -> io::Result<Identity> {
+    let stamp = std::fs::metadata(stamp_path(path))?;
+    Ok([Inode::of(&stamp), Inode::of(&std::fs::metadata(path)?)])
+}
+
+fn invalid(path: &Path, why: &str) -> FileError {
+    let error = io::Error::new(io::ErrorKind::InvalidData, why);
+    FileError::Io { path: path.to_owned(), error }
+}
+
+/// How often the two files are read until they belong together: the writer may be between them.
+const TRIES: u32 = 20;
+
+/// The filter in a file, with its stamp.
+fn load(path: &Path) -> Result<Loaded, FileError> {
+    let in_file = |error| FileError::Io { path: path.to_owned(), error };
+    for _ in 0..TRIES {
+        let identity = identity_of(path).map_err(in_file)?;
+        let stamp = Stamp::read(path).map_err(in_file)?;
+        let mut file = File::open(path).map_err(in_file)?;
+        if Content::of(&mut file).map_err(in_file)? != stamp.file {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        file.seek(SeekFrom::Start(0)).map_err(in_file)?;
+        let bytes = file.metadata().map_err(in_file)?.len();
+        let filter = AnyFilter::read_sized(file, bytes).map_err(in_file)?;
+        return match filter.key_hash() {
+            KeyHash::Hash(hash_fn) | KeyHash::Held(hash_fn, _)
+                if hash_fn.try_hash(b"").is_some() =>
+            {
+                Ok(Loaded { filter, hash_fn, stamp, identity })
+            }
+            _ => Err(invalid(path, "not a filter of keys")),
+        };
+    }
+    Err(invalid(path, "its stamp is that of another file"))
 }

@@ -1,5 +1,6 @@
 //! The writer's side: when and how a guard publishes its filter.
 
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use ironbloom::FileError;
 use ironbloom::format::native::replace_file;
 
+use super::stamp::{Content, Stamp, stamp_path};
 use crate::checkpoint::sweep_temporary;
 use crate::events;
 use crate::front::Front;
@@ -27,6 +29,8 @@ pub(crate) struct Publisher {
 struct Shared {
     front: Arc<Front>,
     path: PathBuf,
+    /// Whose filter it is.
+    lineage: u64,
     after: u64,
     /// Writes since the last publication began.
     changes: AtomicU64,
@@ -42,11 +46,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Publisher {
-    pub(crate) fn start(front: &Arc<Front>, options: &Publish) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        front: &Arc<Front>,
+        options: &Publish,
+        lineage: u64,
+    ) -> std::io::Result<Self> {
         sweep_temporary(&options.path);
+        sweep_temporary(&stamp_path(&options.path));
         let shared = Arc::new(Shared {
             front: front.clone(),
             path: options.path.clone(),
+            lineage,
             after: options.after.unwrap_or(u64::MAX),
             changes: AtomicU64::new(1), // what the filter holds when it is there
             writing: Mutex::new(()),
@@ -126,7 +136,9 @@ impl Shared {
             replace_file(&self.path, |file| {
                 filter.write_published(&mut BufWriter::with_capacity(1 << 20, file))?;
                 file.set_modified(taken)
-            })
+            })?;
+            let file = Content::of(&mut File::open(&self.path)?)?;
+            Stamp { lineage: self.lineage, taken, file }.write(&self.path)
         });
         if !matches!(published, Some(Ok(()))) {
             self.changes.fetch_add(changes, Ordering::Relaxed);

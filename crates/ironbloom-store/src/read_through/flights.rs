@@ -81,18 +81,7 @@ impl Flight {
         self.landed.get().cloned().ok_or(over)
     }
 
-    /// Blocks the thread. `None` if the load failed.
-    pub(super) fn wait(&self) -> Option<Answer> {
-        loop {
-            match self.poll() {
-                Ok(landed) => return landed,
-                Err(over) => event_listener::Listener::wait(over),
-            }
-        }
-    }
-
-    /// The same for a task.
-    #[cfg(feature = "async")]
+    /// Waits for what was loaded. `None` if the load failed.
     pub(super) async fn landed(&self) -> Option<Answer> {
         loop {
             match self.poll() {

@@ -5,15 +5,16 @@ mod negatives;
 
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::flights::{Boarding, Flights};
 use self::negatives::Negatives;
-use crate::backend::Backend;
-use crate::error::Error;
-use crate::guard::Guard;
 #[cfg(feature = "async")]
-use crate::{AsyncBackend, AsyncGuard};
+use crate::AsyncGuard;
+use crate::backend::{AsyncBackend, Backend, block_on};
+use crate::error::Error;
+use crate::guard::{Core, Guard};
 
 /// A [`Guard`] or `AsyncGuard` that loads what its store does not have, and stores it.
 ///
@@ -125,6 +126,72 @@ impl<G> ReadThrough<G> {
     }
 }
 
+impl<G> ReadThrough<G> {
+    /// The value of a key, loaded if it is not stored; the same for threads and for tasks.
+    async fn through<B: AsyncBackend, F, L>(
+        &self,
+        core: &Arc<Core<B>>,
+        key: &[u8],
+        load: impl FnOnce() -> F,
+    ) -> Outcome<B::Error, L>
+    where
+        F: Future<Output = Outcome<B::Error, L>>,
+    {
+        loop {
+            let (value, _) = core.look(key).await?;
+            if value.is_some() || self.negatives.recall(key) {
+                return Ok(value);
+            }
+            match self.flights.board(key) {
+                Boarding::Wait(flight) => {
+                    if let Some(answer) = flight.landed().await {
+                        return Ok(answer);
+                    }
+                }
+                Boarding::Lead(lead) => {
+                    let answer = self.fetch(core, key, load).await?;
+                    lead.land(answer.clone());
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+
+    /// Only for the one that leads. Another may have landed since the guard was asked, so it is asked again.
+    async fn fetch<B: AsyncBackend, F, L>(
+        &self,
+        core: &Arc<Core<B>>,
+        key: &[u8],
+        load: impl FnOnce() -> F,
+    ) -> Outcome<B::Error, L>
+    where
+        F: Future<Output = Outcome<B::Error, L>>,
+    {
+        let start = self.negatives.now();
+        let (mut value, asked) = core.look(key).await?;
+        if value.is_some() || self.negatives.recall(key) {
+            return Ok(value);
+        }
+        if !asked && self.negatives.are_kept() && !core.front.is_alone() {
+            value = core.backend.get(key).await.map_err(Error::Store)?;
+            if value.is_some() {
+                core.note(key).await?;
+                return Ok(value);
+            }
+        }
+        match load().await? {
+            Some(value) => {
+                core.put(key, &value).await?;
+                Ok(Some(value))
+            }
+            None => {
+                self.negatives.remember(key, start);
+                Ok(None)
+            }
+        }
+    }
+}
+
 impl<B: Backend> ReadThrough<Guard<B>> {
     /// The value of a key; `None` as [explained above](Self).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error<B::Error>> {
@@ -145,54 +212,7 @@ impl<B: Backend> ReadThrough<Guard<B>> {
         key: &[u8],
         load: impl FnOnce() -> Outcome<B::Error, L>,
     ) -> Outcome<B::Error, L> {
-        loop {
-            let (value, _) = self.guard.look(key)?;
-            if value.is_some() || self.negatives.recall(key) {
-                return Ok(value);
-            }
-            match self.flights.board(key) {
-                Boarding::Wait(flight) => {
-                    if let Some(answer) = flight.wait() {
-                        return Ok(answer);
-                    }
-                }
-                Boarding::Lead(lead) => {
-                    let answer = self.fetch(key, load)?;
-                    lead.land(answer.clone());
-                    return Ok(answer);
-                }
-            }
-        }
-    }
-
-    /// Only for the one that leads. Another may have landed since the guard was asked, so it is asked again.
-    fn fetch<L>(
-        &self,
-        key: &[u8],
-        load: impl FnOnce() -> Outcome<B::Error, L>,
-    ) -> Outcome<B::Error, L> {
-        let start = self.negatives.now();
-        let (mut value, asked) = self.guard.look(key)?;
-        if value.is_some() || self.negatives.recall(key) {
-            return Ok(value);
-        }
-        if !asked && self.negatives.are_kept() && !self.guard.is_alone() {
-            value = self.guard.backend().get(key).map_err(Error::Store)?;
-            if value.is_some() {
-                self.guard.note(key)?;
-                return Ok(value);
-            }
-        }
-        match load()? {
-            Some(value) => {
-                self.guard.put(key, &value)?;
-                Ok(Some(value))
-            }
-            None => {
-                self.negatives.remember(key, start);
-                Ok(None)
-            }
-        }
+        block_on(self.through(self.guard.core(), key, || async { load() }))
     }
 }
 
@@ -225,52 +245,6 @@ impl<B: AsyncBackend> ReadThrough<AsyncGuard<B>> {
     where
         F: Future<Output = Outcome<B::Error, L>>,
     {
-        loop {
-            let (value, _) = self.guard.look(key).await?;
-            if value.is_some() || self.negatives.recall(key) {
-                return Ok(value);
-            }
-            match self.flights.board(key) {
-                Boarding::Wait(flight) => {
-                    if let Some(answer) = flight.landed().await {
-                        return Ok(answer);
-                    }
-                }
-                Boarding::Lead(lead) => {
-                    let answer = self.fetch(key, load).await?;
-                    lead.land(answer.clone());
-                    return Ok(answer);
-                }
-            }
-        }
-    }
-
-    /// Only for the one that leads; see the other.
-    async fn fetch<F, L>(&self, key: &[u8], load: impl FnOnce() -> F) -> Outcome<B::Error, L>
-    where
-        F: Future<Output = Outcome<B::Error, L>>,
-    {
-        let start = self.negatives.now();
-        let (mut value, asked) = self.guard.look(key).await?;
-        if value.is_some() || self.negatives.recall(key) {
-            return Ok(value);
-        }
-        if !asked && self.negatives.are_kept() && !self.guard.is_alone() {
-            value = self.guard.backend().get(key).await.map_err(Error::Store)?;
-            if value.is_some() {
-                self.guard.note(key).await?;
-                return Ok(value);
-            }
-        }
-        match load().await? {
-            Some(value) => {
-                self.guard.put(key, &value).await?;
-                Ok(Some(value))
-            }
-            None => {
-                self.negatives.remember(key, start);
-                Ok(None)
-            }
-        }
+        self.through(self.guard.core(), key, load).await
     }
 }

@@ -1,9 +1,10 @@
 //! Counting lookups at little cost: each thread on its own cache line, and the clock for one lookup in many.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::{Timed, Totals};
+use super::{Measured, Timed, Totals};
 
 /// More than the number of threads likely to look up at once; others share.
 const LINES: usize = 32;
@@ -34,14 +35,45 @@ pub(crate) struct Counters {
     lines: Box<[Line; LINES]>,
     /// What was counted before this guard was opened.
     before: Totals,
+    /// Lookups that could have been skipped, and asked the store to learn what that costs.
+    measured: Mutex<Measured>,
+    /// The share of the time that may be spent on those.
+    share: f64,
+    opened: Instant,
 }
 
 /// The beginning of a lookup, if it is timed.
-pub(crate) struct Sample(Option<Instant>);
+pub(crate) enum Sample {
+    Untimed,
+    /// `first` if all lookups are, because there were few.
+    Timed {
+        start: Instant,
+        first: bool,
+    },
+}
 
 impl Counters {
-    pub(crate) fn new(before: Totals) -> Self {
-        Self { lines: Box::default(), before }
+    pub(crate) fn new(before: Totals, share: f64) -> Self {
+        let measured = Mutex::default();
+        Self { lines: Box::default(), before, measured, share, opened: Instant::now() }
+    }
+
+    /// Whether a lookup that could be skipped asks the store, to measure what that costs. Which ones are chosen does not
+    /// depend on how long they take, only on when the last ones were.
+    pub(crate) fn measures(&self, sample: &Sample) -> bool {
+        let Sample::Timed { start, first: false } = sample else { return false };
+        if self.share <= 0.0 {
+            return false;
+        }
+        let spent = self.measured.lock().unwrap_or_else(PoisonError::into_inner).nanos();
+        spent <= self.share * start.duration_since(self.opened).as_nanos() as f64
+    }
+
+    /// A lookup that could have been skipped has asked the store for this long. It counts as skipped: its answer was
+    /// known.
+    pub(crate) fn measured(&self, nanos: u64) {
+        self.line().counts[Outcome::Skipped as usize].fetch_add(1, Ordering::Relaxed);
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner).add(nanos as f64);
     }
 
     fn line(&self) -> &Line {
@@ -58,8 +90,10 @@ impl Counters {
     pub(crate) fn begin(&self) -> Sample {
         let line = self.line();
         let seen = line.counts.iter().fold(0, |sum, n| sum + n.load(Ordering::Relaxed));
-        let timed = seen < FIRST || seen.is_multiple_of(PERIOD);
-        Sample(timed.then(Instant::now))
+        match seen < FIRST || seen.is_multiple_of(PERIOD) {
+            true => Sample::Timed { start: Instant::now(), first: seen < FIRST },
+            false => Sample::Untimed,
+        }
     }
 
     /// Called when it has ended.
@@ -67,7 +101,7 @@ impl Counters {
     pub(crate) fn end(&self, sample: Sample, outcome: Outcome) {
         let line = self.line();
         line.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        if let Sample(Some(start)) = sample {
+        if let Sample::Timed { start, .. } = sample {
             line.samples[outcome as usize].fetch_add(1, Ordering::Relaxed);
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             line.nanos[outcome as usize].fetch_add(nanos, Ordering::Relaxed);
@@ -97,6 +131,7 @@ impl Counters {
             false_positives: sum(Outcome::FalsePositive),
             hits: sum(Outcome::Hit),
             unguarded: sum(Outcome::Unguarded),
+            measured: *self.measured.lock().unwrap_or_else(PoisonError::into_inner),
             ..Totals::default()
         };
         totals.add(&self.before);

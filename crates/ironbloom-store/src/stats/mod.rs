@@ -23,7 +23,7 @@ use crate::checkpoint::{Files, Unusable};
 use crate::kind::GuardKind;
 
 /// Counts and times of lookups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) skipped: Timed,
     pub(crate) false_positives: Timed,
@@ -33,6 +33,8 @@ pub(crate) struct Totals {
     pub(crate) rebuilds: u64,
     pub(crate) failed_rebuilds: u64,
     pub(crate) foreign: u64,
+    /// Lookups that could have been skipped, and were not, to learn what that costs.
+    pub(crate) measured: Measured,
     /// Of the filter, when this was written.
     pub(crate) keys: u64,
     pub(crate) bytes: u64,
@@ -58,8 +60,46 @@ impl Timed {
     }
 }
 
+/// How long some lookups took, by which what others would have taken is estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Measured {
+    count: u64,
+    mean: f64,
+    /// Sum of the squared distances from the mean.
+    squares: f64,
+}
+
+impl Measured {
+    pub(crate) fn add(&mut self, nanos: f64) {
+        self.merge(&Self { count: 1, mean: nanos, squares: 0.0 });
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let count = self.count + other.count;
+        if count == 0 {
+            return;
+        }
+        let (ours, theirs) = (self.count as f64, other.count as f64);
+        let distance = other.mean - self.mean;
+        self.squares += other.squares + distance * distance * ours * theirs / count as f64;
+        self.mean += distance * theirs / count as f64;
+        self.count = count;
+    }
+
+    /// The time of all.
+    pub(crate) fn nanos(&self) -> f64 {
+        self.mean * self.count as f64
+    }
+
+    /// The standard error of the mean, if there are enough to tell.
+    fn error(&self) -> Option<f64> {
+        let count = self.count as f64;
+        (self.count > 1).then(|| (self.squares / (count - 1.0) / count).sqrt())
+    }
+}
+
 impl Totals {
-    /// Words in a checkpoint; some are reserved.
+    /// Words in a checkpoint.
     pub(crate) const WORDS: usize = 20;
     /// Words in a checkpoint of version 1.
     pub(crate) const FIRST_WORDS: usize = 16;
@@ -77,6 +117,8 @@ impl Totals {
             self.failed_rebuilds,
             self.foreign,
         ]);
+        let Measured { count, mean, squares } = self.measured;
+        words[17..20].copy_from_slice(&[count, mean.to_bits(), squares.to_bits()]);
         words
     }
 
@@ -94,6 +136,11 @@ impl Totals {
             bytes: word(14),
             failed_rebuilds: word(15),
             foreign: word(16),
+            measured: Measured {
+                count: word(17),
+                mean: f64::from_bits(word(18)),
+                squares: f64::from_bits(word(19)),
+            },
         }
     }
 
@@ -105,6 +152,7 @@ impl Totals {
         self.rebuilds += other.rebuilds;
         self.failed_rebuilds += other.failed_rebuilds;
         self.foreign += other.foreign;
+        self.measured.merge(&other.measured);
     }
 }
 
@@ -124,14 +172,16 @@ pub struct Stats {
     /// Puts whose outcome is unknown: they failed, and may have been stored or may be stored later. Lookups of their
     /// keys go to the store.
     pub doubtful: u64,
-    /// Bytes of the filter.
+    /// False positives that are remembered, and not looked up again.
+    pub remembered: u64,
+    /// Bytes of the filter, and of what is remembered beside it.
     pub filter_bytes: u64,
     /// How often the filter was built from a scan.
     pub rebuilds: u64,
     /// How often that failed.
     pub failed_rebuilds: u64,
-    /// How often a put found a key in the store that was written without the guard. Each time the filter was rebuilt
-    /// from a scan.
+    /// How often a key was found in the store that was written without the guard, or the store was found in another
+    /// state than before. Each time the filter was rebuilt from a scan.
     pub foreign: u64,
     pub(crate) totals: Totals,
 }
@@ -148,6 +198,7 @@ impl Stats {
             capacity: sidecar.filter_capacity,
             dead: sidecar.dead,
             doubtful: 0,
+            remembered: 0,
             filter_bytes: totals.bytes,
             rebuilds: totals.rebuilds,
             failed_rebuilds: totals.failed_rebuilds,
@@ -198,13 +249,17 @@ impl Stats {
         self.totals.skipped.mean().map(nanos)
     }
 
-    /// C2, the time of a store query for an absent key; until there was one, for a present key.
+    /// C2, the time of a store query for an absent key that was measured; until there was one, of a false positive, or
+    /// for a present key.
     pub fn read_cost(&self) -> Option<Duration> {
         self.read_nanos().map(nanos)
     }
 
     fn read_nanos(&self) -> Option<f64> {
-        let Totals { false_positives, hits, unguarded, .. } = &self.totals;
+        let Totals { false_positives, hits, unguarded, measured, .. } = &self.totals;
+        if measured.count > 0 {
+            return Some(measured.mean);
+        }
         false_positives.mean().or(hits.mean()).or(unguarded.mean())
     }
 
@@ -214,9 +269,24 @@ impl Stats {
         (self.read_nanos().unwrap_or(skip) - skip).max(0.0)
     }
 
-    /// The extra time the skipped lookups would have taken if they had gone to the store.
+    /// The extra time the skipped lookups would have taken if they had gone to the store: an estimate from some that did
+    /// ([`Options::measured_share`](crate::Options::measured_share)), which
+    /// [`time_saved_between`](Self::time_saved_between) bounds.
     pub fn time_saved(&self) -> Duration {
         nanos(self.skipped() as f64 * self.difference())
+    }
+
+    /// An interval that holds the expected [`time_saved`](Self::time_saved) with 95 % confidence; `None` if fewer than
+    /// two lookups were measured.
+    pub fn time_saved_between(&self) -> Option<[Duration; 2]> {
+        let error = 1.96 * self.totals.measured.error()?;
+        let bound = |side: f64| nanos(self.skipped() as f64 * (self.difference() + side * error));
+        Some([bound(-1.0), bound(1.0)])
+    }
+
+    /// Number of lookups by which that was measured.
+    pub fn measured(&self) -> u64 {
+        self.totals.measured.count
     }
 
     /// Delta = P2·(C2 − C1): the average extra time per lookup compared with an exact set in memory.
@@ -248,6 +318,7 @@ mod tests {
             capacity: 1_000_000,
             dead: 0,
             doubtful: 0,
+            remembered: 0,
             filter_bytes: 1_250_000,
             rebuilds: 0,
             failed_rebuilds: 0,
@@ -307,7 +378,7 @@ mod tests {
     fn totals_come_back_from_a_checkpoint_and_add_up() {
         let totals = Totals { rebuilds: 3, keys: 5, bytes: 7, foreign: 2, ..stats().totals };
         assert_eq!(Totals::from_words(&totals.to_words()), totals);
-        let counters = Counters::new(totals);
+        let counters = Counters::new(totals, 0.0);
         let sample = counters.begin();
         counters.end(sample, Outcome::Skipped);
         counters.add(Outcome::Hit, 10, 1000);
@@ -318,7 +389,7 @@ mod tests {
 
     #[test]
     fn threads_count_together() {
-        let counters = Counters::new(Totals::default());
+        let counters = Counters::new(Totals::default(), 0.0);
         std::thread::scope(|scope| {
             for _ in 0..40 {
                 scope.spawn(|| {

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 #[cfg(feature = "serde")]
 pub use self::codec::Serde;
 pub use self::codec::{Bytes, CodecError, Decode, Encode};
-use crate::backend::Backend;
+use crate::backend::{Backend, Before};
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::read_through::{LoadError, ReadThrough};
@@ -110,8 +110,8 @@ impl<B: Backend, K: ?Sized, V> Typed<Guard<B>, K, V> {
         self.guard.contains(encoded(key)?)
     }
 
-    /// Stores a value; true if the key was not there before: [`Guard::put`].
-    pub fn put<Q: Encode + ?Sized>(&self, key: &Q, value: &V) -> Result<bool, Error<B::Error>>
+    /// Stores a value: [`Guard::put`].
+    pub fn put<Q: Encode + ?Sized>(&self, key: &Q, value: &V) -> Result<Before, Error<B::Error>>
     where
         K: Borrow<Q>,
         V: Encode,
@@ -123,7 +123,7 @@ impl<B: Backend, K: ?Sized, V> Typed<Guard<B>, K, V> {
     pub fn put_many<'a, Q: Encode + ?Sized + 'a>(
         &self,
         pairs: impl IntoIterator<Item = (&'a Q, &'a V)>,
-    ) -> Result<Vec<bool>, Error<B::Error>>
+    ) -> Result<Vec<Before>, Error<B::Error>>
     where
         K: Borrow<Q>,
         V: Encode + 'a,
@@ -131,8 +131,8 @@ impl<B: Backend, K: ?Sized, V> Typed<Guard<B>, K, V> {
         self.guard.put_many(&encoded_pairs(pairs)?)
     }
 
-    /// Removes a key; true if it was there: [`Guard::remove`].
-    pub fn remove<Q: Encode + ?Sized>(&self, key: &Q) -> Result<bool, Error<B::Error>>
+    /// Removes a key: [`Guard::remove`].
+    pub fn remove<Q: Encode + ?Sized>(&self, key: &Q) -> Result<Before, Error<B::Error>>
     where
         K: Borrow<Q>,
     {
@@ -143,7 +143,7 @@ impl<B: Backend, K: ?Sized, V> Typed<Guard<B>, K, V> {
     pub fn remove_many<'a, Q: Encode + ?Sized + 'a>(
         &self,
         keys: impl IntoIterator<Item = &'a Q>,
-    ) -> Result<Vec<bool>, Error<B::Error>>
+    ) -> Result<Vec<Before>, Error<B::Error>>
     where
         K: Borrow<Q>,
     {
@@ -186,8 +186,12 @@ impl<B: AsyncBackend, K: ?Sized, V> Typed<AsyncGuard<B>, K, V> {
         self.guard.contains(key).await
     }
 
-    /// Stores a value; true if the key was not there before: [`AsyncGuard::put`].
-    pub async fn put<Q: Encode + ?Sized>(&self, key: &Q, value: &V) -> Result<bool, Error<B::Error>>
+    /// Stores a value: [`AsyncGuard::put`].
+    pub async fn put<Q: Encode + ?Sized>(
+        &self,
+        key: &Q,
+        value: &V,
+    ) -> Result<Before, Error<B::Error>>
     where
         K: Borrow<Q>,
         V: Encode,
@@ -200,7 +204,7 @@ impl<B: AsyncBackend, K: ?Sized, V> Typed<AsyncGuard<B>, K, V> {
     pub async fn put_many<'a, Q: Encode + ?Sized + 'a>(
         &self,
         pairs: impl IntoIterator<Item = (&'a Q, &'a V)>,
-    ) -> Result<Vec<bool>, Error<B::Error>>
+    ) -> Result<Vec<Before>, Error<B::Error>>
     where
         K: Borrow<Q>,
         V: Encode + 'a,
@@ -209,8 +213,8 @@ impl<B: AsyncBackend, K: ?Sized, V> Typed<AsyncGuard<B>, K, V> {
         self.guard.put_many(&pairs).await
     }
 
-    /// Removes a key; true if it was there: [`AsyncGuard::remove`].
-    pub async fn remove<Q: Encode + ?Sized>(&self, key: &Q) -> Result<bool, Error<B::Error>>
+    /// Removes a key: [`AsyncGuard::remove`].
+    pub async fn remove<Q: Encode + ?Sized>(&self, key: &Q) -> Result<Before, Error<B::Error>>
     where
         K: Borrow<Q>,
     {
@@ -222,7 +226,7 @@ impl<B: AsyncBackend, K: ?Sized, V> Typed<AsyncGuard<B>, K, V> {
     pub async fn remove_many<'a, Q: Encode + ?Sized + 'a>(
         &self,
         keys: impl IntoIterator<Item = &'a Q>,
-    ) -> Result<Vec<bool>, Error<B::Error>>
+    ) -> Result<Vec<Before>, Error<B::Error>>
     where
         K: Borrow<Q>,
     {

@@ -147,7 +147,7 @@ fn the_checkpoint_of_another_store_or_time_is_not_believed() {
         fs::copy(&path, scratch.file(path.file_name().unwrap().to_str().unwrap())).unwrap();
     }
     let guard = Guard::open(store.clone(), options(&scratch, GuardKind::Blocked)).unwrap();
-    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGeneration));
+    assert_eq!(*guard.opened(), Opened::WithoutCheckpoint(Unusable::OtherGuard));
     guard.put(b"later", b"").unwrap();
     guard.close().unwrap();
 

@@ -10,7 +10,7 @@ use crate::common::lab::{Contents, Lab};
 use crate::common::{assert_covers, key};
 #[cfg(feature = "async")]
 use ironbloom_store::Backend;
-use ironbloom_store::{Generation, Guard, GuardKind, Opened, Options, Rebuild};
+use ironbloom_store::{Before, Generation, Guard, GuardKind, Opened, Options, Rebuild};
 use ironbloom_testing::Scratch;
 
 /// The files of a folder at some moment.
@@ -169,14 +169,14 @@ mod interleaved {
             self.0.get(key)
         }
 
-        async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Broken> {
+        async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Broken> {
             yield_now().await;
             let new = self.0.put(key, value);
             yield_now().await;
             new
         }
 
-        async fn remove(&self, key: &[u8]) -> Result<bool, Broken> {
+        async fn remove(&self, key: &[u8]) -> Result<Before, Broken> {
             yield_now().await;
             let removed = self.0.remove(key);
             yield_now().await;
@@ -265,7 +265,7 @@ mod interleaved {
         store.keep_history();
         let opened = AsyncGuard::open(Waiting(store.clone()), options(&scratch, kind));
         let guard = block_on(opened).unwrap();
-        (0..4).for_each(|i| assert!(block_on(guard.put(&key(i), b"")).unwrap()));
+        (0..4).for_each(|i| assert!(block_on(guard.put(&key(i), b"")).unwrap().was_absent()));
         let mut moments = Vec::new();
         let mut offered = Vec::new();
         let mut running: Vec<Running<'_>> = tasks.iter().map(|&task| run(&guard, task)).collect();

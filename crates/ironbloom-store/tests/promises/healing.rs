@@ -9,7 +9,7 @@ use ironbloom_testing::Scratch;
 
 fn filled() -> Lab {
     let store = Lab::default();
-    (0..100).for_each(|i| assert!(store.put(&key(i), b"").unwrap()));
+    (0..100).for_each(|i| assert!(store.put(&key(i), b"").unwrap().was_absent()));
     store
 }
 
@@ -110,13 +110,13 @@ fn a_slow_put_holds_up_neither_a_checkpoint_nor_its_other_writers() {
         guard.put(key(0), b"").unwrap();
         let stalled = store.stall_write();
         std::thread::scope(|scope| {
-            let slow = scope.spawn(|| guard.put(key(1), b"").unwrap());
+            let slow = scope.spawn(|| guard.put(key(1), b"").unwrap().was_absent());
             stalled.wait();
             let saving = scope.spawn(|| guard.checkpoint().unwrap());
             // Others write, but for those that share a lock with the slow one: each has a thread.
             for i in 2..40 {
                 let guard = &guard;
-                scope.spawn(move || guard.put(key(i), b"").unwrap());
+                scope.spawn(move || guard.put(key(i), b"").unwrap().was_absent());
             }
             let went_on = eventually(|| saving.is_finished() && store.contents().keys.len() > 30);
             stalled.release();

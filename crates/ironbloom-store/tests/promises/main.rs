@@ -7,6 +7,7 @@ mod crash;
 mod faults;
 mod generations;
 mod healing;
+mod laws;
 mod model;
 mod order;
 mod promise;

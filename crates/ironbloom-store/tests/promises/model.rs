@@ -80,7 +80,7 @@ impl World {
 
     fn put(&mut self, i: u64, round: usize) {
         let (key, value) = (key(i), round.to_le_bytes().to_vec());
-        let new = self.guard().put(&key, &value).unwrap();
+        let new = self.guard().put(&key, &value).unwrap().was_absent();
         self.covered = false;
         assert_eq!(new, self.model.insert(key, value).is_none());
     }
@@ -101,13 +101,13 @@ impl World {
                 let new = self.guard().put_many(&pairs).unwrap();
                 self.covered = false;
                 for ((key, value), new) in pairs.into_iter().zip(new) {
-                    assert_eq!(new, self.model.insert(key, value).is_none());
+                    assert_eq!(new.was_absent(), self.model.insert(key, value).is_none());
                 }
             }
             Step::Remove(i) => {
                 // A key that the filter rules out changes nothing, not even the generation.
                 let stored = self.model.remove(&key(i)).is_some();
-                assert_eq!(self.guard().remove(key(i)).unwrap(), stored);
+                assert_eq!(self.guard().remove(key(i)).unwrap().was_present(), stored);
                 self.covered &= !stored;
             }
             Step::Note(i) => {
@@ -236,7 +236,8 @@ proptest! {
 
 #[test]
 fn a_window_forgets_in_the_end() {
-    let guard = Guard::open(Memory::new(), Options::new(GuardKind::Windowed, 1000, 0.01)).unwrap();
+    let options = Options::new(GuardKind::Windowed, 1000, 0.01).measured_share(0.0);
+    let guard = Guard::open(Memory::new(), options).unwrap();
     for i in 0..10_000 {
         guard.put(key(i), b"").unwrap();
     }

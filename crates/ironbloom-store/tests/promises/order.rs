@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::common::{EXACT, assert_covers, key};
 use ironbloom_store::{
-    Backend, Error, Generation, Guard, GuardKind, Memory, Opened, Options, Unusable,
+    Backend, Before, Error, Generation, Guard, GuardKind, Memory, Opened, Options, Unusable,
 };
 
 /// A store that looks through its guard while it is written to, and fails when told to.
@@ -63,21 +63,21 @@ impl Backend for Spy {
         Ok(self.0.keys.lock().unwrap().get(key).cloned())
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Broken> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Broken> {
         Self::check(&self.0.fail_before)?;
         let new = self.0.keys.lock().unwrap().insert(key.to_vec(), value.to_vec()).is_none();
         assert!(self.seen(key), "stored, and the filter does not know it");
         Self::check(&self.0.fail_after)?;
-        Ok(new)
+        Ok(Before::stored(!new))
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Broken> {
+    fn remove(&self, key: &[u8]) -> Result<Before, Broken> {
         Self::check(&self.0.fail_before)?;
         let stored = self.0.keys.lock().unwrap().contains_key(key);
         assert!(!stored || self.seen(key), "still stored, and the filter has lost it");
         let stored = self.0.keys.lock().unwrap().remove(key).is_some();
         Self::check(&self.0.fail_after)?;
-        Ok(stored)
+        Ok(Before::stored(stored))
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Broken> {
@@ -114,7 +114,7 @@ fn who_looks_in_the_middle_of_a_write_sees_no_stored_key_absent() {
                 guard.put(key(i), [round]).unwrap();
             }
             for i in (0..300).step_by(2) {
-                assert!(guard.remove(key(i)).unwrap());
+                assert!(guard.remove(key(i)).unwrap().was_present());
             }
         }
     }
@@ -153,7 +153,7 @@ fn without_a_new_generation_nothing_is_written() {
     assert!(guard.put(b"a", b"").is_err());
     assert!(store.0.keys.lock().unwrap().is_empty());
     Spy::set(&store.0.fail_generation, false);
-    assert!(guard.put(b"a", b"").unwrap());
+    assert!(guard.put(b"a", b"").unwrap().was_absent());
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn a_removed_key_leaves_a_filter_that_can_remove_however_often_it_was_put() {
         }
         assert_eq!(guard.stats().keys, 500, "{kind}");
         for i in 0..500 {
-            assert!(guard.remove(key(i)).unwrap());
-            assert!(!guard.remove(key(i)).unwrap());
+            assert!(guard.remove(key(i)).unwrap().was_present());
+            assert!(!guard.remove(key(i)).unwrap().was_present());
         }
         assert_eq!((guard.stats().keys, guard.stats().dead), (0, 0), "{kind}");
         let asked = (0..500).filter(|&i| guard.contains(key(i)).unwrap()).count();
@@ -277,7 +277,7 @@ fn noting_what_is_known_changes_nothing_that_a_rebuild_does_not_mend() {
             guard.note(key(i)).unwrap();
         }
         assert_eq!(guard.stats().keys.abs_diff(9000) / 100, 0, "{kind}: {:?}", guard.stats());
-        (0..9000).for_each(|i| assert!(guard.remove(key(i)).unwrap()));
+        (0..9000).for_each(|i| assert!(guard.remove(key(i)).unwrap().was_present()));
         guard.settle().unwrap();
         let stats = guard.stats();
         assert!(stats.rebuilds > 0 && stats.keys < 4000, "{kind}: {stats:?}");

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::common::lab::{Fault, Lab};
 use crate::common::{EXACT, assert_covers, key};
-use ironbloom_store::{Backend, Guard, GuardKind, Memory, Opened, Options, Rebuild};
+use ironbloom_store::{Backend, Before, Guard, GuardKind, Memory, Opened, Options, Rebuild};
 use ironbloom_testing::Scratch;
 
 /// Kinds that take a removed key out of the filter.
@@ -25,9 +25,9 @@ fn a_store_restored_to_the_middle_of_a_generation_is_not_believed() {
         let scratch = Scratch::new(&format!("restored-{kind}"));
         let store = Lab::default();
         let guard = Guard::open(store.clone(), options(&scratch, kind)).unwrap();
-        (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         let copy = store.contents();
-        (0..100).for_each(|i| assert!(guard.remove(key(i)).unwrap()));
+        (0..100).for_each(|i| assert!(guard.remove(key(i)).unwrap().was_present()));
         guard.rebuild().unwrap();
         guard.close().unwrap();
         let guard = Guard::open(Lab::of(copy), options(&scratch, kind)).unwrap();
@@ -49,9 +49,9 @@ fn a_file_of_redb_restored_from_a_live_copy_is_not_believed() {
     let open =
         || Guard::open(Redb::create(&file).unwrap(), options(&scratch, GuardKind::Cuckoo)).unwrap();
     let guard = open();
-    (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+    (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
     let copy = std::fs::read(&file).unwrap();
-    (0..100).for_each(|i| assert!(guard.remove(key(i)).unwrap()));
+    (0..100).for_each(|i| assert!(guard.remove(key(i)).unwrap().was_present()));
     guard.close().unwrap();
     std::fs::write(&file, copy).unwrap();
     let guard = open();
@@ -66,11 +66,11 @@ fn a_copy_taken_between_a_checkpoint_and_the_end_of_its_files_is_covered() {
         let scratch = Scratch::new(&format!("named-{kind}"));
         let store = Lab::default();
         let guard = Guard::open(store.clone(), options(&scratch, kind)).unwrap();
-        (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         // A removal that began before the checkpoint, and ends after it.
         let stalled = store.stall_write();
         std::thread::scope(|scope| {
-            let removing = scope.spawn(|| guard.remove(key(7)).unwrap());
+            let removing = scope.spawn(|| guard.remove(key(7)).unwrap().was_present());
             stalled.wait();
             let saving = scope.spawn(|| guard.checkpoint().unwrap());
             // Ends by itself if it does not wait for the removal, which cannot end before it is released.
@@ -100,7 +100,7 @@ fn a_put_that_lands_after_a_rebuild_is_answered() {
     for kind in EXACT {
         let store = Lab::default();
         let guard = Guard::open(store.clone(), Options::new(kind, 1000, 0.01)).unwrap();
-        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         for i in 100..120 {
             store.fail_write(Fault::Late);
             assert!(guard.put(key(i), b"").is_err());
@@ -112,7 +112,10 @@ fn a_put_that_lands_after_a_rebuild_is_answered() {
         assert_covers(&guard, kind.name());
         // They are removed and put like others.
         for i in 100..120 {
-            assert!(guard.remove(key(i)).unwrap() && guard.put(key(i), b"").unwrap());
+            assert!(
+                guard.remove(key(i)).unwrap().was_present()
+                    && guard.put(key(i), b"").unwrap().was_absent()
+            );
         }
         assert_covers(&guard, kind.name());
     }
@@ -124,7 +127,7 @@ fn a_put_that_lands_after_a_checkpoint_and_a_rebuild_of_the_next_guard_is_answer
         let scratch = Scratch::new(&format!("late-{kind}"));
         let store = Lab::default();
         let guard = Guard::open(store.clone(), options(&scratch, kind)).unwrap();
-        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         store.fail_write(Fault::Late);
         assert!(guard.put(key(100), b"").is_err());
         guard.close().unwrap();
@@ -145,7 +148,7 @@ fn a_removal_that_fails_and_lands_late_takes_no_other_key_with_it() {
     for kind in EXACT {
         let store = Lab::default();
         let guard = Guard::open(store.clone(), Options::new(kind, 1000, 0.3)).unwrap();
-        (0..800).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..800).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         for i in 0..400 {
             store.fail_write(Fault::Late);
             assert!(guard.remove(key(i)).is_err());
@@ -164,7 +167,7 @@ fn a_put_that_panics_after_it_has_written_during_a_rebuild_is_answered() {
     for kind in EXACT {
         let store = Lab::default();
         let guard = Guard::open(store.clone(), Options::new(kind, 1000, 0.01)).unwrap();
-        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         let stalled = store.stall_scan();
         std::thread::scope(|scope| {
             let rebuilding = scope.spawn(|| guard.rebuild().unwrap());
@@ -185,11 +188,11 @@ fn a_put_that_is_under_way_when_the_filter_is_exchanged_is_answered() {
         for stored_before in [false, true] {
             let store = Lab::default();
             let guard = Guard::open(store.clone(), Options::new(kind, 1000, 0.01)).unwrap();
-            (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+            (0..100).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
             let slow = if stored_before { 50 } else { 100 };
             let stalled = store.stall_write();
             std::thread::scope(|scope| {
-                let putting = scope.spawn(|| guard.put(key(slow), b"").unwrap());
+                let putting = scope.spawn(|| guard.put(key(slow), b"").unwrap().was_absent());
                 stalled.wait();
                 let rebuilding = scope.spawn(|| guard.rebuild().unwrap());
                 let mut waited = 0;
@@ -207,7 +210,7 @@ fn a_put_that_is_under_way_when_the_filter_is_exchanged_is_answered() {
             for i in 0..=100 {
                 guard.remove(key(i)).unwrap();
             }
-            (200..300).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+            (200..300).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
             assert_covers(&guard, kind.name());
         }
     }
@@ -219,11 +222,11 @@ fn a_removal_that_ends_after_the_filter_was_exchanged_takes_nothing_from_the_new
     for kind in COUNTING {
         let store = Lab::default();
         let guard = Guard::open(store.clone(), Options::new(kind, 3000, 0.3)).unwrap();
-        (0..2500).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+        (0..2500).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
         for i in 0..40 {
             let stalled = store.stall_answer();
             std::thread::scope(|scope| {
-                let removing = scope.spawn(|| guard.remove(key(i)).unwrap());
+                let removing = scope.spawn(|| guard.remove(key(i)).unwrap().was_present());
                 stalled.wait();
                 guard.rebuild().unwrap();
                 stalled.release();
@@ -239,9 +242,9 @@ fn a_row_that_came_without_the_guard_is_noticed_when_it_is_put() {
     for kind in EXACT {
         let store = Memory::new();
         let guard = Guard::open(store.clone(), Options::new(kind, 10_000, 1e-4)).unwrap();
-        (0..900).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
-        (2000..2100).for_each(|i| assert!(store.put(&key(i), b"foreign").unwrap()));
-        assert!(!guard.put(key(2000), b"own").unwrap(), "the store has it");
+        (0..900).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
+        (2000..2100).for_each(|i| assert!(store.put(&key(i), b"foreign").unwrap().was_absent()));
+        assert!(!guard.put(key(2000), b"own").unwrap().was_absent(), "the store has it");
         assert_eq!(guard.get(key(2000)).unwrap().as_deref(), Some(&b"own"[..]), "{kind}");
         assert_covers(&guard, "noticed");
         guard.settle().unwrap();
@@ -256,9 +259,11 @@ fn removing_rows_that_came_without_the_guard_takes_no_own_key_with_it() {
         let store = Memory::new();
         let options = Options::new(kind, 1000, 0.02).rebuild(Rebuild::Manual);
         let guard = Guard::open(store.clone(), options).unwrap();
-        (0..900).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
-        (10_000..40_000).for_each(|i| assert!(store.put(&key(i), b"foreign").unwrap()));
-        let removed = (10_000..40_000).filter(|&i| guard.remove(key(i)).unwrap()).count();
+        (0..900).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
+        (10_000..40_000)
+            .for_each(|i| assert!(store.put(&key(i), b"foreign").unwrap().was_absent()));
+        let removed =
+            (10_000..40_000).filter(|&i| guard.remove(key(i)).unwrap().was_present()).count();
         assert!(removed > 100, "{removed} looked as if they were the guard's");
         let absent = (0..900).filter(|&i| guard.get(key(i)).unwrap().is_none()).count();
         assert_eq!(absent, 0, "{kind}: of 900 own keys");
@@ -274,12 +279,12 @@ fn what_a_window_promises_is_counted_from_the_acknowledgement() {
     guard.put(b"first", b"").unwrap(); // gives the store a generation
     let stalled = store.stall_write();
     std::thread::scope(|scope| {
-        let putting = scope.spawn(|| guard.put(b"slow", b"").unwrap());
+        let putting = scope.spawn(|| guard.put(b"slow", b"").unwrap().was_absent());
         stalled.wait();
         // A thread each: a key that shares its lock with the slow one waits for it, and holds up nobody else.
         for i in 0..3 * WINDOW {
             let guard = &guard;
-            scope.spawn(move || assert!(guard.put(key(i), b"").unwrap()));
+            scope.spawn(move || assert!(guard.put(key(i), b"").unwrap().was_absent()));
         }
         let mut tries = 0;
         while guard.backend().contents().keys.len() < 2 * WINDOW as usize && tries < 20_000 {
@@ -344,22 +349,22 @@ fn a_file_of_redb_that_is_written_without_a_guard_is_not_believed() {
     let file = scratch.file("s.redb");
     let open = || Redb::create(&file).unwrap();
     let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
-    (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap()));
+    (0..200).for_each(|i| assert!(guard.put(key(i), b"").unwrap().was_absent()));
     guard.close().unwrap();
     let store = open();
-    assert!(store.put(b"single", b"").unwrap());
+    assert!(store.put(b"single", b"").unwrap().was_absent());
     drop(store);
     let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after a put without a guard");
     guard.close().unwrap();
     let store = open();
-    assert_eq!(store.put_many(&[(b"many", b"")]).unwrap(), [true]);
+    assert_eq!(store.put_many(&[(b"many", b"")]).unwrap(), [Before::Absent]);
     drop(store);
     let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after many");
     // And through the guard's own store, behind its back, after its last checkpoint.
     guard.checkpoint().unwrap();
-    assert!(guard.backend().put(b"behind", b"").unwrap());
+    assert!(guard.backend().put(b"behind", b"").unwrap().was_absent());
     drop(guard);
     let guard = Guard::open(open(), options(&scratch, GuardKind::Blocked)).unwrap();
     assert_covers(&guard, "after a put behind the guard's back");

@@ -151,7 +151,8 @@ fn a_damaged_file_is_reported_and_the_old_filter_stays() {
 fn it_is_published_after_writes_and_at_intervals_and_readers_follow() {
     let scratch = Scratch::new("published-when");
     let path = scratch.file("users.ibf");
-    let guard = Guard::open(Memory::new(), options(scratch.path()).publish_after(100)).unwrap();
+    let store = Memory::new();
+    let guard = Guard::open(store.clone(), options(scratch.path()).publish_after(100)).unwrap();
     for i in 0..150 {
         guard.put(key(i), b"").unwrap();
     }
@@ -161,7 +162,7 @@ fn it_is_published_after_writes_and_at_intervals_and_readers_follow() {
     drop(guard);
 
     let every = options(scratch.path()).publish_every(Duration::from_millis(1));
-    let guard = Guard::open(Memory::new(), every).unwrap();
+    let guard = Guard::open(store, every).unwrap();
     guard.put("once", b"").unwrap(); // and never again
     wait_until(|| reader.contains("once"));
     assert!(reader.age() < Duration::from_secs(60));
@@ -177,7 +178,7 @@ fn it_is_published_after_writes_and_at_intervals_and_readers_follow() {
 fn a_guard_without_a_filter_publishes_only_what_it_has_built() {
     let scratch = Scratch::new("published-rebuilt");
     let store = Memory::new();
-    (0..500).for_each(|i| assert!(store.put(&key(i), b"").unwrap()));
+    (0..500).for_each(|i| assert!(store.put(&key(i), b"").unwrap().was_absent()));
     let manual = options(scratch.path()).rebuild(ironbloom_store::Rebuild::Manual);
     let guard = Guard::open(store, manual.publish_every(Duration::from_millis(1))).unwrap();
     std::thread::sleep(Duration::from_millis(20));

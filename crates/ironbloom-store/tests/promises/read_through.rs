@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::common::tasks::Tasks;
 use futures_lite::future::{block_on, poll_once};
 use ironbloom_store::{
-    AsyncGuard, Backend, CodecError, Error, Guard, GuardKind, LoadError, Memory, Options,
+    AsyncGuard, Backend, Before, CodecError, Error, Guard, GuardKind, LoadError, Memory, Options,
     ReadThrough, Serde, Typed,
 };
 use ironbloom_testing::wait_until;
@@ -48,27 +48,29 @@ fn typed_values_come_back_as_they_were() {
     let store = Memory::new();
     let guard = Guard::open(store.clone(), options()).unwrap();
     let users: Typed<_, String, Serde<User>> = Typed::new(guard);
-    assert!(users.put("alice", &Serde(user())).unwrap());
-    assert!(!users.put(&"alice".to_owned(), &Serde(user())).unwrap(), "the same key");
+    assert!(users.put("alice", &Serde(user())).unwrap().was_absent());
+    assert!(!users.put(&"alice".to_owned(), &Serde(user())).unwrap().was_absent(), "the same key");
     assert_eq!(users.get("alice").unwrap(), Some(Serde(user())));
     assert_eq!(users.get("bob").unwrap(), None);
     assert_eq!(users.get_many(["bob", "alice"]).unwrap(), [None, Some(Serde(user()))]);
-    assert!(users.contains("alice").unwrap() && users.remove("alice").unwrap());
+    assert!(users.contains("alice").unwrap() && users.remove("alice").unwrap().was_present());
     let more = [("x".to_owned(), Serde(user())), ("y".to_owned(), Serde(user()))];
-    assert_eq!(users.put_many(more.iter().map(|(k, v)| (k, v))).unwrap(), [true, true]);
-    assert_eq!(users.remove_many(["x", "z"]).unwrap(), [true, false]);
+    assert_eq!(users.put_many(more.iter().map(|(k, v)| (k, v))).unwrap(), [Before::Absent; 2]);
+    assert_eq!(users.remove_many(["x", "z"]).unwrap(), [Before::Present, Before::Absent]);
     users.into_guard().close().unwrap();
     assert_eq!(store.len(), 1);
 
     let guard = block_on(AsyncGuard::open(Tasks::<Memory>::default(), options())).unwrap();
     let numbers: Typed<_, i32, i16> = Typed::new(guard);
     block_on(async {
-        assert!(numbers.put(&-7, &-300).await.unwrap());
+        assert!(numbers.put(&-7, &-300).await.unwrap().was_absent());
         assert_eq!(numbers.get(&-7).await.unwrap(), Some(-300));
         assert_eq!(numbers.get_many(&[7, -7]).await.unwrap(), [None, Some(-300)]);
-        assert_eq!(numbers.put_many([(&1, &2), (&3, &4)]).await.unwrap(), [true, true]);
-        assert!(numbers.contains(&3).await.unwrap() && numbers.remove(&3).await.unwrap());
-        assert_eq!(numbers.remove_many(&[1, 3]).await.unwrap(), [true, false]);
+        assert_eq!(numbers.put_many([(&1, &2), (&3, &4)]).await.unwrap(), [Before::Absent; 2]);
+        assert!(
+            numbers.contains(&3).await.unwrap() && numbers.remove(&3).await.unwrap().was_present()
+        );
+        assert_eq!(numbers.remove_many(&[1, 3]).await.unwrap(), [Before::Present, Before::Absent]);
     });
 }
 
@@ -376,6 +378,6 @@ fn futures_can_be_sent_to_other_threads() {
     assert_eq!(block_on(sendable(pages.get_or_load("key", load))).unwrap(), Some(vec![1]));
     let typed: Typed<_, str, Vec<u8>> = Typed::new(pages.into_guard());
     assert_eq!(block_on(sendable(typed.get("key"))).unwrap(), Some(vec![1]));
-    assert!(!block_on(sendable(typed.put("key", &vec![2]))).unwrap());
+    assert!(!block_on(sendable(typed.put("key", &vec![2]))).unwrap().was_absent());
     assert_eq!(block_on(sendable(typed.get_many(["key"]))).unwrap(), [Some(vec![2])]);
 }

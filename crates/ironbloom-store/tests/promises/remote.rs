@@ -14,8 +14,8 @@ use crate::common::lab::{Broken, Fault, Lab};
 use crate::common::{EXACT, key};
 use futures_lite::future::{block_on, yield_now};
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, Backend, Generation, GuardKind, Objects, Opened, Options, Unusable,
-    Visit,
+    AsyncBackend, AsyncGuard, Backend, Before, Generation, GuardKind, Objects, Opened, Options,
+    Rebuild, Unusable, Visit,
 };
 use ironbloom_testing::{Random, Scratch};
 use object_store::local::LocalFileSystem;
@@ -48,15 +48,21 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
     let store = Objects::new(Arc::new(files), "app/keys");
     block_on(async {
         assert_eq!(store.generation().await.unwrap(), None);
-        assert!(store.put(b"a", b"1").await.unwrap() && !store.put(b"a", b"2").await.unwrap());
+        assert!(
+            store.put(b"a", b"1").await.unwrap().was_absent()
+                && !store.put(b"a", b"2").await.unwrap().was_absent()
+        );
         let odd: [&[u8]; 4] = [b"", b"\0\xff", b"../a", &[b'x'; 900]];
         for key in odd {
-            assert!(store.put(key, b"odd").await.unwrap());
+            assert!(store.put(key, b"odd").await.unwrap().was_absent());
         }
         assert_eq!(store.get(b"a").await.unwrap().as_deref(), Some(&b"2"[..]));
         let values = store.get_many(&[odd[3], b"missing", odd[0]]).await.unwrap();
         assert_eq!(values, [Some(b"odd".to_vec()), None, Some(b"odd".to_vec())]);
-        assert!(store.remove(odd[2]).await.unwrap() && !store.remove(odd[2]).await.unwrap());
+        assert!(
+            store.remove(odd[2]).await.unwrap().was_present()
+                && !store.remove(odd[2]).await.unwrap().was_present()
+        );
         let generation = Generation::fresh();
         store.set_generation(generation).await.unwrap();
         assert_eq!(store.generation().await.unwrap(), Some(generation));
@@ -64,17 +70,23 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         expected.sort();
         assert_eq!(scan(&store).await, expected);
 
-        let options =
-            || Options::new(GuardKind::Cuckoo, 1000, 0.01).checkpoint(scratch.file("g.ibg"));
+        let options = || {
+            Options::new(GuardKind::Cuckoo, 1000, 0.01)
+                .checkpoint(scratch.file("g.ibg"))
+                .rebuild(Rebuild::Manual)
+        };
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();
         assert!(matches!(guard.opened(), Opened::WithoutCheckpoint(_)) && guard.wants_rebuild());
         assert_covers(&guard, "without a filter").await;
         guard.rebuild().await.unwrap();
         assert!(!guard.wants_rebuild());
         for i in 0..100 {
-            assert!(guard.put(&key(i), b"").await.unwrap());
+            assert!(guard.put(&key(i), b"").await.unwrap().was_absent());
         }
-        assert!(guard.remove(&key(3)).await.unwrap() && !guard.remove(&key(3)).await.unwrap());
+        assert!(
+            guard.remove(&key(3)).await.unwrap().was_present()
+                && !guard.remove(&key(3)).await.unwrap().was_present()
+        );
         assert_covers(&guard, "written").await;
         for i in 1000..1200 {
             assert_eq!(guard.get(&key(i)).await.unwrap(), None);
@@ -121,18 +133,18 @@ impl AsyncBackend for Slow {
         Ok(self.keys.lock().unwrap().get(key).cloned())
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Infallible> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Infallible> {
         yield_now().await;
         let new = self.keys.lock().unwrap().insert(key.to_vec(), value.to_vec()).is_none();
         yield_now().await;
-        Ok(new)
+        Ok(Before::stored(!new))
     }
 
-    async fn remove(&self, key: &[u8]) -> Result<bool, Infallible> {
+    async fn remove(&self, key: &[u8]) -> Result<Before, Infallible> {
         yield_now().await;
         let stored = self.keys.lock().unwrap().remove(key).is_some();
         yield_now().await;
-        Ok(stored)
+        Ok(Before::stored(stored))
     }
 
     async fn scan(&self, visit: Visit<'_>) -> Result<(), Infallible> {
@@ -224,15 +236,16 @@ fn an_asynchronous_guard_has_all_that_the_other_has_and_works_behind_an_arc() {
         block_on(guard.rebuild()).unwrap();
         let pairs: Vec<(Vec<u8>, &str)> = (0..100).map(|i| (key(i), "value")).collect();
         let new = block_on(sent(guard.put_many(&pairs))).unwrap();
-        assert!(new.iter().all(|&new| new));
-        assert!(!block_on(sent(guard.put(key(0), String::from("text")))).unwrap());
+        assert!(new.iter().all(|before| before.was_absent()));
+        assert!(!block_on(sent(guard.put(key(0), String::from("text")))).unwrap().was_absent());
         assert!(block_on(sent(guard.contains("key-0"))).unwrap());
         assert!(!block_on(sent(guard.contains("key-1000"))).unwrap());
         let names = ["key-1", "key-2", "missing", "key-1"];
         let removed = block_on(sent(guard.remove_many(&names))).unwrap();
-        assert_eq!(removed, [true, true, false, false], "{kind}");
+        let [there, not] = [Before::Present, Before::Absent];
+        assert_eq!(removed, [there, there, not, not], "{kind}");
         assert!(block_on(sent(guard.get_many(&names))).unwrap().iter().all(Option::is_none));
-        assert!(block_on(sent(guard.remove("key-3"))).unwrap());
+        assert!(block_on(sent(guard.remove("key-3"))).unwrap().was_present());
         block_on(assert_covers(&guard, kind.name()));
         let guard = Arc::into_inner(guard).unwrap();
         block_on(guard.close()).unwrap();
@@ -252,13 +265,13 @@ impl AsyncBackend for Queue {
         Backend::get(&self.0, key)
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Broken> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Broken> {
         self.0.fail_write(Fault::Late);
         let _ = Backend::put(&self.0, key, value);
         std::future::pending().await
     }
 
-    async fn remove(&self, key: &[u8]) -> Result<bool, Broken> {
+    async fn remove(&self, key: &[u8]) -> Result<Before, Broken> {
         Backend::remove(&self.0, key)
     }
 
@@ -334,8 +347,10 @@ fn a_large_checkpoint_is_read_in_the_background() {
         let store = Objects::new(Arc::new(object_store::memory::InMemory::new()), "keys");
         // At least 4 MiB for every kind, a window's first stage included.
         let capacity = if kind == GuardKind::Windowed { 20_000_000 } else { 5_000_000 };
-        let options =
-            Options::new(kind, capacity, 0.01).checkpoint(scratch.file("g.ibg")).only_writer();
+        let options = Options::new(kind, capacity, 0.01)
+            .checkpoint(scratch.file("g.ibg"))
+            .only_writer()
+            .rebuild(Rebuild::Manual);
         let open = || block_on(AsyncGuard::open(store.clone(), options.clone())).unwrap();
         let guard = open();
         block_on(async {
@@ -350,7 +365,7 @@ fn a_large_checkpoint_is_read_in_the_background() {
             guard.put(b"while it is read", b"").await.unwrap();
             guard.remove(&key(3)).await.unwrap();
             assert_covers(&guard, "being read").await;
-            guard.settle().await;
+            guard.settle().await.unwrap();
             assert_eq!(*guard.opened(), Opened::FromCheckpoint, "{kind}");
             assert!(!guard.wants_rebuild());
             assert_covers(&guard, "read").await;
@@ -373,7 +388,7 @@ fn a_large_checkpoint_is_read_in_the_background() {
         let guard = open();
         block_on(async {
             guard.put(b"another", b"").await.unwrap();
-            guard.settle().await;
+            guard.settle().await.unwrap();
             assert!(
                 matches!(guard.opened(), Opened::WithoutCheckpoint(Unusable::Damaged(_))),
                 "{kind}"

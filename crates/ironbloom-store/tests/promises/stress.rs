@@ -53,11 +53,11 @@ fn write(guard: &Guard<Memory>, writer: u64, maintained: &Maintained) {
         let i = random.below(OWN);
         match random.below(8) {
             0..3 => {
-                let new = guard.put(own(writer, i), step.to_le_bytes()).unwrap();
+                let new = guard.put(own(writer, i), step.to_le_bytes()).unwrap().was_absent();
                 assert_eq!(new, model.insert(i, step).is_none());
             }
             3..5 => {
-                let removed = guard.remove(own(writer, i)).unwrap();
+                let removed = guard.remove(own(writer, i)).unwrap().was_present();
                 assert_eq!(removed, model.remove(&i).is_some());
             }
             5 => {

@@ -10,11 +10,11 @@ use tokio_postgres::{AsyncMessage, Client, NoTls, Socket};
 
 use super::PostgresError;
 use super::address::Address;
-use super::sql::{self, PAGE, Sql, Statements};
-use crate::asynchronous::{AsyncBackend, Visit};
+use super::sql::{self, Known, PAGE, Server, Sql, Statements};
+use crate::backend::{AsyncBackend, Before, Failure, Visit};
 use crate::backends::Connections;
+use crate::backends::naming::Naming;
 use crate::backends::pool::{Pool, Pooled, Taken};
-use crate::backends::seal::Seal;
 use crate::generation::Generation;
 
 type Result<T> = std::result::Result<T, PostgresError>;
@@ -27,9 +27,11 @@ type Result<T> = std::result::Result<T, PostgresError>;
 pub struct AsyncPostgres {
     address: Address,
     timeout: Duration,
+    pub(super) prove_every: Duration,
     pub(super) sql: Sql,
     pool: Pool<Session>,
-    seal: Seal,
+    naming: Naming,
+    server: Known,
 }
 
 /// A connection, and the task that reads from it and writes to it. The task ends with it.
@@ -93,8 +95,16 @@ async fn link(
 }
 
 impl Session {
-    async fn new(address: &Address, sql: &Sql) -> std::result::Result<Self, tokio_postgres::Error> {
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    async fn new(
+        address: &Address,
+        sql: &Sql,
+        naming: &Naming,
+        known: &Known,
+    ) -> std::result::Result<Self, tokio_postgres::Error> {
         let link = link(address, |_| true).await?;
+        let state = link.client.query_one(&sql.state(), &[&sql.table]).await?;
+        known.compare(naming, Server::of(&state));
         let texts = sql.prepared();
         let prepared = try_join_all(texts.iter().map(|text| link.client.prepare(text))).await?;
         let prepared = prepared.try_into().expect("one for each text");
@@ -113,12 +123,14 @@ impl AsyncPostgres {
     pub async fn connect_with(url: &str, table: &str, connections: &Connections) -> Result<Self> {
         let sql = Sql::new(table)?;
         let address = Address::new(url, connections)?;
+        let (naming, server) = (Naming::new(), Known::default());
         let first = in_time(connections.timeout, &sql, async {
             link(&address, |_| true).await?.client.batch_execute(&sql.create()).await?;
-            Session::new(&address, &sql).await
+            Session::new(&address, &sql, &naming, &server).await
         });
         let pool = Pool::new(connections.max, first.await?);
-        Ok(Self { address, timeout: connections.timeout, sql, pool, seal: Seal::new() })
+        let Connections { timeout, prove_every, .. } = *connections;
+        Ok(Self { address, timeout, prove_every, sql, pool, naming, server })
     }
 
     /// A connection besides those of the pool.
@@ -137,8 +149,9 @@ impl AsyncPostgres {
                 return Ok(permit.fill(session));
             }
         }
-        let session = Session::new(&self.address, &self.sql);
-        Ok(permit.fill(in_time(self.timeout, &self.sql, session).await?))
+        let session = Session::new(&self.address, &self.sql, &self.naming, &self.server);
+        let session = in_time(self.timeout, &self.sql, session).await;
+        Ok(permit.fill(session.map_err(PostgresError::before_sending)?))
     }
 
     async fn is_alive(&self, session: &Session) -> bool {
@@ -148,21 +161,24 @@ impl AsyncPostgres {
 
     /// Before a write: writing without a guard makes the server forget its generation.
     async fn break_seal(&self) -> Result<()> {
-        if self.seal.is_whole() {
+        if self.naming.is_sealed() {
             let taken = self.take().await?;
             let answer = taken.connection.link.client.execute(&self.sql.forget(), &[]).await;
             self.end(taken, answer)?;
-            self.seal.set(false);
+            self.naming.broken();
         }
         Ok(())
     }
 
-    async fn keep(&self, generation: Generation) -> Result<()> {
+    async fn keep(&self, generation: Generation, sealed: bool) -> Result<()> {
         let bytes = &generation.to_bytes()[..];
+        self.naming.begin(generation, sealed);
         let taken = self.take().await?;
         let client = &taken.connection.link.client;
         let answer = client.execute(&self.sql.keep(), &[&self.sql.table, &bytes]).await;
-        self.end(taken, answer.map(drop))
+        self.end(taken, answer.map(drop))?;
+        self.naming.end(generation, sealed);
+        Ok(())
     }
 
     fn end<T>(
@@ -213,39 +229,65 @@ impl AsyncBackend for AsyncPostgres {
         Ok(self.end(taken, row)?.get(0))
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before> {
         self.break_seal().await?;
+        let held = self.naming.condition().map(Generation::to_bytes);
         let taken = self.take().await?;
         let Session { link, statements } = &taken.connection;
-        let row = link.client.query_one(&statements.put, &[&key, &value]).await;
-        Ok(self.end(taken, row)?.get(0))
+        let row = match held.as_ref().map(|held| &held[..]) {
+            None => link.client.query_opt(&statements.put, &[&key, &value]).await,
+            Some(held) => link.client.query_opt(&statements.put_if, &[&key, &value, &held]).await,
+        };
+        let row = self.end(taken, row)?.ok_or_else(|| self.sql.refused())?;
+        Ok(Before::stored(!row.get::<_, bool>(0)))
     }
 
     /// In one statement: all or none.
-    async fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
+    async fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>> {
         self.break_seal().await?;
         let (keys, values) = sql::last_values(pairs);
+        let held = self.naming.condition().map(Generation::to_bytes);
         let taken = self.take().await?;
         let Session { link, statements } = &taken.connection;
-        let rows = link.client.query(&statements.put_many, &[&keys, &values]).await;
-        Ok(sql::were_new(pairs, &self.end(taken, rows)?))
+        let rows = match held.as_ref().map(|held| &held[..]) {
+            None => link.client.query(&statements.put_many, &[&keys, &values]).await,
+            Some(held) => {
+                link.client.query(&statements.put_many_if, &[&keys, &values, &held]).await
+            }
+        };
+        self.sql.new_ones(pairs, &self.end(taken, rows)?)
     }
 
-    async fn remove(&self, key: &[u8]) -> Result<bool> {
+    async fn remove(&self, key: &[u8]) -> Result<Before> {
         self.break_seal().await?;
+        let held = self.naming.condition().map(Generation::to_bytes);
         let taken = self.take().await?;
         let Session { link, statements } = &taken.connection;
-        let removed = link.client.execute(&statements.remove, &[&key]).await;
-        Ok(self.end(taken, removed)? > 0)
+        let Some(held) = held.as_ref().map(|held| &held[..]) else {
+            let removed = link.client.execute(&statements.remove, &[&key]).await;
+            return Ok(Before::stored(self.end(taken, removed)? > 0));
+        };
+        let row = link.client.query_one(&statements.remove_if, &[&key, &held]).await;
+        let row = self.end(taken, row)?;
+        self.sql.accepted(&row)?;
+        Ok(Before::stored(row.get(1)))
     }
 
     /// In one statement: all or none.
-    async fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+    async fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>> {
         self.break_seal().await?;
+        let held = self.naming.condition().map(Generation::to_bytes);
         let taken = self.take().await?;
         let Session { link, statements } = &taken.connection;
-        let rows = link.client.query(&statements.remove_many, &[&keys]).await;
-        Ok(sql::were_removed(keys, &self.end(taken, rows)?))
+        let Some(held) = held.as_ref().map(|held| &held[..]) else {
+            let rows = link.client.query(&statements.remove_many, &[&keys]).await;
+            let rows = self.end(taken, rows)?;
+            return Ok(sql::were_removed(keys, rows.iter().map(|row| row.get(0))));
+        };
+        let row = link.client.query_one(&statements.remove_many_if, &[&keys, &held]).await;
+        let row = self.end(taken, row)?;
+        self.sql.accepted(&row)?;
+        Ok(sql::were_removed(keys, row.get::<_, Vec<&[u8]>>(1)))
     }
 
     /// A consistent snapshot, over a connection of its own: those of the pool are for others meanwhile.
@@ -285,17 +327,44 @@ impl AsyncBackend for AsyncPostgres {
         let client = &taken.connection.link.client;
         let kept = client.query_opt(&self.sql.generation(), &[&self.sql.table]).await;
         let kept = self.end(taken, kept)?;
-        Ok(kept.and_then(|row| Generation::from_bytes(row.get(0))))
+        let kept = kept.and_then(|row| Generation::from_bytes(row.get(0)));
+        self.naming.found(kept);
+        Ok(kept)
     }
 
     async fn set_generation(&self, generation: Generation) -> Result<()> {
-        self.keep(generation).await?;
-        self.seal.set(false);
-        Ok(())
+        self.keep(generation, false).await
     }
 
     async fn seal(&self, generation: Generation) -> Result<()> {
-        self.seal.set(true);
-        self.keep(generation).await
+        self.keep(generation, true).await
+    }
+
+    /// Writes lock the row of the generation, so a lock that excludes those is there when all have ended.
+    async fn claim(&self, generation: Generation) -> Result<bool> {
+        self.keep(generation, false).await?;
+        self.naming.claim();
+        let taken = self.take().await?;
+        let client = &taken.connection.link.client;
+        let waited = match client.batch_execute(&self.sql.wait_for_writes()).await {
+            Ok(()) => Ok(true),
+            Err(error) if sql::is_lock_timeout(&error) => {
+                client.batch_execute("rollback").await.map(|()| false)
+            }
+            Err(error) => Err(error),
+        };
+        self.end(taken, waited)
+    }
+
+    fn can_claim(&self) -> bool {
+        true
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.naming.was_exchanged()
+    }
+
+    fn failure(&self, error: &PostgresError) -> Failure {
+        error.failure()
     }
 }

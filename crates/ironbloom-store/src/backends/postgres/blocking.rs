@@ -8,11 +8,11 @@ use postgres::{Client, NoTls};
 
 use super::PostgresError;
 use super::address::Address;
-use super::sql::{self, PAGE, Sql, Statements};
-use crate::backend::Backend;
+use super::sql::{self, Known, PAGE, Server, Sql, Statements};
+use crate::backend::{Backend, Before, Failure};
 use crate::backends::Connections;
+use crate::backends::naming::Naming;
 use crate::backends::pool::{Pool, Pooled};
-use crate::backends::seal::Seal;
 use crate::generation::Generation;
 
 type Result<T> = std::result::Result<T, PostgresError>;
@@ -30,7 +30,8 @@ pub struct Postgres {
     address: Address,
     sql: Sql,
     pool: Pool<Session>,
-    seal: Seal,
+    naming: Naming,
+    server: Known,
 }
 
 /// A connection with its prepared statements.
@@ -57,8 +58,16 @@ fn connect(address: &Address) -> std::result::Result<Client, postgres::Error> {
 }
 
 impl Session {
-    fn new(address: &Address, sql: &Sql) -> std::result::Result<Self, postgres::Error> {
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    fn new(
+        address: &Address,
+        sql: &Sql,
+        naming: &Naming,
+        known: &Known,
+    ) -> std::result::Result<Self, postgres::Error> {
         let mut client = connect(address)?;
+        let state = client.query_one(&sql.state(), &[&sql.table])?;
+        known.compare(naming, Server::of(&state));
         let mut prepared = Vec::new();
         for text in sql.prepared() {
             prepared.push(client.prepare(&text)?);
@@ -88,11 +97,12 @@ impl Postgres {
         ensure_may_block()?;
         let sql = Sql::new(table)?;
         let address = Address::new(url, connections)?;
+        let (naming, server) = (Naming::new(), Known::default());
         let first = connect(&address)
             .and_then(|mut client| client.batch_execute(&sql.create()))
-            .and_then(|()| Session::new(&address, &sql))
+            .and_then(|()| Session::new(&address, &sql, &naming, &server))
             .map_err(|error| sql.error(error))?;
-        Ok(Self { address, sql, pool: Pool::new(connections.max, first), seal: Seal::new() })
+        Ok(Self { address, sql, pool: Pool::new(connections.max, first), naming, server })
     }
 
     fn with<T>(
@@ -102,29 +112,28 @@ impl Postgres {
         ensure_may_block()?;
         let limit = *self.address.config.get_connect_timeout().expect("set by Address");
         let is_alive = |session: &mut Session| session.client.is_valid(limit).is_ok();
-        let connect = || Session::new(&self.address, &self.sql);
-        self.pool
-            .take(is_alive, connect)
-            .and_then(|mut taken| {
-                let Session { client, statements } = &mut taken.connection;
-                let answer = ask(client, statements);
-                taken.end(answer)
-            })
-            .map_err(|error| self.sql.error(error))
+        let connect = || Session::new(&self.address, &self.sql, &self.naming, &self.server);
+        let taken = self.pool.take(is_alive, connect);
+        let mut taken = taken.map_err(|error| self.sql.unreachable(error))?;
+        let Session { client, statements } = &mut taken.connection;
+        let answer = ask(client, statements);
+        taken.end(answer).map_err(|error| self.sql.error(error))
     }
 
     /// Before a write: writing without a guard makes the server forget its generation.
     fn break_seal(&self) -> Result<()> {
-        if self.seal.is_whole() {
+        if self.naming.is_sealed() {
             self.with(|client, _| client.execute(&self.sql.forget(), &[]))?;
-            self.seal.set(false);
+            self.naming.broken();
         }
         Ok(())
     }
 
-    fn keep(&self, generation: Generation) -> Result<()> {
+    fn keep(&self, generation: Generation, sealed: bool) -> Result<()> {
         let bytes = &generation.to_bytes()[..];
+        self.naming.begin(generation, sealed);
         self.with(|client, _| client.execute(&self.sql.keep(), &[&self.sql.table, &bytes]))?;
+        self.naming.end(generation, sealed);
         Ok(())
     }
 }
@@ -145,29 +154,56 @@ impl Backend for Postgres {
         self.with(|client, s| Ok(client.query_one(&s.contains, &[&key])?.get(0)))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before> {
         self.break_seal()?;
-        self.with(|client, s| Ok(client.query_one(&s.put, &[&key, &value])?.get(0)))
+        let row = match self.naming.condition() {
+            None => self.with(|client, s| client.query_opt(&s.put, &[&key, &value]))?,
+            Some(held) => {
+                let held = &held.to_bytes()[..];
+                self.with(|client, s| client.query_opt(&s.put_if, &[&key, &value, &held]))?
+            }
+        };
+        let row = row.ok_or_else(|| self.sql.refused())?;
+        Ok(Before::stored(!row.get::<_, bool>(0)))
     }
 
     /// In one statement: all or none.
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>> {
         self.break_seal()?;
         let (keys, values) = sql::last_values(pairs);
-        let rows = self.with(|client, s| client.query(&s.put_many, &[&keys, &values]))?;
-        Ok(sql::were_new(pairs, &rows))
+        let rows = match self.naming.condition() {
+            None => self.with(|client, s| client.query(&s.put_many, &[&keys, &values]))?,
+            Some(held) => {
+                let held = &held.to_bytes()[..];
+                self.with(|client, s| client.query(&s.put_many_if, &[&keys, &values, &held]))?
+            }
+        };
+        self.sql.new_ones(pairs, &rows)
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool> {
+    fn remove(&self, key: &[u8]) -> Result<Before> {
         self.break_seal()?;
-        self.with(|client, s| Ok(client.execute(&s.remove, &[&key])? > 0))
+        let Some(held) = self.naming.condition() else {
+            let removed = self.with(|client, s| client.execute(&s.remove, &[&key]))?;
+            return Ok(Before::stored(removed > 0));
+        };
+        let held = &held.to_bytes()[..];
+        let row = self.with(|client, s| client.query_one(&s.remove_if, &[&key, &held]))?;
+        self.sql.accepted(&row)?;
+        Ok(Before::stored(row.get(1)))
     }
 
     /// In one statement: all or none.
-    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>> {
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>> {
         self.break_seal()?;
-        let rows = self.with(|client, s| client.query(&s.remove_many, &[&keys]))?;
-        Ok(sql::were_removed(keys, &rows))
+        let Some(held) = self.naming.condition() else {
+            let rows = self.with(|client, s| client.query(&s.remove_many, &[&keys]))?;
+            return Ok(sql::were_removed(keys, rows.iter().map(|row| row.get(0))));
+        };
+        let held = &held.to_bytes()[..];
+        let row = self.with(|client, s| client.query_one(&s.remove_many_if, &[&keys, &held]))?;
+        self.sql.accepted(&row)?;
+        Ok(sql::were_removed(keys, row.get::<_, Vec<&[u8]>>(1)))
     }
 
     /// A consistent snapshot, over a connection of its own: those of the pool are for others meanwhile.
@@ -199,20 +235,44 @@ impl Backend for Postgres {
     }
 
     fn generation(&self) -> Result<Option<Generation>> {
-        self.with(|client, _| {
+        let kept = self.with(|client, _| {
             let kept = client.query_opt(&self.sql.generation(), &[&self.sql.table])?;
             Ok(kept.and_then(|row| Generation::from_bytes(row.get(0))))
-        })
+        })?;
+        self.naming.found(kept);
+        Ok(kept)
     }
 
     fn set_generation(&self, generation: Generation) -> Result<()> {
-        self.keep(generation)?;
-        self.seal.set(false);
-        Ok(())
+        self.keep(generation, false)
     }
 
     fn seal(&self, generation: Generation) -> Result<()> {
-        self.seal.set(true);
-        self.keep(generation)
+        self.keep(generation, true)
+    }
+
+    /// Writes lock the row of the generation, so a lock that excludes those is there when all have ended.
+    fn claim(&self, generation: Generation) -> Result<bool> {
+        self.keep(generation, false)?;
+        self.naming.claim();
+        self.with(|client, _| match client.batch_execute(&self.sql.wait_for_writes()) {
+            Ok(()) => Ok(true),
+            Err(error) if sql::is_lock_timeout(&error) => {
+                client.batch_execute("rollback").map(|()| false)
+            }
+            Err(error) => Err(error),
+        })
+    }
+
+    fn can_claim(&self) -> bool {
+        true
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.naming.was_exchanged()
+    }
+
+    fn failure(&self, error: &PostgresError) -> Failure {
+        error.failure()
     }
 }

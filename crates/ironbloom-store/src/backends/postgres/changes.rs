@@ -6,20 +6,31 @@
 //!
 //! The triggers are created when somebody listens for the first time, which needs the rights of the table's owner. That
 //! waits for transactions that have already written to the table, so that there is none that nobody hears of.
+//!
+//! Whether changes would be heard is proved at intervals: the table of this name is still the one whose channel is
+//! listened to, its triggers are there, enabled, and call the function as it was written; no other table inherits from it,
+//! whose rows would be among its own and have no triggers; and a notification of our own arrives.
+
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::AsyncMessage;
 
 use super::PostgresError;
 use super::awaited::{AsyncPostgres, Link, in_time};
-use super::sql::{Sql, quoted};
-use crate::asynchronous::{Change, Changes, PATIENCE, Watch};
+use super::sql::Sql;
+use crate::follow::{Change, Changes, Proof, Step, Watch};
+use crate::generation::Generation;
 
 /// Hears what others do to a table. Made by [`Watch::watch`].
 pub struct PostgresChanges {
     link: Link,
     heard: UnboundedReceiver<String>,
     sql: Sql,
+    channel: String,
+    proof: Proof,
+    /// The notification that was caused last.
+    caused: String,
 }
 
 impl std::fmt::Debug for PostgresChanges {
@@ -29,38 +40,26 @@ impl std::fmt::Debug for PostgresChanges {
 }
 
 impl Sql {
-    /// The channel of the table `$1`, and whether all triggers are there and notify it. Those of a restored table notify
-    /// the channel of the table that it was.
+    /// The channel of the table `$1`; whether all triggers are there and notify it by the function with the source `$2`,
+    /// and whether other tables inherit from it. Triggers of a restored table notify the channel of the table that it
+    /// was.
     fn channel(&self) -> &'static str {
         "select 'ironbloom_' || to_regclass($1)::oid,
-             3 = (select count(*) from pg_trigger where tgrelid = to_regclass($1) and tgenabled = 'A'
-                  and tgargs = convert_to('ironbloom_' || tgrelid::oid, 'UTF8') || '\\x00'::bytea)"
+             3 = (select count(*) from pg_trigger join pg_proc on pg_proc.oid = tgfoid
+                  where tgrelid = to_regclass($1) and tgenabled = 'A' and prosrc = $2
+                  and tgargs = convert_to('ironbloom_' || tgrelid::oid, 'UTF8') || '\\x00'::bytea),
+             exists (select from pg_inherits where inhparent = to_regclass($1))"
     }
 
     /// In one transaction. Triggers fire always: also for rows that replication or a restore brings.
     fn create_triggers(&self, channel: &str) -> String {
-        let name = |suffix: &str| quoted(&format!("{}_ironbloom_{suffix}", self.name));
-        let [function, rows, keys, truncate] = ["notify", "rows", "keys", "truncate"].map(name);
+        let [rows, keys, truncate] = ["rows", "keys", "truncate"].map(|name| self.derived(name));
+        let function = self.derived_in_schema("notify");
         let table = &self.table;
         format!(
             "begin;
              lock table {table} in share row exclusive mode;
-             create or replace function {function}() returns trigger language plpgsql as $$
-             begin
-                 if tg_op = 'TRUNCATE' then
-                     perform pg_notify(tg_argv[0], '?');
-                     return null;
-                 end if;
-                 if tg_op <> 'INSERT' then
-                     perform pg_notify(tg_argv[0],
-                         case when length(old.key) > {LONGEST} then '?' else '-' || encode(old.key, 'hex') end);
-                 end if;
-                 if tg_op <> 'DELETE' then
-                     perform pg_notify(tg_argv[0],
-                         case when length(new.key) > {LONGEST} then '?' else '+' || encode(new.key, 'hex') end);
-                 end if;
-                 return null;
-             end $$;
+             create or replace function {function}() returns trigger language plpgsql as $${NOTIFY}$$;
              drop trigger if exists {rows} on {table};
              drop trigger if exists {keys} on {table};
              drop trigger if exists {truncate} on {table};
@@ -78,8 +77,25 @@ impl Sql {
     }
 }
 
-/// The longest key that is sent, in bytes; it becomes two letters each.
-const LONGEST: usize = 3900;
+/// The function of the triggers. The longest key that is sent has 3900 bytes, which become two letters each.
+const NOTIFY: &str = "
+             begin
+                 if tg_op = 'TRUNCATE' then
+                     perform pg_notify(tg_argv[0], '?');
+                     return null;
+                 end if;
+                 if tg_op <> 'INSERT' then
+                     perform pg_notify(tg_argv[0],
+                         case when length(old.key) > 3900 then '?' else '-' || encode(old.key, 'hex') end);
+                 end if;
+                 if tg_op <> 'DELETE' then
+                     perform pg_notify(tg_argv[0],
+                         case when length(new.key) > 3900 then '?' else '+' || encode(new.key, 'hex') end);
+                 end if;
+                 return null;
+             end";
+/// How a notification begins that a follower has caused itself. Those of triggers begin otherwise.
+const CAUSED: char = '!';
 
 fn change(payload: &str) -> Change {
     let bytes = |text: &str| -> Option<Vec<u8>> {
@@ -97,6 +113,31 @@ fn change(payload: &str) -> Change {
     }
 }
 
+impl PostgresChanges {
+    /// Whether what is listened to is still what the table notifies; then causes a notification.
+    async fn prove(&mut self) -> Result<(), PostgresError> {
+        self.caused = format!("{CAUSED}{}", Generation::fresh());
+        let asked = async {
+            let row =
+                self.link.client.query_one(self.sql.channel(), &[&self.sql.table, &NOTIFY]).await?;
+            let channel: Option<&str> = row.get(0);
+            let heard = channel == Some(&self.channel) && row.get(1) && !row.get::<_, bool>(2);
+            if heard {
+                let notify = "select pg_notify($1, $2)";
+                self.link.client.execute(notify, &[&self.channel, &self.caused]).await?;
+            }
+            Ok(heard)
+        };
+        match in_time(PROOF, &self.sql, asked).await? {
+            true => Ok(()),
+            false => Err(PostgresError::Unheard(self.sql.name.clone())),
+        }
+    }
+}
+
+/// How long the server may take to answer.
+const PROOF: Duration = Duration::from_secs(10);
+
 impl Watch for AsyncPostgres {
     type Changes = PostgresChanges;
 
@@ -109,15 +150,21 @@ impl Watch for AsyncPostgres {
         let link = link.await?;
         let sql = self.sql.clone();
         let listen = async {
-            let row = link.client.query_one(sql.channel(), &[&sql.table]).await?;
+            // After a table was dropped, another one may have its name, or none.
+            link.client.batch_execute(&sql.create()).await?;
+            let row = link.client.query_one(sql.channel(), &[&sql.table, &NOTIFY]).await?;
             let (channel, notified): (String, bool) = (row.get(0), row.get(1));
             if !notified {
                 link.client.batch_execute(&sql.create_triggers(&channel)).await?;
             }
-            link.client.batch_execute(&format!("listen {channel}")).await
+            link.client.batch_execute(&format!("listen {channel}")).await?;
+            Ok(channel)
         };
-        listen.await.map_err(|error| sql.error(error))?;
-        Ok(PostgresChanges { link, heard, sql })
+        let channel = listen.await.map_err(|error| sql.error(error))?;
+        let (proof, caused) = (Proof::new(self.prove_every), String::new());
+        let mut changes = PostgresChanges { link, heard, sql, channel, proof, caused };
+        changes.prove().await?;
+        Ok(changes)
     }
 }
 
@@ -126,11 +173,22 @@ impl Changes for PostgresChanges {
 
     async fn next(&mut self) -> Result<Change, PostgresError> {
         loop {
-            match tokio::time::timeout(PATIENCE, self.heard.recv()).await {
-                Ok(Some(payload)) => return Ok(change(&payload)),
-                Ok(None) => return Err(PostgresError::Lost),
-                // Silence may be a cable that is cut.
-                Err(_) => in_time(PATIENCE, &self.sql, self.link.client.check_connection()).await?,
+            match self.proof.step() {
+                Step::Deaf => return Err(PostgresError::Unheard(self.sql.name.clone())),
+                Step::Prove => self.prove().await?,
+                Step::Listen(until) => {
+                    let heard = tokio::time::timeout_at(until, self.heard.recv()).await;
+                    match heard {
+                        Ok(Some(caused)) if caused.starts_with(CAUSED) => {
+                            if caused == self.caused {
+                                self.proof.heard();
+                            }
+                        }
+                        Ok(Some(payload)) => return Ok(change(&payload)),
+                        Ok(None) => return Err(PostgresError::Lost),
+                        Err(_) => {}
+                    }
+                }
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::backend::Failure;
+
 /// An error from a PostgreSQL table.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -13,6 +15,15 @@ pub enum PostgresError {
         /// What the server said, or how the connection failed.
         error: tokio_postgres::Error,
     },
+    /// There is no connection to the server: nothing was sent.
+    Unreachable {
+        /// The table that was asked for.
+        table: String,
+        /// How connecting failed.
+        error: tokio_postgres::Error,
+    },
+    /// The table does not hold the generation that this handle gave it: it was restored, replaced, or is another one.
+    OtherState(String),
     /// The connection string is wrong.
     Address(tokio_postgres::Error),
     /// The connection string wants TLS, and this crate was compiled without its feature `tls`.
@@ -22,10 +33,15 @@ pub enum PostgresError {
     Tls(crate::TlsError),
     /// The name of the table is too long for the names that are derived from it.
     LongName(String),
+    /// The name of the table is none: `table` or `schema.table`.
+    BadName(String),
     /// The server did not answer in time.
     TimedOut(&'static str),
     /// The connection that listened for changes is lost.
     Lost,
+    /// Changes of the table would not be heard: its triggers are gone, disabled or changed, another table has its name, or
+    /// one inherits from it.
+    Unheard(String),
     /// It was called inside an async runtime, where nothing may block: use [`AsyncPostgres`](crate::AsyncPostgres), or a
     /// separate thread, for example with `tokio::task::spawn_blocking`.
     #[cfg_attr(
@@ -40,10 +56,14 @@ pub enum PostgresError {
 impl fmt::Display for PostgresError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Server { table, error } => {
+            Self::Server { table, error } | Self::Unreachable { table, error } => {
                 write!(f, "table {table:?}: ")?;
                 explain(error, f)
             }
+            Self::OtherState(table) => {
+                write!(f, "table {table:?} was restored or replaced")
+            }
+            Self::BadName(name) => write!(f, "not the name of a table: {name:?}"),
             Self::Address(error) => explain(error, f),
             Self::WithoutTls => {
                 write!(
@@ -60,6 +80,11 @@ impl fmt::Display for PostgresError {
             Self::Lost => {
                 write!(f, "the connection to PostgreSQL that listened for changes is lost")
             }
+            Self::Unheard(table) => write!(
+                f,
+                "changes of table {table:?} are not heard: its triggers are gone or changed, another table has its name, \
+                 or one inherits from it"
+            ),
             Self::InsideRuntime => {
                 write!(
                     f,
@@ -69,6 +94,32 @@ impl fmt::Display for PostgresError {
             Self::OutsideRuntime => {
                 write!(f, "PostgreSQL was awaited outside a runtime of tokio")
             }
+        }
+    }
+}
+
+impl PostgresError {
+    /// The same error, if it came while connecting.
+    #[cfg(feature = "async-postgres")]
+    pub(super) fn before_sending(self) -> Self {
+        match self {
+            Self::Server { table, error } => Self::Unreachable { table, error },
+            other => other,
+        }
+    }
+
+    /// A statement that the server has answered with an error was rolled back. If the server has ended the session, or
+    /// the connection is lost, it may have been carried out.
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            Self::OtherState(_) => Failure::OtherState,
+            Self::Server { error, .. } if !super::sql::survives(error) => Failure::Unknown,
+            Self::Server { .. }
+            | Self::Unreachable { .. }
+            | Self::TimedOut(_)
+            | Self::InsideRuntime
+            | Self::OutsideRuntime => Failure::NotDone,
+            _ => Failure::Unknown,
         }
     }
 }

@@ -1,12 +1,16 @@
 //! What is said to the server, by the blocking and the awaited form alike.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
-use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{Row, Statement};
 
 use super::PostgresError;
 use super::error::LONGEST_NAME;
+use crate::backend::Before;
+use crate::backends::naming::Naming;
+use crate::generation::Generation;
 
 /// Number of rows that a scan fetches at a time.
 pub(super) const PAGE: i32 = 10_000;
@@ -14,7 +18,12 @@ pub(super) const PAGE: i32 = 10_000;
 /// The names of a table, and the statements about it.
 #[derive(Clone, Debug)]
 pub(super) struct Sql {
+    /// As it was given, for messages.
     pub(super) name: String,
+    /// Without its schema.
+    base: String,
+    /// Quoted, and followed by a dot; empty if none was given.
+    schema: String,
     /// Quoted.
     pub(super) table: String,
     /// The table of the generation, quoted.
@@ -26,17 +35,64 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// The parts of a name: `table`, `schema.table`, and either with parts in double quotes, in which a dot is a letter.
+fn parts_of(name: &str) -> Vec<String> {
+    let (mut parts, mut quoted) = (vec![String::new()], false);
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let part = parts.last_mut().expect("there is one");
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => part.extend(letters.next()),
+            '"' if quoted || part.is_empty() => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            _ => part.push(letter),
+        }
+    }
+    parts
+}
+
 /// A number that changes when the table is truncated, restored or created again, so that a generation belongs to one table
 /// and its history, and not to whatever has its name.
 const INCARNATION: &str = "int8send(coalesce(pg_relation_filenode(to_regclass($1)), 0)::bigint)";
 
+/// How long a claim waits for writes of others that have begun.
+const CLAIM_WITHIN: &str = "set local lock_timeout = '1s'";
+
 impl Sql {
     pub(super) fn new(table: &str) -> Result<Self, PostgresError> {
-        if table.len() > LONGEST_NAME {
+        let mut parts = parts_of(table);
+        let base = parts.pop().unwrap_or_default();
+        if base.len() > LONGEST_NAME {
             return Err(PostgresError::LongName(table.to_owned()));
         }
-        let notes = quoted(&format!("{table}_ironbloom"));
-        Ok(Self { name: table.to_owned(), table: quoted(table), notes })
+        if parts.len() > 1 || base.is_empty() || parts.iter().any(String::is_empty) {
+            return Err(PostgresError::BadName(table.to_owned()));
+        }
+        let schema: String = parts.iter().map(|schema| quoted(schema) + ".").collect();
+        let table_name = format!("{schema}{}", quoted(&base));
+        let notes = format!("{schema}{}", quoted(&format!("{base}_ironbloom")));
+        Ok(Self { name: table.to_owned(), base, schema, table: table_name, notes })
+    }
+
+    /// A name that is derived from that of the table; triggers have no schema.
+    pub(super) fn derived(&self, suffix: &str) -> String {
+        quoted(&format!("{}_ironbloom_{suffix}", self.base))
+    }
+
+    /// The same in the schema of the table.
+    pub(super) fn derived_in_schema(&self, suffix: &str) -> String {
+        format!("{}{}", self.schema, self.derived(suffix))
+    }
+
+    /// The row of the generation `$n`, if the table holds it now. It is locked until the write that names it is
+    /// committed, in a way that does not hinder others; only a claim waits for it.
+    fn named(&self, n: usize) -> String {
+        let here = INCARNATION.replace("$1", &format!("'{}'", self.table.replace('\'', "''")));
+        format!(
+            "with named as materialized (select name from {} where name = 'generation' \
+             and substr(value, 1, 16) = ${n} and substr(value, 17) = {here} for key share)",
+            self.notes
+        )
     }
 
     pub(super) fn create(&self) -> String {
@@ -48,8 +104,9 @@ impl Sql {
     }
 
     /// The statements that are prepared, in the order of [`Statements::new`].
-    pub(super) fn prepared(&self) -> [String; 7] {
+    pub(super) fn prepared(&self) -> [String; 11] {
         let table = &self.table;
+        let [named_third, named_second] = [3, 2].map(|n| self.named(n));
         let conflict = "on conflict (key) do update set value = excluded.value";
         [
             format!("select value from {table} where key = $1"),
@@ -65,6 +122,22 @@ impl Sql {
             ),
             format!("delete from {table} where key = $1"),
             format!("delete from {table} where key = any($1) returning key"),
+            format!(
+                "{named_third} insert into {table} (key, value) select $1::bytea, $2::bytea from named \
+                 {conflict} returning xmax = 0"
+            ),
+            format!(
+                "{named_third} insert into {table} (key, value) select pairs.* \
+                 from named, unnest($1::bytea[], $2::bytea[]) as pairs {conflict} returning key, xmax = 0"
+            ),
+            format!(
+                "{named_second}, gone as (delete from {table} using named where key = $1 returning key) \
+                 select exists (select from named), exists (select from gone)"
+            ),
+            format!(
+                "{named_second}, gone as (delete from {table} using named where key = any($1) returning key) \
+                 select exists (select from named), array(select key from gone)"
+            ),
         ]
     }
 
@@ -100,8 +173,54 @@ impl Sql {
         )
     }
 
+    /// After a new generation was stored: waits for writes that have begun under an earlier one. What begins later is
+    /// refused.
+    pub(super) fn wait_for_writes(&self) -> String {
+        format!(
+            "begin; {CLAIM_WITHIN}; select from {} where name = 'generation' for update; commit",
+            self.notes
+        )
+    }
+
+    /// What a new connection compares: the server, its history, and the generation of the table `$1`.
+    pub(super) fn state(&self) -> String {
+        format!(
+            "select case when pg_is_in_recovery() then 0 else \
+                 ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint end, \
+             (select oid::bigint from pg_database where datname = current_database()), \
+             ({})",
+            self.generation()
+        )
+    }
+
     pub(super) fn forget(&self) -> String {
         format!("delete from {} where name = 'generation'", self.notes)
+    }
+
+    pub(super) fn unreachable(&self, error: tokio_postgres::Error) -> PostgresError {
+        PostgresError::Unreachable { table: self.name.clone(), error }
+    }
+
+    /// The table does not hold the generation that a write has named.
+    pub(super) fn refused(&self) -> PostgresError {
+        PostgresError::OtherState(self.name.clone())
+    }
+
+    /// From the row of a conditional remove.
+    pub(super) fn accepted(&self, row: &Row) -> Result<(), PostgresError> {
+        if row.get(0) { Ok(()) } else { Err(self.refused()) }
+    }
+
+    /// From the rows of a put of many, of which there are none if it was refused.
+    pub(super) fn new_ones(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        rows: &[Row],
+    ) -> Result<Vec<Before>, PostgresError> {
+        match rows.is_empty() && !pairs.is_empty() {
+            true => Err(self.refused()),
+            false => Ok(were_new(pairs, rows)),
+        }
     }
 
     pub(super) fn error(&self, error: tokio_postgres::Error) -> PostgresError {
@@ -118,12 +237,30 @@ pub(super) struct Statements {
     pub(super) put_many: Statement,
     pub(super) remove: Statement,
     pub(super) remove_many: Statement,
+    /// The same four, for a generation that the table must hold.
+    pub(super) put_if: Statement,
+    pub(super) put_many_if: Statement,
+    pub(super) remove_if: Statement,
+    pub(super) remove_many_if: Statement,
 }
 
 impl Statements {
-    pub(super) fn new(prepared: [Statement; 7]) -> Self {
-        let [get, get_many, contains, put, put_many, remove, remove_many] = prepared;
-        Self { get, get_many, contains, put, put_many, remove, remove_many }
+    pub(super) fn new(prepared: [Statement; 11]) -> Self {
+        let [get, get_many, contains, put, put_many, remove, remove_many, rest @ ..] = prepared;
+        let [put_if, put_many_if, remove_if, remove_many_if] = rest;
+        Self {
+            get,
+            get_many,
+            contains,
+            put,
+            put_many,
+            remove,
+            remove_many,
+            put_if,
+            put_many_if,
+            remove_if,
+            remove_many_if,
+        }
     }
 }
 
@@ -147,18 +284,82 @@ pub(super) fn last_values<'a>(pairs: &[(&'a [u8], &'a [u8])]) -> (Vec<&'a [u8]>,
 }
 
 /// Which of these were new, from rows of keys; a repeated key is new only once.
-pub(super) fn were_new(pairs: &[(&[u8], &[u8])], rows: &[Row]) -> Vec<bool> {
+fn were_new(pairs: &[(&[u8], &[u8])], rows: &[Row]) -> Vec<Before> {
     let mut new: HashMap<&[u8], bool> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    pairs.iter().map(|(key, _)| new.insert(key, false).unwrap_or(false)).collect()
+    pairs.iter().map(|(key, _)| Before::stored(!new.insert(key, false).unwrap_or(false))).collect()
 }
 
 /// Which of these were removed, from rows of keys; a repeated key was there only once.
-pub(super) fn were_removed(keys: &[&[u8]], rows: &[Row]) -> Vec<bool> {
-    let mut removed: HashSet<&[u8]> = rows.iter().map(|row| row.get(0)).collect();
-    keys.iter().map(|key| removed.remove(key)).collect()
+pub(super) fn were_removed<'a>(
+    keys: &[&[u8]],
+    removed: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<Before> {
+    let mut removed: HashSet<&[u8]> = removed.into_iter().collect();
+    keys.iter().map(|key| Before::stored(removed.remove(key))).collect()
+}
+
+/// What a new connection has found, to be compared with what others have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    timeline: i64,
+    database: i64,
+}
+
+impl Server {
+    /// From a row of [`Sql::state`].
+    pub(super) fn of(row: &Row) -> (Self, Option<Generation>) {
+        let generation: Option<&[u8]> = row.get(2);
+        let server = Self { timeline: row.get(0), database: row.get(1) };
+        (server, generation.and_then(Generation::from_bytes))
+    }
+}
+
+/// The server that a handle talks to.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<Option<Server>>);
+
+impl Known {
+    /// A new connection has found this server: if it is another one, or the same with another history (a standby that was
+    /// promoted, a recovery to a point in time), the table is in another state, too.
+    pub(super) fn compare(
+        &self,
+        naming: &Naming,
+        (server, generation): (Server, Option<Generation>),
+    ) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.replace(server).is_some_and(|known| known != server) {
+            naming.exchange();
+        }
+        naming.compare(generation, 0);
+    }
+}
+
+/// Whether a claim gave up waiting.
+pub(super) fn is_lock_timeout(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// What is known from the planner's number of rows, which is -1 if there is none.
 pub(super) fn length(count: i64) -> Option<u64> {
     u64::try_from(count).ok().filter(|&count| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_separates_the_schema_from_the_table_unless_it_is_quoted() {
+        for (name, table) in [
+            ("users", "\"users\""),
+            ("app.users", "\"app\".\"users\""),
+            ("\"app.users\"", "\"app.users\""),
+            ("App.\"a\"\"b\"", "\"App\".\"a\"\"b\""),
+        ] {
+            assert_eq!(Sql::new(name).unwrap().table, table, "{name}");
+        }
+        for bad in ["", ".", "a.", ".b", "a.b.c"] {
+            assert!(matches!(Sql::new(bad), Err(PostgresError::BadName(_))), "{bad:?}");
+        }
+    }
 }

@@ -9,10 +9,11 @@ use redis::{
 };
 
 use super::commands::{self, ANSWER, Keys};
-use crate::asynchronous::{AsyncBackend, Visit};
+use super::error::RedisStoreError;
+use crate::backend::{AsyncBackend, Before, Failure, Visit};
 use crate::backends::Connections;
+use crate::backends::naming::Naming;
 use crate::backends::pool::{Pool, Pooled, Taken};
-use crate::backends::seal::Seal;
 use crate::generation::Generation;
 
 /// The keys of a server that start with a prefix, asked asynchronously: for an [`AsyncGuard`](crate::AsyncGuard) inside
@@ -24,9 +25,10 @@ use crate::generation::Generation;
 pub struct AsyncRedis {
     pub(super) client: Client,
     pub(super) timeout: Duration,
+    pub(super) prove_every: Duration,
     pub(super) keys: Keys,
     pool: Pool<MultiplexedConnection>,
-    seal: Seal,
+    naming: Naming,
 }
 
 impl Pooled for MultiplexedConnection {
@@ -37,7 +39,10 @@ impl Pooled for MultiplexedConnection {
     }
 }
 
-async fn connect(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+pub(super) async fn connect(
+    client: &Client,
+    timeout: Duration,
+) -> RedisResult<MultiplexedConnection> {
     ensure_runtime()?;
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
@@ -62,7 +67,7 @@ impl AsyncRedis {
     pub async fn connect(
         server: impl IntoConnectionInfo,
         prefix: impl AsRef<[u8]>,
-    ) -> RedisResult<Self> {
+    ) -> Result<Self, RedisStoreError> {
         Self::connect_with(server, prefix, &Connections::default()).await
     }
 
@@ -71,15 +76,17 @@ impl AsyncRedis {
         server: impl IntoConnectionInfo,
         prefix: impl AsRef<[u8]>,
         connections: &Connections,
-    ) -> RedisResult<Self> {
+    ) -> Result<Self, RedisStoreError> {
         let (client, timeout) = (commands::client(server, connections)?, connections.timeout);
-        let pool = Pool::new(connections.max, connect(&client, timeout).await?);
+        let first = connect(&client, timeout).await.map_err(RedisStoreError::Unreachable)?;
+        let pool = Pool::new(connections.max, first);
         let keys = Keys::new(prefix.as_ref());
-        Ok(Self { client, timeout, keys, pool, seal: Seal::new() })
+        let prove_every = connections.prove_every;
+        Ok(Self { client, timeout, prove_every, keys, pool, naming: Naming::new() })
     }
 
-    async fn take(&self) -> RedisResult<Taken<'_, MultiplexedConnection>> {
-        ensure_runtime()?;
+    async fn take(&self) -> Result<Taken<'_, MultiplexedConnection>, RedisStoreError> {
+        ensure_runtime().map_err(RedisStoreError::Unreachable)?;
         let permit = self.pool.permit().await;
         while let Some((mut connection, quiet)) = permit.idle() {
             let check = redis::cmd("PING");
@@ -87,79 +94,117 @@ impl AsyncRedis {
                 return Ok(permit.fill(connection));
             }
         }
-        Ok(permit.fill(connect(&self.client, self.timeout).await?))
+        let connection = self.reconnect().await.map_err(RedisStoreError::Unreachable)?;
+        Ok(permit.fill(connection))
     }
 
-    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    async fn reconnect(&self) -> RedisResult<MultiplexedConnection> {
+        let mut connection = connect(&self.client, self.timeout).await?;
+        let answer = self.keys.generation().query_async(&mut connection).await;
+        let (generation, counted) = commands::note_of(answer)?;
+        self.naming.compare(generation, counted);
+        Ok(connection)
+    }
+
+    pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = command.query_async(&mut taken.connection).await;
-        taken.end(answer)
+        Ok(taken.end(answer)?)
     }
 
-    async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> RedisResult<T> {
+    async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = commands.query_async(&mut taken.connection).await;
-        taken.end(answer)
+        Ok(taken.end(answer)?)
     }
 
     /// Before a write: writing without a guard makes the server forget its generation.
-    async fn break_seal(&self) -> RedisResult<()> {
-        if self.seal.is_whole() {
+    async fn break_seal(&self) -> Result<(), RedisStoreError> {
+        if self.naming.is_sealed() {
             self.ask::<()>(&self.keys.forget()).await?;
-            self.seal.set(false);
+            self.naming.broken();
         }
         Ok(())
+    }
+
+    async fn note(&self) -> Result<(Option<Generation>, u64), RedisStoreError> {
+        let mut taken = self.take().await?;
+        let answer = self.keys.generation().query_async(&mut taken.connection).await;
+        Ok(taken.end(commands::note_of(answer))?)
+    }
+
+    async fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {
+        self.naming.begin(generation, sealed);
+        let counted = self.ask(&self.keys.keep(generation)).await?;
+        self.naming.end(generation, sealed);
+        self.naming.count(counted);
+        Ok(())
+    }
+
+    fn counted(&self, answer: Vec<u64>) -> Vec<Before> {
+        let (befores, counted) = commands::befores(answer);
+        self.naming.count(counted);
+        befores
     }
 }
 
 impl AsyncBackend for AsyncRedis {
-    type Error = RedisError;
+    type Error = RedisStoreError;
 
-    async fn get(&self, key: &[u8]) -> RedisResult<Option<Vec<u8>>> {
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RedisStoreError> {
         self.ask(&self.keys.one("GET", key)).await
     }
 
-    async fn get_many(&self, keys: &[&[u8]]) -> RedisResult<Vec<Option<Vec<u8>>>> {
+    async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, RedisStoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         self.ask(&self.keys.get_many(keys)).await
     }
 
-    async fn contains(&self, key: &[u8]) -> RedisResult<bool> {
+    async fn contains(&self, key: &[u8]) -> Result<bool, RedisStoreError> {
         self.ask(&self.keys.one("EXISTS", key)).await
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> RedisResult<bool> {
-        self.put_many(&[(key, value)]).await.map(|new| new == [true])
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, RedisStoreError> {
+        Ok(self.put_many(&[(key, value)]).await?[0])
     }
 
     /// In one transaction: nobody else sees a part of it.
-    async fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> RedisResult<Vec<bool>> {
+    async fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>, RedisStoreError> {
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
         self.break_seal().await?;
+        if let Some(generation) = self.naming.condition() {
+            let put = self.keys.put_many_if(pairs, generation);
+            return Ok(self.counted(self.ask(&put).await?));
+        }
         let stored: Vec<bool> = self.ask_all(&self.keys.put_many(pairs)).await?;
-        Ok(stored.into_iter().map(|stored| !stored).collect())
+        Ok(stored.into_iter().map(Before::stored).collect())
     }
 
-    async fn remove(&self, key: &[u8]) -> RedisResult<bool> {
-        self.break_seal().await?;
-        self.ask(&self.keys.one("DEL", key)).await
+    async fn remove(&self, key: &[u8]) -> Result<Before, RedisStoreError> {
+        Ok(self.remove_many(&[key]).await?[0])
     }
 
     /// In one transaction: nobody else sees a part of it.
-    async fn remove_many(&self, keys: &[&[u8]]) -> RedisResult<Vec<bool>> {
+    async fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>, RedisStoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         self.break_seal().await?;
-        self.ask_all(&self.keys.remove_many(keys)).await
+        if let Some(generation) = self.naming.condition() {
+            let remove = self.keys.remove_many_if(keys, generation);
+            return Ok(self.counted(self.ask(&remove).await?));
+        }
+        let stored: Vec<bool> = self.ask_all(&self.keys.remove_many(keys)).await?;
+        Ok(stored.into_iter().map(Before::stored).collect())
     }
 
     /// The server guarantees to visit keys that are there all the time.
-    async fn scan(&self, visit: Visit<'_>) -> RedisResult<()> {
+    async fn scan(&self, visit: Visit<'_>) -> Result<(), RedisStoreError> {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             cursor = self.keys.visit(self.ask(&self.keys.scan(at)).await?, &mut *visit);
@@ -168,23 +213,41 @@ impl AsyncBackend for AsyncRedis {
     }
 
     /// Known only if all keys of the server are ours.
-    async fn len_hint(&self) -> RedisResult<Option<u64>> {
+    async fn len_hint(&self) -> Result<Option<u64>, RedisStoreError> {
         Ok(self.keys.length(self.ask_all(&self.keys.count()).await?))
     }
 
-    async fn generation(&self) -> RedisResult<Option<Generation>> {
-        let kept: Option<Vec<u8>> = self.ask(&self.keys.generation()).await?;
-        Ok(kept.and_then(|kept| Generation::from_bytes(&kept)))
+    async fn generation(&self) -> Result<Option<Generation>, RedisStoreError> {
+        let (generation, counted) = self.note().await?;
+        self.naming.found(generation);
+        self.naming.count(counted);
+        Ok(generation)
     }
 
-    async fn set_generation(&self, generation: Generation) -> RedisResult<()> {
-        self.ask::<()>(&self.keys.keep(generation)).await?;
-        self.seal.set(false);
-        Ok(())
+    async fn set_generation(&self, generation: Generation) -> Result<(), RedisStoreError> {
+        self.keep(generation, false).await
     }
 
-    async fn seal(&self, generation: Generation) -> RedisResult<()> {
-        self.seal.set(true);
-        self.ask(&self.keys.keep(generation)).await
+    async fn seal(&self, generation: Generation) -> Result<(), RedisStoreError> {
+        self.keep(generation, true).await
+    }
+
+    /// Commands are carried out one after the other, and those for another generation are refused.
+    async fn claim(&self, generation: Generation) -> Result<bool, RedisStoreError> {
+        self.keep(generation, false).await?;
+        self.naming.claim();
+        Ok(true)
+    }
+
+    fn can_claim(&self) -> bool {
+        true
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.naming.was_exchanged()
+    }
+
+    fn failure(&self, error: &RedisStoreError) -> Failure {
+        error.failure()
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use redis::{Client, Connection, ConnectionLike, IntoConnectionInfo, RedisError, RedisResult};
 
 use super::commands::{self, ANSWER, Keys};
-use crate::backend::Backend;
+use super::error::RedisStoreError;
+use crate::backend::{Backend, Before, Failure};
 use crate::backends::Connections;
+use crate::backends::naming::Naming;
 use crate::backends::pool::{Pool, Pooled};
-use crate::backends::seal::Seal;
 use crate::generation::Generation;
 
 /// The keys of a server that start with a prefix, with one connection for each thread using it at the same time, up to a
@@ -23,7 +24,7 @@ pub struct Redis {
     timeout: Duration,
     keys: Keys,
     pool: Pool<Connection>,
-    seal: Seal,
+    naming: Naming,
 }
 
 impl Pooled for Connection {
@@ -44,7 +45,10 @@ fn connect(client: &Client, timeout: Duration) -> RedisResult<Connection> {
 impl Redis {
     /// Connects to a server (`redis://127.0.0.1/`). Keys are stored with this prefix, and the generation under
     /// `<prefix>ironbloom:generation`, which is not a key of the store.
-    pub fn connect(server: impl IntoConnectionInfo, prefix: impl AsRef<[u8]>) -> RedisResult<Self> {
+    pub fn connect(
+        server: impl IntoConnectionInfo,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<Self, RedisStoreError> {
         Self::connect_with(server, prefix, &Connections::default())
     }
 
@@ -53,78 +57,117 @@ impl Redis {
         server: impl IntoConnectionInfo,
         prefix: impl AsRef<[u8]>,
         connections: &Connections,
-    ) -> RedisResult<Self> {
+    ) -> Result<Self, RedisStoreError> {
         let (client, timeout) = (commands::client(server, connections)?, connections.timeout);
-        let pool = Pool::new(connections.max, connect(&client, timeout)?);
+        let first = connect(&client, timeout).map_err(RedisStoreError::Unreachable)?;
+        let pool = Pool::new(connections.max, first);
         let keys = Keys::new(prefix.as_ref());
-        Ok(Self { client, timeout, keys, pool, seal: Seal::new() })
+        Ok(Self { client, timeout, keys, pool, naming: Naming::new() })
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Connection) -> RedisResult<T>) -> RedisResult<T> {
-        let connect = || connect(&self.client, self.timeout);
-        let mut taken = self.pool.take(|connection| connection.check_connection(), connect)?;
+    fn with<T>(
+        &self,
+        ask: impl FnOnce(&mut Connection) -> RedisResult<T>,
+    ) -> Result<T, RedisStoreError> {
+        let taken = self.pool.take(|connection| connection.check_connection(), || self.reconnect());
+        let mut taken = taken.map_err(RedisStoreError::Unreachable)?;
         let answer = ask(&mut taken.connection);
-        taken.end(answer)
+        Ok(taken.end(answer)?)
+    }
+
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    fn reconnect(&self) -> RedisResult<Connection> {
+        let mut connection = connect(&self.client, self.timeout)?;
+        let answer = self.keys.generation().query(&mut connection);
+        let (generation, counted) = commands::note_of(answer)?;
+        self.naming.compare(generation, counted);
+        Ok(connection)
     }
 
     /// Before a write: writing without a guard makes the server forget its generation.
-    fn break_seal(&self) -> RedisResult<()> {
-        if self.seal.is_whole() {
+    fn break_seal(&self) -> Result<(), RedisStoreError> {
+        if self.naming.is_sealed() {
             self.with(|c| self.keys.forget().query::<()>(c))?;
-            self.seal.set(false);
+            self.naming.broken();
         }
         Ok(())
+    }
+
+    fn note(&self) -> Result<(Option<Generation>, u64), RedisStoreError> {
+        self.with(|c| commands::note_of(self.keys.generation().query(c)))
+    }
+
+    fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {
+        self.naming.begin(generation, sealed);
+        let counted = self.with(|c| self.keys.keep(generation).query(c))?;
+        self.naming.end(generation, sealed);
+        self.naming.count(counted);
+        Ok(())
+    }
+
+    fn counted(&self, answer: Vec<u64>) -> Vec<Before> {
+        let (befores, counted) = commands::befores(answer);
+        self.naming.count(counted);
+        befores
     }
 }
 
 impl Backend for Redis {
-    type Error = RedisError;
+    type Error = RedisStoreError;
 
-    fn get(&self, key: &[u8]) -> RedisResult<Option<Vec<u8>>> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RedisStoreError> {
         self.with(|c| self.keys.one("GET", key).query(c))
     }
 
-    fn get_many(&self, keys: &[&[u8]]) -> RedisResult<Vec<Option<Vec<u8>>>> {
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, RedisStoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         self.with(|c| self.keys.get_many(keys).query(c))
     }
 
-    fn contains(&self, key: &[u8]) -> RedisResult<bool> {
+    fn contains(&self, key: &[u8]) -> Result<bool, RedisStoreError> {
         self.with(|c| self.keys.one("EXISTS", key).query(c))
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> RedisResult<bool> {
-        self.put_many(&[(key, value)]).map(|new| new == [true])
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, RedisStoreError> {
+        Ok(self.put_many(&[(key, value)])?[0])
     }
 
     /// In one transaction: nobody else sees a part of it.
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> RedisResult<Vec<bool>> {
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>, RedisStoreError> {
         if pairs.is_empty() {
             return Ok(Vec::new());
         }
         self.break_seal()?;
+        if let Some(generation) = self.naming.condition() {
+            let put = self.keys.put_many_if(pairs, generation);
+            return Ok(self.counted(self.with(|c| put.query(c))?));
+        }
         let stored: Vec<bool> = self.with(|c| self.keys.put_many(pairs).query(c))?;
-        Ok(stored.into_iter().map(|stored| !stored).collect())
+        Ok(stored.into_iter().map(Before::stored).collect())
     }
 
-    fn remove(&self, key: &[u8]) -> RedisResult<bool> {
-        self.break_seal()?;
-        self.with(|c| self.keys.one("DEL", key).query(c))
+    fn remove(&self, key: &[u8]) -> Result<Before, RedisStoreError> {
+        Ok(self.remove_many(&[key])?[0])
     }
 
     /// In one transaction: nobody else sees a part of it.
-    fn remove_many(&self, keys: &[&[u8]]) -> RedisResult<Vec<bool>> {
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>, RedisStoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         self.break_seal()?;
-        self.with(|c| self.keys.remove_many(keys).query(c))
+        if let Some(generation) = self.naming.condition() {
+            let remove = self.keys.remove_many_if(keys, generation);
+            return Ok(self.counted(self.with(|c| remove.query(c))?));
+        }
+        let stored: Vec<bool> = self.with(|c| self.keys.remove_many(keys).query(c))?;
+        Ok(stored.into_iter().map(Before::stored).collect())
     }
 
     /// The server guarantees to visit keys that are there all the time.
-    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> RedisResult<()> {
+    fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), RedisStoreError> {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             cursor = self.keys.visit(self.with(|c| self.keys.scan(at).query(c))?, &mut *visit);
@@ -133,23 +176,41 @@ impl Backend for Redis {
     }
 
     /// Known only if all keys of the server are ours.
-    fn len_hint(&self) -> RedisResult<Option<u64>> {
+    fn len_hint(&self) -> Result<Option<u64>, RedisStoreError> {
         Ok(self.keys.length(self.with(|c| self.keys.count().query(c))?))
     }
 
-    fn generation(&self) -> RedisResult<Option<Generation>> {
-        let kept: Option<Vec<u8>> = self.with(|c| self.keys.generation().query(c))?;
-        Ok(kept.and_then(|kept| Generation::from_bytes(&kept)))
+    fn generation(&self) -> Result<Option<Generation>, RedisStoreError> {
+        let (generation, counted) = self.note()?;
+        self.naming.found(generation);
+        self.naming.count(counted);
+        Ok(generation)
     }
 
-    fn set_generation(&self, generation: Generation) -> RedisResult<()> {
-        self.with(|c| self.keys.keep(generation).query::<()>(c))?;
-        self.seal.set(false);
-        Ok(())
+    fn set_generation(&self, generation: Generation) -> Result<(), RedisStoreError> {
+        self.keep(generation, false)
     }
 
-    fn seal(&self, generation: Generation) -> RedisResult<()> {
-        self.seal.set(true);
-        self.with(|c| self.keys.keep(generation).query(c))
+    fn seal(&self, generation: Generation) -> Result<(), RedisStoreError> {
+        self.keep(generation, true)
+    }
+
+    /// Commands are carried out one after the other, and those for another generation are refused.
+    fn claim(&self, generation: Generation) -> Result<bool, RedisStoreError> {
+        self.keep(generation, false)?;
+        self.naming.claim();
+        Ok(true)
+    }
+
+    fn can_claim(&self) -> bool {
+        true
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.naming.was_exchanged()
+    }
+
+    fn failure(&self, error: &RedisStoreError) -> Failure {
+        error.failure()
     }
 }

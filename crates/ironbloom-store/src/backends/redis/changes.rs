@@ -2,26 +2,31 @@
 //!
 //! The server publishes the name of every event on a channel that has the key in its name, if its setting
 //! `notify-keyspace-events` says so: it must contain `K`, `g` and `$` (`KA` has it all; with `x` and `e` it also tells
-//! which keys have expired or were evicted). Whether it does is tried out: a key that nobody uses is set and deleted, and
-//! both must be heard.
+//! which keys have expired or were evicted). Whether it does is tried out, first and at intervals: a key that nobody uses
+//! is set and deleted, and both must be heard. That also fails on a replica.
 //!
 //! An event that is not known to remove a key is taken for one that stores it: at worst, a false positive. `FLUSHDB` and
 //! `FLUSHALL` have no event: what they remove stays in the filter until it is rebuilt. `SWAPDB` has none either, and
 //! brings keys: call [`AsyncGuard::distrust`](crate::AsyncGuard::distrust) after it.
 
 use futures_util::StreamExt;
-use redis::aio::{PubSubSink, PubSubStream};
+use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{ErrorKind, Msg, RedisError, RedisResult};
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
-use super::awaited::AsyncRedis;
+use super::awaited::{AsyncRedis, connect};
 use super::commands::{Keys, escaped};
-use crate::asynchronous::{Change, Changes, PATIENCE, Watch};
+use super::error::RedisStoreError;
+use crate::follow::{Change, Changes, Proof, Step, Watch};
 
 /// Hears what others do to the keys of a server. Made by [`Watch::watch`].
 pub struct RedisChanges {
-    sink: PubSubSink,
+    _sink: PubSubSink,
     stream: PubSubStream,
+    commands: MultiplexedConnection,
+    proof: Proof,
+    /// Events of the probe that are still to be heard.
+    missing: Vec<&'static [u8]>,
     /// The channel of a key is this and the full key.
     channel: Vec<u8>,
     keys: Keys,
@@ -58,23 +63,62 @@ impl RedisChanges {
         Ok(channel.split_off(self.channel.len().min(channel.len())))
     }
 
-    /// Waits until both events of the probe were heard.
-    async fn hear_probe(&mut self) -> RedisResult<()> {
-        let mut missing = vec![&b"set"[..], b"del"];
-        while !missing.is_empty() {
-            let message = self.stream.next().await.ok_or_else(lost)?;
-            if self.full_key(&message)? == self.keys.probe {
-                missing.retain(|&event| event != message.get_payload_bytes());
+    /// Sets and deletes the probe.
+    async fn prove(&mut self) -> RedisResult<()> {
+        self.missing = vec![b"set", b"del"];
+        let mut pipe = redis::pipe();
+        pipe.cmd("SET").arg(&self.keys.probe).arg("").arg("PX").arg(60_000).ignore();
+        pipe.cmd("DEL").arg(&self.keys.probe).ignore();
+        pipe.query_async(&mut self.commands).await
+    }
+
+    /// The key of the store that a message is about, or `None` for one about the probe.
+    fn heard(&mut self, message: &Msg) -> RedisResult<Option<Change>> {
+        let full = self.full_key(message)?;
+        if full == self.keys.probe {
+            self.missing.retain(|&event| event != message.get_payload_bytes());
+            if self.missing.is_empty() {
+                self.proof.heard();
             }
+        }
+        Ok(self.keys.key(&full).map(|key| change(message.get_payload_bytes(), key)))
+    }
+
+    async fn hear(&mut self) -> RedisResult<Change> {
+        loop {
+            match self.proof.step() {
+                Step::Deaf => return Err(silent()),
+                Step::Prove => self.prove().await?,
+                Step::Listen(until) => {
+                    let Ok(message) = timeout_at(until, self.stream.next()).await else { continue };
+                    if let Some(change) = self.heard(&message.ok_or_else(lost)?)? {
+                        return Ok(change);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until both events of the first probe were heard; others are before the subscription.
+    async fn hear_probe(&mut self) -> RedisResult<()> {
+        self.prove().await?;
+        while !self.missing.is_empty() {
+            let message = self.stream.next().await.ok_or_else(lost)?;
+            self.heard(&message)?;
         }
         Ok(())
     }
 }
 
+fn silent() -> RedisError {
+    let words = "the server sends no keyspace events: its setting notify-keyspace-events must have K, g and $";
+    RedisError::from((ErrorKind::InvalidClientConfig, words))
+}
+
 impl Watch for AsyncRedis {
     type Changes = RedisChanges;
 
-    async fn watch(&self) -> RedisResult<RedisChanges> {
+    async fn watch(&self) -> Result<RedisChanges, RedisStoreError> {
         let in_time = |what: &'static str| move |_| RedisError::from((ErrorKind::Io, what));
         let subscribe = timeout(self.timeout, self.client.get_async_pubsub());
         let (mut sink, stream) =
@@ -82,35 +126,25 @@ impl Watch for AsyncRedis {
         let database = self.client.get_connection_info().redis_settings().db();
         let channel = format!("__keyspace@{database}__:").into_bytes();
         sink.psubscribe([&channel[..], &escaped(&self.keys.prefix), b"*"].concat()).await?;
-        let mut changes = RedisChanges { sink, stream, channel, keys: self.keys.clone() };
-        self.ask::<()>(redis::cmd("SET").arg(&self.keys.probe).arg("").arg("PX").arg(60_000))
-            .await?;
-        self.ask::<()>(redis::cmd("DEL").arg(&self.keys.probe)).await?;
-        let silent = "the server sends no keyspace events: its setting notify-keyspace-events must have K, g and $";
+        let mut changes = RedisChanges {
+            _sink: sink,
+            stream,
+            commands: connect(&self.client, self.timeout).await?,
+            proof: Proof::new(self.prove_every),
+            missing: Vec::new(),
+            channel,
+            keys: self.keys.clone(),
+        };
         let heard = timeout(self.timeout, changes.hear_probe()).await;
-        heard.map_err(|_| RedisError::from((ErrorKind::InvalidClientConfig, silent)))??;
+        heard.map_err(|_| silent())??;
         Ok(changes)
     }
 }
 
 impl Changes for RedisChanges {
-    type Error = RedisError;
+    type Error = RedisStoreError;
 
-    async fn next(&mut self) -> RedisResult<Change> {
-        loop {
-            match timeout(PATIENCE, self.stream.next()).await {
-                Ok(Some(message)) => {
-                    if let Some(key) = self.keys.key(&self.full_key(&message)?) {
-                        return Ok(change(message.get_payload_bytes(), key));
-                    }
-                }
-                Ok(None) => return Err(lost()),
-                // Silence may be a cable that is cut.
-                Err(_) => {
-                    let alive = timeout(PATIENCE, self.sink.ping::<redis::Value>()).await;
-                    alive.map_err(|_| lost())??;
-                }
-            }
-        }
+    async fn next(&mut self) -> Result<Change, RedisStoreError> {
+        Ok(self.hear().await?)
     }
 }

@@ -8,6 +8,7 @@ use redis::{
     RedisError, RedisResult,
 };
 
+use crate::backend::Before;
 use crate::backends::Connections;
 use crate::generation::Generation;
 
@@ -17,6 +18,53 @@ const PAGE: usize = 1000;
 /// How long an answer may take before its connection is taken for lost.
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
 
+/// How the server says that it holds another generation than the one a write is for.
+pub(super) const REFUSED: &str = "IRONBLOOM";
+
+/// Where a user's key would have the name of one of our notes, it has one of these more at its end.
+const MORE: u8 = b'#';
+
+/// The fields of the note: a hash, which no value that a guard stores can be.
+const GENERATION: &str = "generation";
+const WRITES: &str = "writes";
+
+/// Writes only while the note (the first key) holds a generation (the first argument), counts the write, and answers
+/// whether each key was there, and the count.
+const PUT: &str = "
+    if redis.pcall('HGET', KEYS[1], 'generation') ~= ARGV[1] then
+        return redis.error_reply('IRONBLOOM the store holds another generation')
+    end
+    local before = {}
+    for i = 2, #KEYS do
+        before[i - 1] = redis.call('EXISTS', KEYS[i])
+        redis.call('SET', KEYS[i], ARGV[i])
+    end
+    before[#KEYS] = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+    return before";
+
+/// The same for removing keys.
+const REMOVE: &str = "
+    if redis.pcall('HGET', KEYS[1], 'generation') ~= ARGV[1] then
+        return redis.error_reply('IRONBLOOM the store holds another generation')
+    end
+    local before = {}
+    for i = 2, #KEYS do
+        before[i - 1] = redis.call('DEL', KEYS[i])
+    end
+    before[#KEYS] = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+    return before";
+
+/// Stores a generation, and keeps the count. What else may be there under the name goes.
+const KEEP: &str = "
+    if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
+        redis.call('DEL', KEYS[1])
+    end
+    redis.call('HSET', KEYS[1], 'generation', ARGV[1])
+    return redis.call('HINCRBY', KEYS[1], 'writes', 1)";
+
+/// What the note says: the generation, and how many writes were counted.
+pub(super) type Note = (Option<Vec<u8>>, Option<u64>);
+
 /// A page of a scan: the next cursor, and full keys.
 pub(super) type Page = (u64, Vec<Vec<u8>>);
 
@@ -24,9 +72,9 @@ pub(super) type Page = (u64, Vec<Vec<u8>>);
 #[derive(Clone)]
 pub(super) struct Keys {
     pub(super) prefix: Vec<u8>,
-    /// The key of the generation: it is among the keys, so a scan skips it.
+    /// The key of the generation: it has the prefix, but is no key of the store.
     pub(super) note: Vec<u8>,
-    /// Comes and goes when somebody starts to watch.
+    /// Comes and goes while a follower tests what it hears.
     pub(super) probe: Vec<u8>,
 }
 
@@ -73,6 +121,23 @@ pub(super) fn client(
     Client::open(server)
 }
 
+/// What a note says; anything else under its name says nothing.
+pub(super) fn note_of(answer: RedisResult<Note>) -> RedisResult<(Option<Generation>, u64)> {
+    match answer {
+        Ok((generation, writes)) => {
+            Ok((generation.and_then(|kept| Generation::from_bytes(&kept)), writes.unwrap_or(0)))
+        }
+        Err(error) if error.code() == Some("WRONGTYPE") => Ok((None, 0)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether each key was there, and the count, from the answer of a script.
+pub(super) fn befores(mut answer: Vec<u64>) -> (Vec<Before>, u64) {
+    let counted = answer.pop().unwrap_or(0);
+    (answer.into_iter().map(|found| Before::stored(found > 0)).collect(), counted)
+}
+
 /// False if the connection cannot be used after this error.
 pub(super) fn survives(error: &RedisError) -> bool {
     !error.is_io_error() && !error.is_unrecoverable_error()
@@ -85,8 +150,21 @@ impl Keys {
         Self { prefix: prefix.to_vec(), note, probe }
     }
 
+    /// The name of a key on the server. Ours are not among those of users: a key that would have one of them, and every
+    /// key that differs from one of them only by marks at its end, gets one more mark.
     pub(super) fn full(&self, key: &[u8]) -> Vec<u8> {
-        [&self.prefix[..], key].concat()
+        let mut full = [&self.prefix[..], key].concat();
+        if self.is_like_ours(&full) {
+            full.push(MORE);
+        }
+        full
+    }
+
+    /// Whether this is a name of ours, perhaps with marks at its end.
+    fn is_like_ours(&self, full: &[u8]) -> bool {
+        [&self.note, &self.probe].into_iter().any(|ours| {
+            full.strip_prefix(&ours[..]).is_some_and(|rest| rest.iter().all(|&byte| byte == MORE))
+        })
     }
 
     /// A command about one key.
@@ -116,6 +194,28 @@ impl Keys {
         pipe
     }
 
+    fn script(&self, script: &str, keys: &[Vec<u8>], generation: Generation) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(script).arg(1 + keys.len()).arg(&self.note).arg(keys);
+        command.arg(&generation.to_bytes()[..]);
+        command
+    }
+
+    /// The same while the server holds this generation. Answers in numbers, and the count at the end.
+    pub(super) fn put_many_if(&self, pairs: &[(&[u8], &[u8])], generation: Generation) -> Cmd {
+        let keys: Vec<Vec<u8>> = pairs.iter().map(|(key, _)| self.full(key)).collect();
+        let mut command = self.script(PUT, &keys, generation);
+        for (_, value) in pairs {
+            command.arg(*value);
+        }
+        command
+    }
+
+    pub(super) fn remove_many_if(&self, keys: &[&[u8]], generation: Generation) -> Cmd {
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| self.full(key)).collect();
+        self.script(REMOVE, &keys, generation)
+    }
+
     /// In one transaction, likewise.
     pub(super) fn remove_many(&self, keys: &[&[u8]]) -> Pipeline {
         let mut pipe = redis::pipe();
@@ -143,10 +243,14 @@ impl Keys {
         if ours.try_for_each(&mut visit).is_break() || next == 0 { None } else { Some(next) }
     }
 
-    /// The key of the store that a full key is; `None` if it is one of the crate.
+    /// The key of the store that has this name on the server; `None` if it is one of ours.
     pub(super) fn key<'k>(&self, full: &'k [u8]) -> Option<&'k [u8]> {
-        let own = full == self.note || full == self.probe;
-        full.strip_prefix(&self.prefix[..]).filter(|_| !own)
+        if full == self.note || full == self.probe {
+            return None;
+        }
+        let marked = self.is_like_ours(full);
+        let name = if marked { &full[..full.len() - 1] } else { full };
+        name.strip_prefix(&self.prefix[..])
     }
 
     /// All keys of the server, and whether the generation is one of them.
@@ -163,21 +267,44 @@ impl Keys {
     }
 
     pub(super) fn generation(&self) -> Cmd {
-        let mut command = redis::cmd("GET");
-        command.arg(&self.note);
+        let mut command = redis::cmd("HMGET");
+        command.arg(&self.note).arg(GENERATION).arg(WRITES);
         command
     }
 
     /// The server's files and replicas apply writes in order, so this is there if a later write is.
     pub(super) fn keep(&self, generation: Generation) -> Cmd {
-        let mut command = redis::cmd("SET");
-        command.arg(&self.note).arg(&generation.to_bytes()[..]);
-        command
+        self.script(KEEP, &[], generation)
     }
 
     pub(super) fn forget(&self) -> Cmd {
         let mut command = redis::cmd("DEL");
         command.arg(&self.note);
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_of_a_user_has_the_name_of_a_note() {
+        for prefix in ["", "app:", "ironbloom:"] {
+            let keys = Keys::new(prefix.as_bytes());
+            let names = ["generation", "probe", "x", ""].map(|name| format!("ironbloom:{name}"));
+            let marked = names
+                .iter()
+                .flat_map(|name| ["", "#", "##", "#x"].map(|end| format!("{name}{end}")));
+            let mut seen = std::collections::HashSet::new();
+            for name in marked.chain(["".to_owned(), "#".to_owned(), "alice".to_owned()]) {
+                let full = keys.full(name.as_bytes());
+                assert!(full != keys.note && full != keys.probe, "{prefix}{name}");
+                assert_eq!(keys.key(&full), Some(name.as_bytes()));
+                assert!(seen.insert(full), "{prefix}{name}");
+            }
+            assert_eq!((keys.key(&keys.note), keys.key(&keys.probe)), (None, None));
+            assert_eq!(keys.full(b"alice"), format!("{prefix}alice").into_bytes());
+        }
     }
 }

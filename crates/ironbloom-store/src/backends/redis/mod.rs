@@ -9,9 +9,11 @@ mod blocking;
 #[cfg(feature = "async-redis")]
 mod changes;
 mod commands;
+mod error;
 
 #[cfg(feature = "async-redis")]
 pub use self::awaited::AsyncRedis;
 pub use self::blocking::Redis;
 #[cfg(feature = "async-redis")]
 pub use self::changes::RedisChanges;
+pub use self::error::RedisStoreError;

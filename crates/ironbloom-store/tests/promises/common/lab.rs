@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ironbloom_store::{Backend, Generation};
+use ironbloom_store::{Backend, Before, Generation};
 
 use ironbloom_testing::Random;
 
@@ -230,12 +230,12 @@ impl Backend for Lab {
         Ok(locked(&self.0.contents).keys.get(key).cloned())
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Broken> {
-        self.write(Write::Put(key.to_vec(), value.to_vec()))
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Broken> {
+        self.write(Write::Put(key.to_vec(), value.to_vec())).map(|new| Before::stored(!new))
     }
 
-    fn remove(&self, key: &[u8]) -> Result<bool, Broken> {
-        self.write(Write::Remove(key.to_vec()))
+    fn remove(&self, key: &[u8]) -> Result<Before, Broken> {
+        self.write(Write::Remove(key.to_vec())).map(Before::stored)
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Broken> {

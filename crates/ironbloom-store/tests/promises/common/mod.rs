@@ -2,8 +2,9 @@
 
 pub(crate) mod lab;
 pub(crate) mod tasks;
+pub(crate) mod vault;
 
-use ironbloom_store::{Backend, Guard, GuardKind, Options};
+use ironbloom_store::{Backend, Before, Guard, GuardKind, Options};
 use ironbloom_testing::Scratch;
 
 /// Key number `i`.
@@ -37,26 +38,31 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     let store = open();
     assert_eq!(store.generation().unwrap(), None);
     assert_eq!(store.get(b"a").unwrap(), None);
-    assert!(store.put(b"a", b"1").unwrap(), "was new");
-    assert!(!store.put(b"a", b"2").unwrap(), "was not");
+    assert_eq!(store.put(b"a", b"1").unwrap(), Before::Absent);
+    assert_eq!(store.put(b"a", b"2").unwrap(), Before::Present);
     assert_eq!(store.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
     assert!(store.contains(b"a").unwrap() && !store.contains(b"b").unwrap());
     let odd: [&[u8]; 4] = [b"", b"\0\xff", "größe/..?*[]".as_bytes(), &[b'x'; 200]];
     assert_eq!(
         store.put_many(&odd.map(|key| (key, &b"odd"[..]))).unwrap(),
-        [true; 4],
+        [Before::Absent; 4],
         "keys are any bytes"
     );
-    assert_eq!(store.put_many(&[(b"b", b""), (b"b", b"3")]).unwrap(), [true, false]);
+    assert_eq!(
+        store.put_many(&[(b"b", b""), (b"b", b"3")]).unwrap(),
+        [Before::Absent, Before::Present]
+    );
     let asked: Vec<&[u8]> = vec![b"b", b"missing", b"a", b"b", odd[1]];
     let values = store.get_many(&asked).unwrap();
     let values: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
     assert_eq!(values, [Some(&b"3"[..]), None, Some(b"2"), Some(b"3"), Some(b"odd")]);
-    assert!(store.remove(b"b").unwrap() && !store.remove(b"b").unwrap());
+    assert_eq!(store.remove(b"b").unwrap(), Before::Present);
+    assert_eq!(store.remove(b"b").unwrap(), Before::Absent);
     store.put_many(&[(b"c", b""), (b"d", b"")]).unwrap();
     let removed = store.remove_many(&[b"c", b"missing", b"d", b"c"]).unwrap();
-    assert_eq!(removed, [true, false, true, false], "a key that comes twice was there once");
-    assert_eq!(store.remove_many(&[]).unwrap(), [false; 0]);
+    let [there, not] = [Before::Present, Before::Absent];
+    assert_eq!(removed, [there, not, there, not], "a key that comes twice was there once");
+    assert_eq!(store.remove_many(&[]).unwrap(), []);
     let scanned = scan(&store);
     let mut expected: Vec<Vec<u8>> = odd.iter().map(|key| key.to_vec()).collect();
     expected.push(b"a".to_vec());
@@ -81,15 +87,16 @@ pub(crate) fn exercise<B: Backend>(scratch: &Scratch, open: impl Fn() -> B) {
     assert!(matches!(guard.opened(), ironbloom_store::Opened::WithoutCheckpoint(_)));
     guard.settle().unwrap();
     let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..500).map(|i| (key(i), key(i + 1))).collect();
-    assert!(guard.put_many(&pairs).unwrap().iter().all(|&new| new));
-    assert!(guard.put(key(0), b"other").unwrap().eq(&false));
-    assert!(guard.remove(key(1)).unwrap() && !guard.remove(key(1)).unwrap());
+    assert!(guard.put_many(&pairs).unwrap().iter().all(|&before| before == Before::Absent));
+    assert_eq!(guard.put(key(0), b"other").unwrap(), Before::Present);
+    assert_eq!(guard.remove(key(1)).unwrap(), Before::Present);
+    assert_eq!(guard.remove(key(1)).unwrap(), Before::Absent);
     assert_eq!(guard.get(key(0)).unwrap().as_deref(), Some(&b"other"[..]));
     assert_eq!(guard.get(key(1)).unwrap(), None);
     assert_covers(&guard, "written");
     let gone: Vec<Vec<u8>> = (490..510).map(key).collect();
     let removed = guard.remove_many(&gone).unwrap();
-    assert_eq!(removed.iter().filter(|&&removed| removed).count(), 10);
+    assert_eq!(removed.iter().filter(|before| before.was_present()).count(), 10);
     assert!(guard.get_many(&gone).unwrap().iter().all(Option::is_none));
     assert_covers(&guard, "removed many");
     let absent: Vec<Vec<u8>> = (1000..2000).map(key).collect();

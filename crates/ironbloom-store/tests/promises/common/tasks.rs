@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ironbloom_store::{AsyncBackend, Backend, Generation, Visit};
+use ironbloom_store::{AsyncBackend, Backend, Before, Failure, Generation, Visit};
 
 /// Answers at once, blocking.
 #[derive(Clone, Default)]
@@ -15,11 +15,11 @@ impl<B: Backend> AsyncBackend for Tasks<B> {
         self.0.get(key)
     }
 
-    async fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, B::Error> {
+    async fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, B::Error> {
         self.0.put(key, value)
     }
 
-    async fn remove(&self, key: &[u8]) -> Result<bool, B::Error> {
+    async fn remove(&self, key: &[u8]) -> Result<Before, B::Error> {
         self.0.remove(key)
     }
 
@@ -37,5 +37,25 @@ impl<B: Backend> AsyncBackend for Tasks<B> {
 
     async fn set_generation(&self, generation: Generation) -> Result<(), B::Error> {
         self.0.set_generation(generation)
+    }
+
+    async fn claim(&self, generation: Generation) -> Result<bool, B::Error> {
+        self.0.claim(generation)
+    }
+
+    fn can_claim(&self) -> bool {
+        self.0.can_claim()
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.0.was_exchanged()
+    }
+
+    fn failure(&self, error: &B::Error) -> Failure {
+        self.0.failure(error)
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive()
     }
 }

@@ -104,13 +104,13 @@ fn a_guard_hears_what_others_do_to_a_table() {
         in_the_end("the filter is empty", async || followed.guard.stats().keys == 0).await;
         server.psql("insert into users values ('again', '')");
         followed.finds("again").await;
-        assert!(followed.guard.put("own", b"").await.unwrap());
+        assert!(followed.guard.put("own", b"").await.unwrap().was_absent());
         assert!(followed.guard.contains("own").await.unwrap());
 
         // What is written while nobody listens is found, too: the filter is not asked until it has been built again.
         followed.is_built().await;
         server.stop();
-        in_the_end("the loss is noticed", async || followed.guard.wants_rebuild()).await;
+        in_the_end("the loss is noticed", async || followed.guard.stats().capacity == 0).await;
         server.resume();
         server.wait();
         server.psql("insert into users values ('unheard', '')");
@@ -121,7 +121,7 @@ fn a_guard_hears_what_others_do_to_a_table() {
 
         // When nobody follows any more, all questions go to the store.
         followed.task.abort();
-        in_the_end("nobody follows", async || followed.guard.wants_rebuild()).await;
+        in_the_end("nobody follows", async || followed.guard.stats().capacity == 0).await;
         server.psql("insert into users values ('last', '')");
         assert!(followed.guard.contains("last").await.unwrap());
     });
@@ -195,7 +195,7 @@ fn a_guard_hears_what_others_do_to_keys_of_redis() {
         followed.lacks("copy").await;
         say("SET u[1]:copy 1").unwrap();
         followed.finds("copy").await;
-        assert!(followed.guard.put("own", b"").await.unwrap());
+        assert!(followed.guard.put("own", b"").await.unwrap().was_absent());
         assert!(followed.guard.contains("own").await.unwrap());
 
         // What is written while nobody listens is found, too: the filter is not asked until it has been built again.
@@ -206,7 +206,7 @@ fn a_guard_hears_what_others_do_to_keys_of_redis() {
         followed.finds("unheard").await;
         followed.is_built().await;
         server.stop();
-        in_the_end("the loss is noticed", async || followed.guard.wants_rebuild()).await;
+        in_the_end("the loss is noticed", async || followed.guard.stats().capacity == 0).await;
         server.resume();
         eventually(|| say("CONFIG SET notify-keyspace-events KA"));
         say("SET u[1]:back 1").unwrap();
@@ -217,7 +217,7 @@ fn a_guard_hears_what_others_do_to_keys_of_redis() {
 
         // When nobody follows any more, all questions go to the store.
         followed.task.abort();
-        in_the_end("nobody follows", async || followed.guard.wants_rebuild()).await;
+        in_the_end("nobody follows", async || followed.guard.stats().capacity == 0).await;
         say("SET u[1]:last 1").unwrap();
         assert!(followed.guard.contains("last").await.unwrap());
     });

@@ -4,6 +4,7 @@
 
 mod awaited;
 mod followed;
+mod laws;
 mod restored;
 mod tls;
 
@@ -44,7 +45,7 @@ fn a_table_of_postgresql_does_what_a_guard_relies_on() {
     assert_eq!(other.len_hint().unwrap(), Some(0));
     let pairs: Vec<(Vec<u8>, &[u8])> = (0..25_000).map(|i| (key(i), &b""[..])).collect();
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(key, value)| (&key[..], *value)).collect();
-    assert!(other.put_many(&pairs).unwrap().iter().all(|&new| new));
+    assert!(other.put_many(&pairs).unwrap().iter().all(|before| before.was_absent()));
     let mut visited = 0;
     let mut count = |_: &[u8]| {
         visited += 1;
@@ -83,7 +84,9 @@ fn threads_wait_for_one_of_few_connections() {
         for thread in 0..16 {
             let store = &store;
             scope.spawn(move || {
-                (0..50).for_each(|i| assert!(store.put(&key(50 * thread + i), b"").unwrap()))
+                (0..50).for_each(|i| {
+                    assert!(store.put(&key(50 * thread + i), b"").unwrap().was_absent())
+                })
             });
         }
     });
@@ -109,6 +112,6 @@ fn survive_restarts<T>(
     let_run(true);
     connect();
     std::thread::sleep(Duration::from_secs(1));
-    assert!(store.put(b"after", b"1").unwrap(), "an idle connection is checked");
+    assert!(store.put(b"after", b"1").unwrap().was_absent(), "an idle connection is checked");
     assert_eq!(store.get(b"before").unwrap().as_deref(), Some(&b"1"[..]));
 }

@@ -20,10 +20,10 @@ fn copy_in_the_middle<B: Backend>(store: B, options: Options, copy: impl FnOnce(
     let guard = Guard::open(store, options).unwrap();
     guard.settle().unwrap();
     guard.checkpoint().unwrap();
-    (0..200).for_each(|i| assert!(guard.put(key(i), b"value").unwrap()));
+    (0..200).for_each(|i| assert!(guard.put(key(i), b"value").unwrap().was_absent()));
     copy();
     let half: Vec<Vec<u8>> = (0..100).map(key).collect();
-    assert!(guard.remove_many(&half).unwrap().iter().all(|&removed| removed));
+    assert!(guard.remove_many(&half).unwrap().iter().all(|before| before.was_present()));
     guard.close().unwrap();
 }
 

@@ -52,7 +52,7 @@ fn postgresql_is_believed_only_with_the_right_certificate() {
     };
     let (url, runtime) = (place("localhost"), runtime());
     let store = eventually(|| Postgres::connect_with(&url, "t", &trusting(&right)));
-    assert!(store.put(b"a", b"1").unwrap());
+    assert!(store.put(b"a", b"1").unwrap().was_absent());
     refused(Postgres::connect_with(&url, "t", &trusting(&wrong)), "UnknownIssuer");
     refused(
         Postgres::connect_with(&place("127.0.0.1"), "t", &trusting(&right)),
@@ -124,7 +124,7 @@ fn redis_is_believed_only_with_the_right_certificate() {
     let place = |host: &str| format!("rediss://{host}:{}/", server.port);
     let (url, runtime) = (place("localhost"), runtime());
     let store = eventually(|| Redis::connect_with(url.as_str(), "", &trusting(&right)));
-    assert!(store.put(b"a", b"1").unwrap());
+    assert!(store.put(b"a", b"1").unwrap().was_absent());
     refused(Redis::connect_with(url.as_str(), "", &trusting(&wrong)), "UnknownIssuer");
     refused(Redis::connect_with(place("127.0.0.1"), "", &trusting(&right)), "not valid for name");
     refused(Redis::connect(url.as_str(), ""), "UnknownIssuer");

@@ -18,15 +18,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use futures_util::future::{Either, select};
 
-use super::backend::AsyncBackend;
-use super::guard::AsyncGuard;
+use crate::AsyncGuard;
+use crate::backend::AsyncBackend;
 use crate::error::Error;
 use crate::events;
 
-/// How long a store may be silent before it is asked whether it is still there, and how long it may take to answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the proof that a subscription hears may take, at least.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause after a lost subscription or a failed rebuild; it doubles up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -45,13 +47,60 @@ pub enum Change {
     Unknown,
 }
 
+/// When a subscription proves that it would hear of a change.
+///
+/// A connection that is alive proves nothing: a server can be told to send no events, and a table can lose its triggers.
+/// So at intervals, however busy the store is, the subscription causes an event itself, and is lost if that does not
+/// arrive.
+pub(crate) struct Proof {
+    every: Duration,
+    due: Instant,
+    awaited: Option<Instant>,
+}
+
+/// What a subscription does next.
+pub(crate) enum Step {
+    /// Waits for a message, not longer than this.
+    Listen(Instant),
+    /// Causes an event.
+    Prove,
+    /// The event has not arrived.
+    Deaf,
+}
+
+impl Proof {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, due: Instant::now() + every, awaited: None }
+    }
+
+    pub(crate) fn step(&mut self) -> Step {
+        let now = Instant::now();
+        match self.awaited {
+            Some(deadline) if now >= deadline => Step::Deaf,
+            Some(deadline) => Step::Listen(deadline),
+            None if now >= self.due => {
+                self.awaited = Some(now + self.every.max(PATIENCE));
+                Step::Prove
+            }
+            None => Step::Listen(self.due),
+        }
+    }
+
+    /// The event has arrived.
+    pub(crate) fn heard(&mut self) {
+        if self.awaited.take().is_some() {
+            self.due = Instant::now() + self.every;
+        }
+    }
+}
+
 /// A subscription to the changes of a store.
 pub trait Changes: Send {
     /// The error type of the store.
     type Error;
 
-    /// The next change, in the order in which they happened. An error if the subscription is lost. A future that is
-    /// dropped loses nothing.
+    /// The next change, in the order in which they happened. An error if the subscription is lost, also if changes are
+    /// no longer reported although there is a connection. A future that is dropped loses nothing.
     fn next(&mut self) -> impl Future<Output = Result<Change, Self::Error>> + Send;
 }
 
@@ -69,8 +118,8 @@ pub trait Watch: AsyncBackend {
 ///
 /// A key that somebody else has stored is found as soon as the message about it has arrived. If the subscription is
 /// lost, every lookup asks the store, until there is a new one and a filter built after it. The same holds once the
-/// follower is dropped. Meanwhile nobody else should call [`AsyncGuard::rebuild`]: that filter would miss changes that
-/// are not reported.
+/// follower is dropped: a filter that is built then would miss changes that are not reported, so
+/// [`AsyncGuard::rebuild`] refuses to.
 ///
 /// The guard is one of a store that others write to: without
 /// [`only_writer`](crate::Options::only_writer).
@@ -114,7 +163,7 @@ impl<B: Watch> Follower<B> {
 /// Follows one subscription to its end. The two parts never wait for each other, so they run side by side.
 async fn follow<B: Watch>(guard: &AsyncGuard<B>, changes: B::Changes) -> Error<B::Error> {
     let _until_lost = Unheard(guard);
-    guard.forget_filter();
+    guard.core().front.set_hearing(true);
     match select(pin!(note_all(guard, changes)), pin!(keep_built(guard))).await {
         Either::Left((Err(error), _)) => error,
         Either::Left((Ok(never), _)) | Either::Right((never, _)) => match never {},
@@ -141,7 +190,7 @@ async fn keep_built<B: AsyncBackend>(guard: &AsyncGuard<B>) -> Infallible {
             tokio::time::sleep(LOOK_EVERY).await;
             continue;
         }
-        match guard.rebuild().await {
+        match guard.core().rebuild_if_wanted().await {
             Ok(()) => pause = FIRST_PAUSE,
             Err(error) => {
                 events::rebuild_failed(&error, pause);
@@ -157,6 +206,6 @@ struct Unheard<'g, B: AsyncBackend>(&'g AsyncGuard<B>);
 
 impl<B: AsyncBackend> Drop for Unheard<'_, B> {
     fn drop(&mut self) {
-        self.0.forget_filter();
+        self.0.core().front.set_hearing(false);
     }
 }

@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::{Before, Failure};
 use crate::generation::Generation;
 
 /// Called with each key of a scan.
 pub type Visit<'v> = &'v mut (dyn FnMut(&[u8]) -> ControlFlow<()> + Send);
 
 /// An asynchronous key-value store. It has the same obligations as a [`Backend`](crate::Backend).
-pub trait AsyncBackend: Send + Sync {
+pub trait AsyncBackend: Send + Sync + 'static {
     /// The error type.
     type Error: std::error::Error + Send + Sync + 'static;
 
@@ -35,21 +36,21 @@ pub trait AsyncBackend: Send + Sync {
         async move { Ok(self.get(key).await?.is_some()) }
     }
 
-    /// Stores a value. True if the key was not there before.
+    /// Stores a value; returns whether the key was there before.
     fn put(
         &self,
         key: &[u8],
         value: &[u8],
-    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+    ) -> impl Future<Output = Result<Before, Self::Error>> + Send;
 
-    /// Removes a key. True if it was there.
-    fn remove(&self, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+    /// Removes a key; returns whether it was there.
+    fn remove(&self, key: &[u8]) -> impl Future<Output = Result<Before, Self::Error>> + Send;
 
-    /// Stores many values, one after the other; returns for each whether its key was not there before.
+    /// Stores many values, one after the other; returns for each whether its key was there before.
     fn put_many(
         &self,
         pairs: &[(&[u8], &[u8])],
-    ) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + Send {
+    ) -> impl Future<Output = Result<Vec<Before>, Self::Error>> + Send {
         async move {
             let mut new = Vec::with_capacity(pairs.len());
             for (key, value) in pairs {
@@ -63,7 +64,7 @@ pub trait AsyncBackend: Send + Sync {
     fn remove_many(
         &self,
         keys: &[&[u8]],
-    ) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + Send {
+    ) -> impl Future<Output = Result<Vec<Before>, Self::Error>> + Send {
         async move {
             let mut removed = Vec::with_capacity(keys.len());
             for key in keys {
@@ -93,6 +94,30 @@ pub trait AsyncBackend: Send + Sync {
     /// Stores the generation of a checkpoint; see [`Backend::seal`](crate::Backend::seal).
     fn seal(&self, generation: Generation) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.set_generation(generation)
+    }
+
+    /// Stores the first generation of a guard that is the only writer; see [`Backend::claim`](crate::Backend::claim).
+    fn claim(
+        &self,
+        generation: Generation,
+    ) -> impl Future<Output = Result<bool, Self::Error>> + Send {
+        async move { self.set_generation(generation).await.map(|()| false) }
+    }
+
+    /// Whether [`claim`](Self::claim) can put an end to earlier writes.
+    fn can_claim(&self) -> bool {
+        false
+    }
+
+    /// True if the store was found, since this was last asked, to be in another state; see
+    /// [`Backend::was_exchanged`](crate::Backend::was_exchanged).
+    fn was_exchanged(&self) -> bool {
+        false
+    }
+
+    /// What became of a write that ended with this error.
+    fn failure(&self, _error: &Self::Error) -> Failure {
+        Failure::Unknown
     }
 
     /// How long after a write has failed, or its future was dropped, it may still take effect. `None` if unknown.

@@ -1,8 +1,15 @@
-//! What a guard requires of a store.
+//! What a guard requires of a store: of one that blocks, and of one that is awaited.
+
+mod awaited;
+mod blocking;
+mod outcome;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+pub use self::awaited::{AsyncBackend, Visit};
+pub(crate) use self::blocking::{Blocking, block_on};
+pub use self::outcome::{Before, Failure};
 use crate::generation::Generation;
 
 /// A store of keys and values, shared by threads.
@@ -10,12 +17,15 @@ use crate::generation::Generation;
 /// A guard keeps its promise, never to answer "absent" for a stored key, if the store keeps the following:
 ///
 /// - what [`put`](Self::put) has acknowledged, [`get`](Self::get) finds and [`scan`](Self::scan) visits, from then on;
-/// - `put` and [`remove`](Self::remove) report correctly whether the key was there;
+/// - `put` and [`remove`](Self::remove) report correctly whether the key was there, or that they do not know;
 /// - [`scan`](Self::scan) visits every key that is there from its beginning to its end (others it may visit or not,
 ///   once or several times);
 /// - [`set_generation`](Self::set_generation) is durable when it returns, and comes before every later write: there is no
 ///   crash after which a later write is there and the generation is not;
-/// - a request from a process that has ended does not take effect after another process has opened the store.
+/// - a request through a handle that is gone does not take effect after another one was opened, unless the store says
+///   how long it may ([`lands_within`](Self::lands_within)) or refuses it ([`claim`](Self::claim)).
+///
+/// A store must not call back into its own guard to change it: that is [`Error::Reentrant`](crate::Error::Reentrant).
 ///
 /// All keys must also come through the guard: see [`is_exclusive`](Self::is_exclusive).
 pub trait Backend: Send + Sync + 'static {
@@ -35,21 +45,21 @@ pub trait Backend: Send + Sync + 'static {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Stores a value. True if the key was not there before.
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
+    /// Stores a value; returns whether the key was there before.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Before, Self::Error>;
 
-    /// Stores many values, one after the other; returns for each whether its key was not there before. For stores that
-    /// write several for the price of one.
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>, Self::Error> {
+    /// Stores many values, one after the other; returns for each whether its key was there before. For stores that
+    /// write several for the price of one. What [`failure`](Self::failure) says about an error holds for all of them.
+    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Before>, Self::Error> {
         pairs.iter().map(|(key, value)| self.put(key, value)).collect()
     }
 
-    /// Removes a key. True if it was there.
-    fn remove(&self, key: &[u8]) -> Result<bool, Self::Error>;
+    /// Removes a key; returns whether it was there.
+    fn remove(&self, key: &[u8]) -> Result<Before, Self::Error>;
 
     /// Removes many keys, one after the other; returns for each whether it was there. For stores that write several for
     /// the price of one.
-    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<bool>, Self::Error> {
+    fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Before>, Self::Error> {
         keys.iter().map(|key| self.remove(key)).collect()
     }
 
@@ -73,6 +83,31 @@ pub trait Backend: Send + Sync + 'static {
     /// crate do, for writes through the same handle.
     fn seal(&self, generation: Generation) -> Result<(), Self::Error> {
         self.set_generation(generation)
+    }
+
+    /// Stores the first generation of a guard that is the only writer. From then on, a write through this handle is
+    /// carried out only while the store holds the generation that was stored last through it, and refused otherwise
+    /// ([`Failure::OtherState`]): the store may have been restored from a backup, or replaced by another one. True if
+    /// no write that was begun under an earlier generation, by whomever, can take effect any more. A store that cannot
+    /// do this stores the generation and returns false.
+    fn claim(&self, generation: Generation) -> Result<bool, Self::Error> {
+        self.set_generation(generation).map(|()| false)
+    }
+
+    /// Whether [`claim`](Self::claim) can put an end to earlier writes.
+    fn can_claim(&self) -> bool {
+        false
+    }
+
+    /// True if the store was found, since this was last asked, to hold another generation than the one that was stored
+    /// last through this handle: it is in another state than the guard's filter describes.
+    fn was_exchanged(&self) -> bool {
+        false
+    }
+
+    /// What became of a write that ended with this error.
+    fn failure(&self, _error: &Self::Error) -> Failure {
+        Failure::Unknown
     }
 
     /// How long after a write has failed, or was abandoned, it may still take effect. `None` if unknown: its key is

@@ -1,0 +1,137 @@
+//! The generation of a store on a server, as far as a handle of it knows.
+//!
+//! Between two requests, a server may be restored from a backup, replaced by a replica that lags behind, or emptied. Two
+//! things tell: every write of a guard that has claimed the store names the generation that the store must hold, and is
+//! refused otherwise; and every new connection compares.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::generation::Generation;
+
+/// See the module documentation.
+#[derive(Debug)]
+pub(super) struct Naming {
+    names: Mutex<Names>,
+    exchanged: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Names {
+    held: Option<Generation>,
+    /// Being stored: the store may hold it already.
+    coming: Option<Generation>,
+    /// Whether it is that of a checkpoint, or the handle is newly opened: see `seal.rs`.
+    sealed: bool,
+    claimed: bool,
+    /// How many writes the store has counted, or what else only grows.
+    counted: u64,
+}
+
+impl Naming {
+    /// Of a newly opened handle.
+    pub(super) fn new() -> Self {
+        let names = Names { held: None, coming: None, sealed: true, claimed: false, counted: 0 };
+        Self { names: Mutex::new(names), exchanged: AtomicBool::new(false) }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store holds this.
+    pub(super) fn found(&self, generation: Option<Generation>) {
+        self.names().held = generation;
+    }
+
+    /// This is about to be stored.
+    pub(super) fn begin(&self, generation: Generation, sealed: bool) {
+        let mut names = self.names();
+        names.coming = Some(generation);
+        names.sealed |= sealed;
+    }
+
+    /// This has been stored.
+    pub(super) fn end(&self, generation: Generation, sealed: bool) {
+        let mut names = self.names();
+        (names.held, names.coming, names.sealed) = (Some(generation), None, sealed);
+    }
+
+    /// From now on every write names its generation.
+    pub(super) fn claim(&self) {
+        self.names().claimed = true;
+    }
+
+    /// The generation that the store must hold for a write.
+    pub(super) fn condition(&self) -> Option<Generation> {
+        let names = self.names();
+        names.held.filter(|_| names.claimed)
+    }
+
+    /// Whether a write now comes from nobody who guards the store: it must forget its generation first.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.names().sealed
+    }
+
+    /// The store has forgotten its generation.
+    pub(super) fn broken(&self) {
+        let mut names = self.names();
+        (names.held, names.sealed, names.counted) = (None, false, 0);
+    }
+
+    /// The store has counted this many writes.
+    #[cfg(feature = "redis")]
+    pub(super) fn count(&self, counted: u64) {
+        let mut names = self.names();
+        names.counted = names.counted.max(counted);
+    }
+
+    /// What a new connection has found: if it is not what this handle has stored, the store was exchanged.
+    pub(super) fn compare(&self, generation: Option<Generation>, counted: u64) {
+        let mut names = self.names();
+        let known =
+            generation == names.held || (names.coming.is_some() && generation == names.coming);
+        if names.held.is_some() && (!known || counted < names.counted) {
+            self.exchanged.store(true, Ordering::Release);
+        }
+        names.counted = counted;
+    }
+
+    /// Something else says that the store was exchanged.
+    #[cfg(feature = "postgres")]
+    pub(super) fn exchange(&self) {
+        self.exchanged.store(true, Ordering::Release);
+    }
+
+    /// Whether it was, since this was last asked.
+    pub(super) fn was_exchanged(&self) -> bool {
+        self.exchanged.load(Ordering::Relaxed) && self.exchanged.swap(false, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_generation_or_fewer_writes_are_another_store() {
+        let (naming, [first, second]) = (Naming::new(), [(); 2].map(|()| Generation::fresh()));
+        naming.compare(Some(first), 3);
+        assert!(!naming.was_exchanged(), "nothing was stored yet");
+        naming.begin(first, false);
+        naming.end(first, false);
+        naming.compare(Some(first), 3);
+        naming.begin(second, false);
+        naming.compare(Some(first), 3);
+        naming.compare(Some(second), 3);
+        assert!(!naming.was_exchanged(), "either, while it is being stored");
+        naming.end(second, false);
+        naming.compare(Some(first), 3);
+        assert!(naming.was_exchanged() && !naming.was_exchanged());
+        naming.compare(None, 3);
+        assert!(naming.was_exchanged());
+        naming.compare(Some(second), 4);
+        naming.compare(Some(second), 2);
+        assert!(naming.was_exchanged());
+    }
+}
