@@ -156,7 +156,7 @@ fn an_asynchronous_guard_builds_its_filter_by_itself() {
         let _ = store.put(&key(i), b"").unwrap();
     });
     block_on(async {
-        let options = Options::new(GuardKind::Blocked, 1000, 0.01);
+        let options = Options::new(GuardKind::Blocked, 2000, 0.01);
         let guard = AsyncGuard::open(Tasks(store), options).await.unwrap();
         guard.settle().await.unwrap();
         assert!(!guard.wants_rebuild());
