@@ -20,9 +20,11 @@ pub(super) const PAGE: i32 = 10_000;
 pub(super) struct Sql {
     /// As it was given, for messages.
     pub(super) name: String,
-    /// Without its schema.
+    /// Without its schema; for the names of a follower's triggers.
+    #[cfg(feature = "async-postgres")]
     base: String,
     /// Quoted, and followed by a dot; empty if none was given.
+    #[cfg(feature = "async-postgres")]
     schema: String,
     /// Quoted.
     pub(super) table: String,
@@ -71,15 +73,25 @@ impl Sql {
         let schema: String = parts.iter().map(|schema| quoted(schema) + ".").collect();
         let table_name = format!("{schema}{}", quoted(&base));
         let notes = format!("{schema}{}", quoted(&format!("{base}_ironbloom")));
-        Ok(Self { name: table.to_owned(), base, schema, table: table_name, notes })
+        Ok(Self {
+            name: table.to_owned(),
+            #[cfg(feature = "async-postgres")]
+            base,
+            #[cfg(feature = "async-postgres")]
+            schema,
+            table: table_name,
+            notes,
+        })
     }
 
     /// A name that is derived from that of the table; triggers have no schema.
+    #[cfg(feature = "async-postgres")]
     pub(super) fn derived(&self, suffix: &str) -> String {
         quoted(&format!("{}_ironbloom_{suffix}", self.base))
     }
 
     /// The same in the schema of the table.
+    #[cfg(feature = "async-postgres")]
     pub(super) fn derived_in_schema(&self, suffix: &str) -> String {
         format!("{}{}", self.schema, self.derived(suffix))
     }
