@@ -23,6 +23,9 @@ const PARAMETERS: [&str; 12] = [
     "x-goog-signature",
 ];
 
+/// Names and passwords as our own advice has them, in full: a part of one may be a part of a real password.
+const EXAMPLES: [&str; 4] = ["", "user:password", ":password", "[user:password"];
+
 /// The text of a message with passwords and queries of URLs left out.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();
@@ -63,9 +66,7 @@ fn secrets_in(word: &str) -> Vec<Range<usize>> {
         // Azure writes container@account, which hides nothing.
         let user = &word[rest..rest + length];
         let is_container = !user.contains(':') && is_azure(&word[..scheme_end - 1]);
-        // Written so in our own advice.
-        let is_example = user.contains(['[', '…']) || user.is_empty();
-        if !is_container && !is_example {
+        if !is_container && !EXAMPLES.contains(&user) {
             found.push(rest..rest + length);
         }
     }
@@ -73,11 +74,17 @@ fn secrets_in(word: &str) -> Vec<Range<usize>> {
     let query = query_of(word).or_else(|| word.find('?').filter(|_| is_web).map(|at| at + 1));
     if let Some(query) = query.filter(|query| *query < word.len()) {
         let text = &word[query..];
-        if (url.is_some() || has_secret(text)) && !text.contains("=…") {
+        if (url.is_some() || has_secret(text)) && !is_example(text) {
             found.push(query..word.len());
         }
     }
     found
+}
+
+/// True for a query without values, as advice has it: `sentinel_user=…&sentinel_password=…]`.
+fn is_example(query: &str) -> bool {
+    let mut pairs = query.trim_end_matches([']', '.', ',']).split('&');
+    pairs.all(|pair| pair.ends_with("=…") && pair.matches('…').count() == 1)
 }
 
 /// The length of the name and password before a host.
@@ -133,6 +140,11 @@ mod tests {
             ("a s3:/bucket/k?versionId=hunter2", "a s3:/bucket/k?…"),
             ("bucket/k?X-Amz-Signature=hunter2", "bucket/k?…"),
             ("redis://me:hunter2@host:6379/0 is down", "redis://…@host:6379/0 is down"),
+            ("redis://me:[hunter2…@host:6379/0", "redis://…@host:6379/0"),
+            ("redis://:password@host or redis://host", "redis://:password@host or redis://host"),
+            ("redis://[user:password@]host[:port]", "redis://[user:password@]host[:port]"),
+            ("https://h/k?a=…&sig=hunter2", "https://h/k?…"),
+            ("s://h/N[?sentinel_password=…]", "s://h/N[?sentinel_password=…]"),
             ("s3://KEY:hun/ter2@bucket/k", "s3://…@bucket/k"),
             ("s3://KEY:hunter2/k", "s3://…/k"),
             ("https://hunter2@host/k", "https://…@host/k"),

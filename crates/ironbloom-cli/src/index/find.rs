@@ -49,7 +49,7 @@ Examples:
   ironbloom index find t.ibx \"time >= '2024-06-01' and url like '/cart%'\" --count
   ironbloom index find t.ibx 'id = 7' --count --explain
   ironbloom index find t.ibx --values ids.txt --column user_id --format parquet > found.parquet
-  ironbloom index find t.ibx --values ids.parquet --column user_id=id --select _file,_row --format csv")]
+  ironbloom index find t.ibx --values ids.parquet --column user_id=id --select _file,_row")]
 pub(crate) struct FindArgs {
     /// The index
     #[arg(value_name = "INDEX")]

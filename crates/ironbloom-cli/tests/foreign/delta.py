@@ -368,7 +368,6 @@ def refusals():
     features = {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": []}
     for protocol, word in [
         ({"minReaderVersion": 4, "minWriterVersion": 7}, "version 4"),
-        ({**features, "readerFeatures": ["variantType"]}, "variantType"),
         ({**features, "readerFeatures": ["v2Checkpoint", "quantumRows"]}, "quantumRows"),
     ]:
         commit(path, [{"protocol": protocol}])
