@@ -25,7 +25,8 @@ int RedisModule_OnLoad(void **ctx, void **argv, int argc) {
 "#;
 
 fn try_to_load(server: &Server, path: &str) -> String {
-    let reply = server.client().text(&format!("MODULE LOAD {path}"));
+    let reply = server.client().call_words(&[b"MODULE", b"LOAD", path.as_bytes()]);
+    let reply = String::from_utf8_lossy(&reply);
     assert!(reply.starts_with("-ERR"), "{reply}");
     assert_eq!(server.client().text("PING"), "+PONG\r\n");
     server.log()
