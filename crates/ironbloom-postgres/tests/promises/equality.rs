@@ -375,3 +375,35 @@ fn padded_and_folded_texts_are_found() {
         );
     }
 }
+
+/// The server hashes bounds by the default operators of their type, whatever the range compares them by; and it takes arrays
+/// and rows whose elements have no hash function until it meets one.
+#[test]
+fn containers_that_the_server_cannot_hash_as_it_compares_them_are_refused() {
+    let server = Server::start("containers");
+    server.sql(
+        "create type padded as range (subtype = text, subtype_opclass = bpchar_ops);
+         create type usual as range (subtype = text);
+         create type measured as (b bit(3), i int);
+         create type counted as (t text, i int);
+         create domain padded_domain as padded;
+         create type nested as (r padded, i int);
+         create table t (p padded, d padded_domain, a padded[], n nested, m money[], r measured,
+             u usual, c counted, l int[]);
+         insert into t (u, c, l) select usual('a' || g, 'b' || g), row('x'::text, g)::counted, array[g]
+             from generate_series(1, 5000) g;",
+    );
+    for column in ["p", "d", "a", "n", "m", "r"] {
+        let error = server.try_sql(&format!("create index on t using ironbloom ({column})"));
+        let error = error.expect_err(column);
+        assert!(error.contains("column 1 of index") && error.contains("HINT"), "{column}: {error}");
+    }
+    if server.sql("show server_version_num").parse::<u32>().unwrap() >= 140_000 {
+        let error = server.try_sql("create index on t using ironbloom ((multirange(p)))");
+        assert!(error.unwrap_err().contains("column 1 of index"));
+        server.sql("create index on t using ironbloom (c)");
+        server.compare("t", &["c = row('x', 77)::counted"]);
+    }
+    server.sql("create index on t using ironbloom (u, l)");
+    server.compare("t", &["u = usual('a77', 'b77')", "l = array[77]"]);
+}
