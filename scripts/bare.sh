@@ -105,6 +105,10 @@ mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
+for number in 0 1 2; do
+	names=(stdin stdout stderr)
+	ln -s "/proc/self/fd/$number" "$root/dev/${names[number]}"
+done
 
 home=/root
 if [[ $user != root ]]; then
