@@ -23,8 +23,10 @@ const PARAMETERS: [&str; 12] = [
     "x-goog-signature",
 ];
 
-/// Names and passwords as our own advice has them, in full: a part of one may be a part of a real password.
-const EXAMPLES: [&str; 4] = ["", "user:password", ":password", "[user:password"];
+/// Names and passwords, and what looks like one, as our own advice has them, in full: a part of one may be a part of a real
+/// password.
+const EXAMPLES: [&str; 6] =
+    ["", "user:password", ":password", "[user:password", "host:port", "host[:port]"];
 
 /// The text of a message with passwords and queries of URLs left out.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
@@ -143,6 +145,8 @@ mod tests {
             ("redis://me:[hunter2…@host:6379/0", "redis://…@host:6379/0"),
             ("redis://:password@host or redis://host", "redis://:password@host or redis://host"),
             ("redis://[user:password@]host[:port]", "redis://[user:password@]host[:port]"),
+            ("redis+sentinel://host:port/NAME, with", "redis+sentinel://host:port/NAME, with"),
+            ("redis+sentinel://host[:port]/NAME", "redis+sentinel://host[:port]/NAME"),
             ("https://h/k?a=…&sig=hunter2", "https://h/k?…"),
             ("s://h/N[?sentinel_password=…]", "s://h/N[?sentinel_password=…]"),
             ("s3://KEY:hun/ter2@bucket/k", "s3://…@bucket/k"),
