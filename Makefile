@@ -123,7 +123,7 @@ test-bare: ## The README's two commands on a Debian that has nothing else (CACHE
 	@bash scripts/bare.sh $(if $(CACHE),--cache "$(CACHE)") $(BARE_FLAGS)
 
 python: ## Build the wheel of the Python package and install it, to try it: target/tools/try/bin/python
-	@$(NEED) cc
+	@$(NEED) cc python3
 	if [[ ! -x "$(TOOLS)/maturin/bin/maturin" ]]; then
 		python3 -m venv "$(TOOLS)/maturin"
 		"$(TOOLS)/maturin/bin/python" -m pip install --quiet --disable-pip-version-check maturin
@@ -245,7 +245,8 @@ LAKE_SEEDS ?= 1 2 3 4
 LAKE_STEPS ?= 40
 
 fuzz-lakes: ## Random histories of Delta and Iceberg tables, beside three other readers (LAKE_SEEDS="1 2 3 4" LAKE_STEPS=40)
-	@$(venv)
+	@$(NEED) cc
+	$(venv)
 	if [[ ! -d "$(READERS)" ]]; then
 		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --target "$(READERS)" duckdb==1.5.5 duckdb-extension-avro==1.5.5 \
 			duckdb-extension-delta==1.5.5 duckdb-extension-iceberg==1.5.5
