@@ -11,6 +11,7 @@ use crate::folding;
 use crate::maintain::Maintained;
 use crate::meta::Meta;
 use crate::options;
+use crate::shape;
 use crate::storage::Index;
 
 /// Ends the statement if the table is not of the server's own kind: pages are read directly.
@@ -28,7 +29,10 @@ fn require_heap(heap: pg_sys::Relation) {
 
 fn empty(index: Index) -> Meta {
     folding::require_sound(index);
-    Meta::new((0..index.columns()).map(|column| options::selectivity(index, column)))
+    Meta::new(
+        (0..index.columns())
+            .map(|column| (options::selectivity(index, column), shape::now(index, column))),
+    )
 }
 
 #[pg_guard]

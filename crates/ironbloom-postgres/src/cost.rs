@@ -14,6 +14,7 @@ use pgrx_pg_sys as pg_sys;
 
 use crate::meta::Meta;
 use crate::narrow;
+use crate::shape;
 use crate::storage::Index;
 
 /// Operators that a lookup in a page costs: as the server's own estimate for descending a B-tree.
@@ -29,6 +30,15 @@ struct Clause {
     selectivity: f64,
     /// Values it asks for; none if the index knows nothing about it.
     values: f64,
+}
+
+/// An index that exists.
+struct Known {
+    meta: Meta,
+    /// Columns that rows can be told apart by.
+    narrow: Vec<bool>,
+    /// Columns that the index knows nothing about any more.
+    changed: Vec<bool>,
 }
 
 /// # Safety
@@ -97,12 +107,12 @@ unsafe fn members(list: *mut pg_sys::List) -> Vec<*mut std::ffi::c_void> {
     }
 }
 
-/// The meta page of an index that exists, and which of its columns rows can be told apart by; `None` if it is damaged.
+/// An index that exists; `None` if it is damaged.
 ///
 /// # Safety
 ///
 /// The planner has locked the index and its table.
-unsafe fn meta(oid: pg_sys::Oid) -> Option<(Meta, Vec<bool>)> {
+unsafe fn known(oid: pg_sys::Oid, clauses: &[Clause]) -> Option<Known> {
     const LOCKED: i32 = pg_sys::NoLock as i32;
     // SAFETY: the caller's promise.
     unsafe {
@@ -112,7 +122,14 @@ unsafe fn meta(oid: pg_sys::Oid) -> Option<(Meta, Vec<bool>)> {
             let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, LOCKED);
             let narrow = narrow::columns(heap, index);
             pg_sys::table_close(heap, LOCKED);
-            (meta, narrow)
+            let mut changed = vec![false; index.columns()];
+            for clause in clauses {
+                changed[clause.column] = shape::has_changed(index, &meta, clause.column);
+            }
+            if let Some(column) = changed.iter().position(|&changed| changed) {
+                shape::warn(index, column);
+            }
+            Known { meta, narrow, changed }
         });
         pg_sys::index_close(relation, LOCKED);
         known
@@ -138,17 +155,18 @@ pub(crate) unsafe extern "C-unwind" fn estimate(
         let (heap_pages, rows) =
             (f64::from((*relation).pages).max(1.0), (*relation).tuples.max(1.0));
         let rows_per_page = rows / heap_pages;
-        let meta = if (*info).hypothetical {
-            Some((Meta::new(std::iter::empty()), Vec::new()))
+        let clauses = clauses(root, path);
+        let known = if (*info).hypothetical {
+            let meta = Meta::new(std::iter::empty());
+            Some(Known { meta, narrow: Vec::new(), changed: Vec::new() })
         } else {
-            meta((*info).indexoid)
+            known((*info).indexoid, &clauses)
         };
-        let Some((meta, narrow)) = meta else {
+        let Some(Known { meta, narrow, changed }) = known else {
             (*startup, *total) = (UNUSABLE, UNUSABLE);
             (*selectivity, *correlation, *index_pages) = (1.0, 0.0, f64::from((*info).pages));
             return;
         };
-        let clauses = clauses(root, path);
 
         let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
         let quals = pg_sys::add_predicate_to_index_quals(info, quals);
@@ -162,6 +180,7 @@ pub(crate) unsafe extern "C-unwind" fn estimate(
 
         let named: f64 = clauses
             .iter()
+            .filter(|clause| changed.get(clause.column) != Some(&true))
             .map(|clause| {
                 let s = meta.columns.get(clause.column).map_or(10, |column| column.selectivity);
                 let by_chance = clause.values / f64::from(1u32 << s);

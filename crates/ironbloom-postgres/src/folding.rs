@@ -106,7 +106,7 @@ fn unsound_container(kind: pg_sys::Oid) -> Option<&'static str> {
 /// # Safety
 ///
 /// The descriptor has that attribute.
-unsafe fn attribute<'a>(
+pub(crate) unsafe fn attribute<'a>(
     descriptor: pg_sys::TupleDesc,
     i: usize,
 ) -> &'a pg_sys::FormData_pg_attribute {
@@ -124,14 +124,17 @@ unsafe fn attribute<'a>(
     }
 }
 
+/// The type of a column of an index.
+pub(crate) fn column_type(index: Index, column: usize) -> pg_sys::Oid {
+    // SAFETY: the index is open and has that column.
+    unsafe { attribute((*index.relation()).rd_att, column).atttypid }
+}
+
 /// The type and the collation of a column of an index.
 fn column(index: Index, column: usize) -> (pg_sys::Oid, pg_sys::Oid) {
-    let relation = index.relation();
-    // SAFETY: the index is open and has that column.
-    unsafe {
-        let kind = attribute((*relation).rd_att, column).atttypid;
-        (kind, *(*relation).rd_indcollation.add(column))
-    }
+    // SAFETY: the same.
+    let collation = unsafe { *(*index.relation()).rd_indcollation.add(column) };
+    (column_type(index, column), collation)
 }
 
 /// True if a column's hashes are others since they respect its collation, or if such a column is refused since then.

@@ -12,6 +12,7 @@ use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 
 use crate::folding::is_nondeterministic;
 use crate::functions::varlena;
+use crate::shape;
 use crate::storage::Index;
 
 /// The support function of operator classes: a hash of 64 bits.
@@ -29,6 +30,8 @@ enum How {
     Int2,
     Int4,
     Int8,
+    /// All alike: nothing looks at them.
+    Nothing,
     Call(*mut pg_sys::FmgrInfo),
     /// Makes a text of the value first, and hashes that: see `folding.rs`.
     AsText(*mut pg_sys::FmgrInfo, Texts),
@@ -100,7 +103,7 @@ impl Hasher {
     pub(crate) fn is_built_in(&self) -> bool {
         match self.how {
             How::Int2 | How::Int4 | How::Int8 => true,
-            How::AsText(..) => false,
+            How::Nothing | How::AsText(..) => false,
             How::Call(function) => {
                 // SAFETY: the server has described it.
                 let number = unsafe { (*function).fn_oid };
@@ -115,7 +118,7 @@ impl Hasher {
             How::Int2 => Some(Integer::Two),
             How::Int4 => Some(Integer::Four),
             How::Int8 => Some(Integer::Eight),
-            How::Call(_) | How::AsText(..) => None,
+            How::Nothing | How::Call(_) | How::AsText(..) => None,
         }
     }
 
@@ -125,9 +128,33 @@ impl Hasher {
         fingerprint(hash_small(number, ValueKind::Int))
     }
 
-    /// Those of all columns.
+    /// Those of all columns, to note their values.
     pub(crate) fn of_columns(index: Index) -> Vec<Self> {
-        (0..index.columns()).map(|column| Self::of_column(index, column)).collect()
+        (0..index.columns()).map(|column| Self::to_note(index, column)).collect()
+    }
+
+    /// To note values of a column. Where nothing is known about it any more, nothing is noted.
+    pub(crate) fn to_note(index: Index, column: usize) -> Self {
+        let hasher = Self::of_column(index, column);
+        if hasher.may_hash_rows() && shape::has_changed(index, &index.meta(), column) {
+            return Self { how: How::Nothing, ..hasher };
+        }
+        hasher
+    }
+
+    /// False if no value of its type can have a row inside: this takes no look into the catalogue.
+    fn may_hash_rows(&self) -> bool {
+        let How::Call(function) = self.how else { return false };
+        // SAFETY: the server has described it.
+        let number = u32::from(unsafe { (*function).fn_oid });
+        #[cfg(not(feature = "pg13"))]
+        if number == pg_sys::F_HASH_RECORD_EXTENDED || number == pg_sys::F_HASH_MULTIRANGE_EXTENDED
+        {
+            return true;
+        }
+        number == pg_sys::F_HASH_ARRAY_EXTENDED
+            || number == pg_sys::F_HASH_RANGE_EXTENDED
+            || number >= pg_sys::FirstNormalObjectId
     }
 
     pub(crate) fn of_column(index: Index, column: usize) -> Self {
@@ -174,6 +201,7 @@ impl Hasher {
             How::Int2 => Self::hash_integer((datum.value() as i16).into()),
             How::Int4 => Self::hash_integer((datum.value() as i32).into()),
             How::Int8 => Self::hash_integer(datum.value() as i64),
+            How::Nothing => 1,
             // SAFETY: the caller's promise.
             How::Call(function) => unsafe { self.call(function, datum) },
             // SAFETY: the caller's promise; the text is ours.

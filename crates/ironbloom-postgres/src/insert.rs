@@ -136,7 +136,7 @@ unsafe fn insert(
             let columns = index.columns();
             let mut hashers = [const { None }; pg_sys::INDEX_MAX_KEYS as usize];
             for (column, hasher) in hashers[..columns].iter_mut().enumerate() {
-                *hasher = (!*nulls.add(column)).then(|| Hasher::of_column(index, column));
+                *hasher = (!*nulls.add(column)).then(|| Hasher::to_note(index, column));
             }
             let to = hashes.as_mut_ptr();
             // One guard for all of them: nothing in there is dropped or panics.

@@ -9,7 +9,7 @@
 //! maintain.rs   seal the tail, flush the pending list, merge segments: one process at a time
 //! attempt.rs    maintenance that may fail without failing a statement               owner.rs     as whom users' code runs
 //! heap.rs       heap page -> hashes of its rows, whatever their visibility            hashing.rs   datum -> hash
-//! folding.rs    types that the server does not hash as it compares them
+//! folding.rs    types that the server does not hash as it compares them               shape.rs     row types that have changed since
 //! layout.rs     where values are in a row that need no unpacking
 //! cells.rs      hashes -> sorted entries of each column, on disk if they are too many
 //! segment/      entries in pages under a directory: write.rs, find.rs, merge.rs       pending.rs   rows on sealed pages
@@ -49,6 +49,7 @@ mod pending;
 mod progress;
 mod scan;
 mod segment;
+mod shape;
 mod sift;
 mod storage;
 mod vacuum;

@@ -17,8 +17,11 @@ const MAGIC: u32 = 0x4d42_4249;
 /// Of the layout of all pages.
 pub(crate) const VERSION: u32 = 1;
 /// Of the rules by which values are hashed. Before 1, `char(n)` and `name` were hashed without regard to collations that are
-/// nondeterministic.
-pub(crate) const HASHES: u32 = 1;
+/// nondeterministic; before 2, the shapes of columns were not noted.
+pub(crate) const HASHES: u32 = 2;
+/// From here on they respect collations.
+pub(crate) const FOLDED_HASHES: u32 = 1;
+const HASHES_WITH_SHAPES: u32 = 2;
 /// More are never needed: sizes grow by a factor.
 pub(crate) const MAX_SEGMENTS: usize = 160;
 /// Buckets of a column are a multiple of this, so that partitions of hashes end where buckets do.
@@ -108,6 +111,8 @@ pub(crate) struct Meta {
     pub(crate) flushing: PendingList,
     pub(crate) columns: Vec<ColumnMeta>,
     pub(crate) segments: Vec<Segment>,
+    /// The row types within each column, when it was built: see `shape.rs`. None in indexes of earlier versions.
+    pub(crate) shapes: Vec<u64>,
 }
 
 fn records<T: Pod>(bytes: &[u8]) -> Vec<T> {
@@ -122,9 +127,11 @@ pub(crate) struct Marks {
 }
 
 impl Meta {
-    /// Of an index without rows.
-    pub(crate) fn new(selectivities: impl Iterator<Item = u32>) -> Self {
-        let columns = selectivities.map(|selectivity| ColumnMeta { buckets: 0, selectivity });
+    /// Of an index without rows, from the selectivity and the shape of each column.
+    pub(crate) fn new(columns: impl Iterator<Item = (u32, u64)>) -> Self {
+        let (columns, shapes) = columns
+            .map(|(selectivity, shape)| (ColumnMeta { buckets: 0, selectivity }, shape))
+            .unzip();
         Self {
             next_owner: 1,
             sealed: 0,
@@ -132,8 +139,9 @@ impl Meta {
             hashes: HASHES,
             pending: PendingList::default(),
             flushing: PendingList::default(),
-            columns: columns.collect(),
+            columns,
             segments: Vec::new(),
+            shapes,
         }
     }
 
@@ -171,12 +179,14 @@ impl Meta {
     pub(crate) fn read(content: &[u8]) -> Result<Self, String> {
         let fixed = Self::fixed(content)?;
         let columns_end = size_of::<Fixed>() + fixed.columns as usize * size_of::<ColumnMeta>();
-        let end = columns_end + fixed.segments as usize * size_of::<Segment>();
+        let segments_end = columns_end + fixed.segments as usize * size_of::<Segment>();
+        let shapes = if fixed.hashes < HASHES_WITH_SHAPES { 0 } else { fixed.columns as usize };
+        let end = segments_end + shapes * size_of::<u64>();
         if fixed.columns > 64 || fixed.segments as usize > MAX_SEGMENTS || content.len() != end {
             return Err("its lengths are invalid".into());
         }
         let columns: Vec<ColumnMeta> = records(&content[size_of::<Fixed>()..columns_end]);
-        let segments: Vec<Segment> = records(&content[columns_end..]);
+        let segments: Vec<Segment> = records(&content[columns_end..segments_end]);
         if segments
             .iter()
             .any(|segment| segment.first.checked_add(segment.span).is_none() || segment.span == 0)
@@ -192,6 +202,7 @@ impl Meta {
             flushing: fixed.flushing,
             columns,
             segments,
+            shapes: records(&content[segments_end..]),
         })
     }
 
@@ -210,10 +221,11 @@ impl Meta {
             pending: self.pending,
             flushing: self.flushing,
         };
-        let parts: [&[u8]; 3] = [
+        let parts: [&[u8]; 4] = [
             bytemuck::bytes_of(&fixed),
             bytemuck::cast_slice(&self.columns),
             bytemuck::cast_slice(&self.segments),
+            bytemuck::cast_slice(&self.shapes),
         ];
         let mut at = 0;
         for part in parts {

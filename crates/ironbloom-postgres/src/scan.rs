@@ -10,6 +10,7 @@ use crate::hashing::Hasher;
 use crate::meta::{Meta, NULL};
 use crate::narrow::Narrow;
 use crate::pending;
+use crate::shape;
 use crate::storage::{Index, Moved};
 
 /// A column must have one of these hashes. They ascend.
@@ -18,12 +19,16 @@ struct Condition {
     hashes: Vec<u32>,
 }
 
-/// The conditions of a scan; `None` if no row can satisfy them.
+/// The conditions of a scan that the index knows something about; `None` if no row can satisfy them.
 ///
 /// # Safety
 ///
 /// The scan is one of this index, with its keys set.
-unsafe fn conditions(index: Index, scan: pg_sys::IndexScanDesc) -> Option<Vec<Condition>> {
+unsafe fn conditions(
+    index: Index,
+    meta: &Meta,
+    scan: pg_sys::IndexScanDesc,
+) -> Option<Vec<Condition>> {
     let mut conditions = Vec::new();
     // SAFETY: the caller's promise.
     let keys = unsafe {
@@ -45,7 +50,10 @@ unsafe fn conditions(index: Index, scan: pg_sys::IndexScanDesc) -> Option<Vec<Co
             return None;
         } else {
             // SAFETY: the key's argument is of its type.
-            unsafe { wanted_hashes(Hasher::of_type(index, column, key.sk_subtype), key) }
+            let hash =
+                || unsafe { wanted_hashes(Hasher::of_type(index, column, key.sk_subtype), key) };
+            let Some(hashes) = shape::unless_changed(index, meta, column, hash) else { continue };
+            hashes
         };
         if hashes.is_empty() {
             return None;
@@ -157,16 +165,30 @@ fn intersect(left: &[u32], right: &[u32]) -> Vec<u32> {
     both
 }
 
-/// Candidates and the tail. Whoever merges meanwhile may take pages away: then everything is read again.
-fn find(index: Index, conditions: &[Condition], end: u32) -> Vec<u32> {
+/// The conditions, with candidates and the tail; `None` if no row can satisfy them. Whoever merges meanwhile may take pages away:
+/// then everything is read again.
+///
+/// # Safety
+///
+/// The scan is one of this index, with its keys set.
+unsafe fn find(
+    index: Index,
+    scan: pg_sys::IndexScanDesc,
+    end: u32,
+) -> Option<(Vec<Condition>, Vec<u32>)> {
     let mut meta = index.meta();
     loop {
-        match candidates(index, &meta, conditions) {
+        // SAFETY: the caller's promise.
+        let conditions = unsafe { conditions(index, &meta, scan) }?;
+        if conditions.is_empty() {
+            return Some((conditions, (0..end).collect()));
+        }
+        match candidates(index, &meta, &conditions) {
             Ok(mut blocks) => {
                 let sealed = meta.sealed.min(end);
                 blocks.retain(|&block| block < end);
                 blocks.extend(sealed..end);
-                return blocks;
+                return Some((conditions, blocks));
             }
             Err(Moved) => {
                 let now = index.meta();
@@ -191,11 +213,9 @@ pub(crate) unsafe extern "C-unwind" fn get_bitmap(
         let relation = (*scan).indexRelation;
         let index = Index::new(relation);
         count_scan(relation);
-        let Some(conditions) = conditions(index, scan) else { return 0 };
         let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, pg_sys::NoLock as i32);
         let end = pg_sys::RelationGetNumberOfBlocksInFork(heap, pg_sys::ForkNumber::MAIN_FORKNUM);
-        let mut blocks =
-            if conditions.is_empty() { (0..end).collect() } else { find(index, &conditions, end) };
+        let (conditions, mut blocks) = find(index, scan, end).unwrap_or_default();
         blocks.sort_unstable();
         blocks.dedup();
         let mut narrow = Narrow::new(heap);

@@ -8,7 +8,7 @@ use pgrx_pg_sys::errcodes::PgSqlErrorCode;
 use pgrx_pg_sys::panic::{CaughtError, ErrorReport};
 
 use crate::folding;
-use crate::meta::{HASHES, META_BLOCK, Marks, Meta, PendingList};
+use crate::meta::{FOLDED_HASHES, META_BLOCK, Marks, Meta, PendingList};
 use crate::page::{self, Kind, Label, PAGE};
 
 /// An open relation that is an index of ours.
@@ -206,7 +206,7 @@ impl Index {
 
     /// The meta page, unless a value that is asked for might have got another hash when it was inserted.
     fn with_known_hashes(self, meta: Meta) -> Result<Meta, String> {
-        if meta.hashes < HASHES && folding::has_changed(self) {
+        if meta.hashes < FOLDED_HASHES && folding::has_changed(self) {
             return Err("its hashes are those of an older version of the extension".into());
         }
         Ok(meta)

@@ -19,7 +19,7 @@ use crate::segment::find::Pages;
 use crate::segment::merge::{Merged, extent};
 use crate::segment::{TakeEntries, key, posting};
 use crate::storage::{Index, Moved};
-use crate::{pending, sql_function};
+use crate::{pending, shape, sql_function};
 
 /// On a standby pages are taken away whoever reads them.
 const ATTEMPTS: usize = 50;
@@ -41,6 +41,7 @@ unsafe extern "C-unwind" fn ironbloom_check(call: pg_sys::FunctionCallInfo) -> p
 /// Returns the cells compared; ends the statement if something is wrong.
 pub(super) fn check_index(oid: pg_sys::Oid, deep: bool) -> u64 {
     with_index(oid, For::Granted, pg_sys::AccessShareLock, |heap, index| {
+        shape::require_unchanged(index);
         let cells = check_pages(heap, index);
         if deep {
             // SAFETY: both are open.

@@ -10,7 +10,7 @@ use crate::meta::{ColumnMeta, Meta};
 use crate::page::{Kind, PAGE};
 use crate::segment::posting;
 use crate::storage::{Index, Moved};
-use crate::{pending, sql_function};
+use crate::{pending, shape, sql_function};
 
 /// The index that a call is about.
 ///
@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) free: u32,
     /// Entries of a heap page, beside those that buckets were planned for.
     pub(super) drift: f64,
+    /// The first column with a row type that has changed, from 0.
+    pub(super) changed: Option<usize>,
 }
 
 pub(super) fn state(heap: pg_sys::Relation, index: Index) -> State {
@@ -85,6 +87,7 @@ pub(super) fn state(heap: pg_sys::Relation, index: Index) -> State {
         pages,
         free: pages.saturating_sub(1 + pending_pages + in_segments),
         drift: drift(&meta),
+        changed: shape::changed_column(index, &meta),
     }
 }
 

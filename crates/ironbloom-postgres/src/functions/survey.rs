@@ -18,7 +18,13 @@ const MANY_FREE: u32 = 1024;
 
 /// What to do about an index; nothing in most cases.
 fn advice(state: &State) -> Option<String> {
-    let State { tail, pending_pages, segments, pages, free, drift, .. } = *state;
+    let State { tail, pending_pages, segments, pages, free, drift, changed, .. } = *state;
+    if let Some(column) = changed {
+        return Some(format!(
+            "REINDEX: a row type in column {} has other attributes than when the index was built, so queries do without it for this column",
+            column + 1
+        ));
+    }
     if tail > 2 * SHORT_TAIL {
         return Some(format!(
             "VACUUM: every query reads its tail of {tail} pages, unless a load is running"

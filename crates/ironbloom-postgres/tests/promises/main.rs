@@ -12,6 +12,7 @@ mod harm;
 mod life;
 mod owners;
 mod planner;
+mod row_types;
 mod rows;
 mod serializable;
 mod standby;
