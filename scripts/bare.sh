@@ -20,6 +20,7 @@ cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=
 original=("$@")
 while (( $# )); do
 	case $1 in
+		--inside | --cache | --in) (( $# > 1 )) || fail "$1 takes a folder" ;;&
 		--inside) root=$2; shift ;;
 		--cache) cache=$2; shift ;;
 		--in) parent=$2; shift ;;
@@ -83,13 +84,14 @@ echo "== a bare $suite in $root"
 debootstrap --variant=minbase --include="$packages" "${debs[@]}" \
 	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; fail "debootstrap has failed"; }
 
-# Where packages come from, how the network is reached, and whom this machine trusts are its own affairs.
+# Where packages come from, how the network is reached, and whom this machine trusts are its own affairs. Of its settings
+# only those of the network: others remove packages after they are installed, or call programs that are not inside.
 rm -f "$root/etc/apt/sources.list"
-cp -r /etc/apt/sources.list* /etc/apt/trusted.gpg* "$root/etc/apt/" 2> /dev/null || true
-for file in /etc/apt/apt.conf.d/* /etc/apt/apt.conf; do
-	# Those of containers remove packages after they are installed, which would empty the cache.
-	[[ ! -f $file || $file == */docker-* ]] || cp "$file" "$root/etc/apt/apt.conf.d/"
+for name in sources.list sources.list.d trusted.gpg trusted.gpg.d keyrings auth.conf auth.conf.d; do
+	[[ ! -e /etc/apt/$name ]] || cp -r "/etc/apt/$name" "$root/etc/apt/"
 done
+[[ ! -d /usr/share/keyrings ]] || cp -r /usr/share/keyrings/. "$root/usr/share/keyrings/"
+apt-config dump | grep '^Acquire::' > "$root/etc/apt/apt.conf.d/99network" || true
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2> /dev/null || true
 chroot "$root" update-ca-certificates > /dev/null 2>&1
@@ -102,7 +104,8 @@ for device in null zero full random urandom tty; do
 done
 mkdir "$root/dev/pts" "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
-mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+# As containers have it.
+mount -t tmpfs -o mode=1777,nosuid,nodev,noexec,size=64m tmpfs "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 for number in 0 1 2; do

@@ -13,8 +13,10 @@ has() {
 		python3) python3 -c 'import ensurepip, venv' 2> /dev/null ;;
 		# Debian keeps the programs of each version in a folder that no PATH has.
 		postgres) command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null ;;
-		postgres-headers) compgen -G '/usr/include/postgresql/*/server/postgres.h' > /dev/null ||
-			{ [[ -n ${PG_CONFIG-} && -d $("$PG_CONFIG" --includedir-server 2> /dev/null) ]]; } ;;
+		# Headers of another version than the server's are of no use.
+		postgres-headers)
+			if [[ -n ${PG_CONFIG-} ]]; then [[ -f $("$PG_CONFIG" --includedir-server 2> /dev/null)/postgres.h ]]
+			else compgen -G '/usr/include/postgresql/*/server/postgres.h' > /dev/null; fi ;;
 		# bindgen wants the library, and the headers that only come with the compiler.
 		libclang) command -v clang > /dev/null && compgen -G '/usr/lib/llvm-*/lib/libclang*' > /dev/null ;;
 		time) [[ -x /usr/bin/time ]] ;;
@@ -57,8 +59,18 @@ else
 	exit 1
 fi
 echo "installing ${packages[*]} (apt-get${as_root[*]:+, with sudo})"
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-# A package that is broken off in the middle of its questions would stay half installed: no terminal, no questions.
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" \
-	< /dev/null > /dev/null
+# A package that is broken off in the middle of its questions would stay half installed: no terminal, no questions. Another
+# apt-get may be at work: it is waited for.
+apt() {
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@" < /dev/null > /dev/null
+}
+# An outdated list may still do, and the next command says what is missing.
+apt update || true
+if ! apt install -y --no-install-recommends "${packages[@]}"; then
+	echo "error: apt-get could not install ${packages[*]}; please install them" >&2
+	exit 1
+fi
+# A server of another origin than Debian's, for instance: its headers are in no package of this name.
+for program in "$@"; do
+	has "$program" || { echo "error: $program is still missing after ${packages[*]} came; please install it" >&2; exit 1; }
+done
