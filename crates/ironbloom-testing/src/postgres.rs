@@ -1,9 +1,10 @@
 //! Servers of PostgreSQL, which can be stopped and started again.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Process, Signal, find_program, is_root, signal, skipped};
+use crate::process::{Process, find_program, is_root, skipped};
 use crate::tls::TlsFiles;
 use crate::{eventually, free_port};
 
@@ -29,14 +30,30 @@ impl Drop for PostgresServer {
 pub const INITDB: [&str; 7] =
     ["-A", "trust", "-U", "postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"];
 
-/// A program of the server, which refuses to run as root.
+/// A program of the server, which refuses to run as root: then as the user `postgres`. The process is that program itself,
+/// so that a signal reaches it; `runuser` would stay in between.
 pub fn as_user(program: &Path) -> Command {
-    if !is_root() {
-        return plain(program);
+    let mut command = plain(program);
+    if is_root() {
+        let (user, group) = ids_of("postgres");
+        command.uid(user).gid(group);
     }
-    let mut command = plain(Path::new("runuser"));
-    command.args(["-u", "postgres", "--"]).arg(program);
     command
+}
+
+/// Numbers of a user and its group.
+fn ids_of(user: &str) -> (u32, u32) {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let found = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let numbers: Vec<u32> =
+            fields.skip(1).take(2).filter_map(|field| field.parse().ok()).collect();
+        (name == user && numbers.len() == 2).then(|| (numbers[0], numbers[1]))
+    });
+    found.unwrap_or_else(|| {
+        panic!("there is no user {user}, who comes with Debian's package postgresql")
+    })
 }
 
 /// A program that the language, the time zone and the PG variables of the environment do not reach: they change messages
@@ -123,11 +140,6 @@ impl PostgresServer {
 
     /// Ends it and all its connections.
     pub fn stop(&mut self) {
-        // Where it runs as another user, our child is only the one who has started it.
-        if let Ok(text) = std::fs::read_to_string(self.directory.join("data/postmaster.pid")) {
-            let number = text.lines().next().and_then(|number| number.parse().ok());
-            let _ = number.map(|number| signal(number, Signal::INT));
-        }
         self.process = None;
     }
 
@@ -150,5 +162,31 @@ impl PostgresServer {
     pub fn psql(&self, sql: &str) -> String {
         let printed = self.run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-At", "-c", sql]);
         String::from_utf8(printed).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Start as _;
+
+    /// A signal to a process in between would end that one and leave the server running.
+    #[test]
+    fn the_process_that_is_started_is_the_program_and_not_one_that_starts_it() {
+        let running = as_user(Path::new("sleep")).arg("600").start();
+        let process = Path::new("/proc").join(running.id().to_string());
+        let name = || std::fs::read_to_string(process.join("comm")).unwrap();
+        eventually(|| if name().trim() == "sleep" { Ok(()) } else { Err(name()) });
+        assert!(
+            std::fs::read_to_string(
+                process.join("task").join(running.id().to_string()).join("children")
+            )
+            .unwrap()
+            .is_empty()
+        );
+        if is_root() {
+            let owner = std::fs::metadata(&process).unwrap();
+            assert_ne!(std::os::unix::fs::MetadataExt::uid(&owner), 0);
+        }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use rustix::fs::{StatVfsMountFlags, statvfs};
+
 /// A path that no other test has, in this process or another. Process numbers come again, in containers and after a
 /// restart, and a killed test leaves its files behind: the time tells such processes apart.
 fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
@@ -20,19 +22,29 @@ fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
     parent.join(format!("ironbloom-{name}-{process}-{start:x}-{number}{extension}"))
 }
 
+/// True for a folder with room for the servers of a few tests, whose programs may be run from there. Shared memory of a
+/// container often has 64 MB, and runs nothing.
+fn serves_tests(folder: &Path) -> bool {
+    const ROOM: u64 = 2 << 30;
+    statvfs(folder).is_ok_and(|place| {
+        place.f_bavail.saturating_mul(place.f_frsize) >= ROOM
+            && !place.f_flag.contains(StatVfsMountFlags::NOEXEC)
+    })
+}
+
 /// A folder.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// In memory if there is such a place: tests are about killed processes, not about power cuts, and a sync of a disk
-    /// takes milliseconds. The name is for people who look for it.
+    /// In memory if there is room: tests are about killed processes, not about power cuts, and a sync of a disk takes
+    /// milliseconds. The name is for people who look for it.
     pub fn new(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::in_folder(memory, name) } else { Self::on_disk(name) }
+        if serves_tests(memory) { Self::in_folder(memory, name) } else { Self::on_disk(name) }
     }
 
-    /// Among the temporary files, for tests with large ones: a container may have 64 MB of shared memory.
+    /// Among the temporary files, for tests with large ones.
     pub fn on_disk(name: &str) -> Self {
         Self::in_folder(&std::env::temp_dir(), name)
     }
