@@ -208,9 +208,10 @@ impl TreeReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironbloom_testing::TemporaryFile;
 
     /// A file with a section of this length after 64 other bytes, and its reader.
-    fn file(name: &str, len: usize) -> (std::path::PathBuf, Vec<u8>, TreeReader) {
+    fn file(len: usize) -> (TemporaryFile, Vec<u8>, TreeReader) {
         let bytes: Vec<u8> = (0..len).map(|i| (i * i / 7 % 251) as u8).collect();
         let mut builder = TreeBuilder::default();
         let (some, others) = bytes.split_at(len / 3 / NODE_BYTES as usize * NODE_BYTES as usize);
@@ -218,9 +219,9 @@ mod tests {
         builder.update(others);
         let (tree, root) = builder.finish();
         assert_eq!(Some((len + tree.len()) as u64), stored_bytes(len as u64));
-        let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
+        let path = TemporaryFile::new("bytes");
         std::fs::write(&path, [&[7; 64], &bytes[..], &tree[..]].concat()).unwrap();
-        let reader = TreeReader::new(FileBytes::open(&path).unwrap(), 64, len as u64, root);
+        let reader = TreeReader::new(FileBytes::open(path.path()).unwrap(), 64, len as u64, root);
         (path, bytes, reader)
     }
 
@@ -228,19 +229,18 @@ mod tests {
     fn every_range_is_what_was_written() {
         // No node, one, two, and three levels.
         for len in [0, 1, 4096, 4097, 8192, 100_000, 3_000_000] {
-            let (path, bytes, reader) = file("tree-ranges", len);
+            let (_path, bytes, reader) = file(len);
             for (start, end) in [(0, 0), (0, 9), (0, len), (4000, 4200), (len / 2, len)] {
                 let range = start.min(len)..end.min(len);
                 let read = reader.read(range.start as u64..range.end as u64).unwrap();
                 assert_eq!(read, bytes[range], "{len}");
             }
-            std::fs::remove_file(path).unwrap();
         }
     }
 
     #[test]
     fn damage_is_seen_where_it_is_and_nowhere_else() {
-        let (path, bytes, _) = file("tree-damage", 3_000_000);
+        let (path, bytes, _) = file(3_000_000);
         let whole = std::fs::read(&path).unwrap();
         // In the section; in a checksum of its node 600; in the last level.
         let at = [64 + 600 * 4096 + 5, 64 + 3_000_000 + 600 * 8, whole.len() - 8];
@@ -253,7 +253,8 @@ mod tests {
                 builder.update(&bytes);
                 builder.finish()
             };
-            let reader = TreeReader::new(FileBytes::open(&path).unwrap(), 64, 3_000_000, root);
+            let reader =
+                TreeReader::new(FileBytes::open(path.path()).unwrap(), 64, 3_000_000, root);
             let mut failed = 0;
             for node in 0..3_000_000u64.div_ceil(NODE_BYTES) {
                 let range = node * NODE_BYTES..((node + 1) * NODE_BYTES).min(3_000_000);
@@ -266,6 +267,5 @@ mod tests {
             }
             assert_eq!(failed, refused, "byte {at}");
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -346,18 +346,19 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironbloom_testing::TemporaryFile;
 
-    fn file(name: &str, bytes: &[u8]) -> (std::path::PathBuf, FileBytes) {
-        let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
+    fn file(bytes: &[u8]) -> (TemporaryFile, FileBytes) {
+        let path = TemporaryFile::new("bytes");
         std::fs::write(&path, bytes).unwrap();
-        let open = FileBytes::open(&path).unwrap();
+        let open = FileBytes::open(path.path()).unwrap();
         (path, open)
     }
 
     #[test]
     fn every_way_of_reading_gives_the_same_bytes() {
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES + 7).map(|i| (i * 31 % 253) as u8).collect();
-        let (path, file) = file("same-bytes", &bytes);
+        let (_path, file) = file(&bytes);
         let end = bytes.len() as u64;
         for range in [0..end, 5..end, 5..5, 1..PIECE_BYTES as u64 + 1, end..end] {
             let wanted = &bytes[range.start as usize..range.end as usize];
@@ -371,12 +372,11 @@ mod tests {
             file.reader(range.start).read_to_end(&mut rest).unwrap();
             assert_eq!(rest, bytes[range.start as usize..]);
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn what_is_not_there_is_an_error_and_costs_no_memory() {
-        let (path, file) = file("not-there", b"0123456789");
+        let (path, file) = file(b"0123456789");
         let cut_off = |result: io::Result<Vec<u8>>| {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::UnexpectedEof);
         };
@@ -389,6 +389,5 @@ mod tests {
         let mut rest = Vec::new();
         let error = file.reader(0).read_to_end(&mut rest).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "an end that comes too early is no end");
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -9,18 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ironbloom_store::{AsyncGuard, AsyncPostgres, Follower, GuardKind, Options};
+use ironbloom_testing::Scratch;
 use ironbloom_testing::postgres::PostgresServer;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::temp_dir().join(format!("ironbloom-listen-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
-    if let Some(mut server) = PostgresServer::start(&directory) {
+    let scratch = Scratch::on_disk("listen");
+    if let Some(mut server) = PostgresServer::start(scratch.path()) {
         server.wait();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         runtime.block_on(show(&mut server))?;
     }
-    std::fs::remove_dir_all(&directory)?;
     Ok(())
 }
 

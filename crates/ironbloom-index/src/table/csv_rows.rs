@@ -292,25 +292,24 @@ pub(super) fn line_at(file: &FileBytes, at: u64) -> io::Result<u64> {
 mod tests {
     use super::super::notes;
     use super::*;
+    use ironbloom_testing::TemporaryFile;
 
-    fn rows_of(name: &str, text: &[u8]) -> Result<Rows, TableError> {
-        let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
+    fn rows_of(text: &[u8]) -> Result<Rows, TableError> {
+        let path = TemporaryFile::new("bytes");
         std::fs::write(&path, text).unwrap();
         let commas = Dialect { delimiter: b',', quote: Some(b'"') };
-        let file = FileBytes::open(&path).unwrap();
-        let rows = find_rows(file.location(), &file, commas, true, &BadRows::Refuse);
-        std::fs::remove_file(path).unwrap();
-        rows
+        let file = FileBytes::open(path.path()).unwrap();
+        find_rows(file.location(), &file, commas, true, &BadRows::Refuse)
     }
 
     #[test]
     fn strides_follow_each_other_to_the_end_and_have_the_checksums_of_their_bytes() {
-        for (name, rows) in [("none", 0), ("one", 1), ("full", 1024), ("more", 1025)] {
+        for rows in [0, 1, 1024, 1025] {
             for end in ["", "\n", "\n\r\n\n"] {
                 let lines: Vec<String> =
                     (0..rows).map(|row| format!("{row},\"a\n{row}\"")).collect();
                 let text = format!("id,text\n{}{end}", lines.join("\n"));
-                let found = rows_of(name, text.as_bytes()).unwrap();
+                let found = rows_of(text.as_bytes()).unwrap();
                 assert_eq!(found.count, rows);
                 assert_eq!(found.strides.len() as u64, rows.div_ceil(STRIDE));
                 let mut free = "id,text\n".len() as u64;
@@ -331,11 +330,11 @@ mod tests {
         for shift in 0..20 {
             let long = "x".repeat(PIECE_BYTES - 30 + shift);
             let text = format!("a,b\n{long},\"\u{20ac}\n\u{20ac}\"\n1,\u{20ac}\n");
-            assert_eq!(rows_of("border", text.as_bytes()).unwrap().count, 2);
+            assert_eq!(rows_of(text.as_bytes()).unwrap().count, 2);
             let mut wrong = text.into_bytes();
             let last = wrong.len() - 3;
             wrong[last] = b'x'; // the second byte of the last character
-            match rows_of("border", &wrong).err().unwrap() {
+            match rows_of(&wrong).err().unwrap() {
                 TableError::Line { line, what, .. } => {
                     assert_eq!((line, what.as_str()), (4, "is not UTF-8"));
                 }
@@ -346,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_character_that_the_file_cuts_off_is_not_utf_8() {
-        let error = rows_of("cut", b"a\n1\n\xe2\x82").err().unwrap().to_string();
+        let error = rows_of(b"a\n1\n\xe2\x82").err().unwrap().to_string();
         assert!(error.ends_with("line 3: is not UTF-8"), "{error}");
     }
 }

@@ -585,13 +585,13 @@ fn told(path: &Location, text: &str) -> TableError {
 mod tests {
     use super::*;
     use arrow::array::{AsArray, Int64Array, types::Int64Type};
+    use ironbloom_testing::TemporaryFile;
     use parquet::arrow::ArrowWriter;
     use parquet::file::properties::WriterProperties;
-    use std::path::PathBuf;
 
     /// A file of ten row groups of a hundred rows.
-    fn file(name: &str) -> (PathBuf, FileBytes) {
-        let path = std::env::temp_dir().join(format!("ironbloom-{name}-{}", std::process::id()));
+    fn file() -> (TemporaryFile, FileBytes) {
+        let path = TemporaryFile::new("bytes");
         let numbers = Int64Array::from_iter_values(0..1000);
         let batch = RecordBatch::try_from_iter([("a", Arc::new(numbers) as _)]).unwrap();
         let properties = WriterProperties::builder().set_max_row_group_row_count(Some(100)).build();
@@ -599,7 +599,7 @@ mod tests {
         let mut writer = ArrowWriter::try_new(output, batch.schema(), Some(properties)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
-        let file = FileBytes::open(&path).unwrap();
+        let file = FileBytes::open(path.path()).unwrap();
         (path, file)
     }
 
@@ -616,7 +616,7 @@ mod tests {
 
     #[test]
     fn only_the_row_groups_that_are_read_are_parsed() {
-        let (path, file) = file("lazy-groups");
+        let (_path, file) = file();
         let notes = open(&file, None).notes(&[0]).unwrap();
         let table = open(&file, Some(&notes));
         assert_eq!((table.rows(), table.row_groups()), (1000, 10));
@@ -631,25 +631,23 @@ mod tests {
         assert_eq!(scanned, 1000);
         assert!(table.verify().errors.is_empty());
         assert_eq!(open(&file, Some(&notes)).notes(&[0]).unwrap(), notes);
-        std::fs::remove_file(path).unwrap();
     }
 
     /// As they were written before row groups could be parsed one by one, and are still if a footer is odd.
     #[test]
     fn notes_of_the_first_form_are_read() {
-        let (path, file) = file("first-notes");
+        let (_path, file) = file();
         let table = open(&file, None);
         let pages = |group| vec![table.chunk_pages(group, 0).unwrap().map(|p| p.as_ref().clone())];
         let map: PageMap = (0..10).map(pages).collect();
         let table = open(&file, Some(&page_map::write_notes(&map, &[])));
         assert!(table.noted.is_none());
         assert_eq!(read(&table, 350..450), (350..450).collect::<Vec<_>>());
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn notes_that_do_not_fit_the_footer_are_an_error() {
-        let (path, file) = file("other-notes");
+        let (_path, file) = file();
         let table = open(&file, None);
         let spans = GroupSpans::find(table.footer.metadata()).unwrap();
         let pages = |group| vec![table.chunk_pages(group, 0).unwrap().map(|p| p.as_ref().clone())];
@@ -667,6 +665,5 @@ mod tests {
         let notes = page_map::write_group_notes(&map, &spans, &[100; 10], &[0]);
         let opened = ParquetTable::open(file.clone(), Footer::read(&file).unwrap(), Some(&notes));
         assert!(matches!(opened.err(), Some(TableError::Notes { .. })));
-        std::fs::remove_file(path).unwrap();
     }
 }

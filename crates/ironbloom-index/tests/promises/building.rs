@@ -138,7 +138,7 @@ fn a_builder_holds_no_more_than_its_memory() {
 
 #[test]
 fn a_folder_without_room_for_the_temporary_file_is_named() {
-    let missing = std::env::temp_dir().join("ironbloom-no-such-folder");
+    let missing = TemporaryFile::new("folder").path().to_owned();
     let batch = numbers(5000);
     let mut builder = IndexBuilder::new(columns_of(&batch.schema()).unwrap(), Params::default())
         .unwrap()
@@ -156,7 +156,7 @@ fn the_first_table_with_an_error_is_the_one_that_is_reported() {
     let held = tables();
     let mut tables = paths(&held);
     let damaged = TemporaryFile::with("parquet", b"PAR1 and nothing more");
-    let missing = damaged.path().with_file_name("ironbloom-missing.parquet");
+    let missing = TemporaryFile::new("parquet").path().to_owned();
     tables.insert(5, damaged.path().to_owned());
     tables.insert(8, missing);
     let file = TemporaryFile::new("ibx");

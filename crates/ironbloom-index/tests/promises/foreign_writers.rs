@@ -6,21 +6,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::{find, read, reopen, scan_all};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use ironbloom_index::{Indexed, Params, Table, index_tables, parse};
-
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use ironbloom_testing::Scratch;
 
 /// The interpreter; without it, says what is skipped.
 pub(crate) fn python(what: &str) -> Option<OsString> {
@@ -34,13 +27,11 @@ pub(crate) fn python(what: &str) -> Option<OsString> {
 }
 
 /// The files of tests/foreign/write.py; `None` without Python.
-fn foreign_files() -> Option<Folder> {
+fn foreign_files() -> Option<Scratch> {
     let python = python("tables of pyarrow and DuckDB")?;
-    let path = std::env::temp_dir().join(format!("ironbloom-foreign-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
-    let folder = Folder(path);
+    let folder = Scratch::on_disk("foreign");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/write.py");
-    let status = Command::new(python).arg(script).arg(&folder.0).status().unwrap();
+    let status = Command::new(python).arg(script).arg(folder.path()).status().unwrap();
     assert!(status.success(), "write.py failed: {status}");
     Some(folder)
 }
@@ -48,7 +39,7 @@ fn foreign_files() -> Option<Folder> {
 #[test]
 fn files_of_pyarrow_and_duckdb_give_what_duckdb_finds() {
     let Some(folder) = foreign_files() else { return };
-    let expected = std::fs::read_to_string(folder.0.join("expected.txt")).unwrap();
+    let expected = std::fs::read_to_string(folder.file("expected.txt")).unwrap();
     let mut questions: BTreeMap<&str, Vec<(&str, Vec<u64>)>> = BTreeMap::new();
     for line in expected.lines() {
         let [file, condition, ids] = line.split('\t').collect::<Vec<_>>()[..] else {
@@ -60,9 +51,9 @@ fn files_of_pyarrow_and_duckdb_give_what_duckdb_finds() {
     }
     assert!(questions.len() > 20, "only {} files", questions.len());
     for (file, questions) in questions {
-        let table = Table::open(folder.0.join(file)).unwrap();
+        let table = Table::open(folder.file(file)).unwrap();
         ask(file, &reopen(&table), &questions);
-        ask_index(&folder.0.join(file), &questions);
+        ask_index(&folder.file(file), &questions);
         selects_are_what_a_scan_says(file, &table);
     }
 }

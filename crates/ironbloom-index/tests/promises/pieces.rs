@@ -10,7 +10,7 @@ use ironbloom_index::{
     Candidates, Error, FilePart, Index, IndexBuilder, Indexed, Params, Predicate, SourceMeta,
     Value, columns_of, parse,
 };
-use ironbloom_testing::TemporaryFile;
+use ironbloom_testing::{Scratch, TemporaryFile};
 
 const ROWS: i64 = 600_000;
 
@@ -172,15 +172,14 @@ fn every_damaged_piece_is_found_by_verify() {
 #[test]
 fn an_index_of_version_1_can_be_changed() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let folder = std::env::temp_dir().join(format!("ironbloom-version-1-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let folder = Scratch::on_disk("version-1");
     for name in ["v1.ibx", "trees.csv"] {
-        fs::copy(golden.join(name), folder.join(name)).unwrap();
+        fs::copy(golden.join(name), folder.file(name)).unwrap();
     }
-    fs::copy(golden.join("trees.csv"), folder.join("more.csv")).unwrap();
-    let file = folder.join("v1.ibx");
+    fs::copy(golden.join("trees.csv"), folder.file("more.csv")).unwrap();
+    let file = folder.file("v1.ibx");
     let mut index = Index::open(&file).unwrap();
-    let more = [folder.join("more.csv")];
+    let more = [folder.file("more.csv")];
     let more = ironbloom_index::index_more_tables(&index, &more, &file, &mut |_| ()).unwrap();
     index.append(more).unwrap();
     index.save(&file).unwrap();
@@ -201,5 +200,4 @@ fn an_index_of_version_1_can_be_changed() {
         Index::open(&file).is_ok_and(|index| index.verify().is_empty())
     });
     assert!(lost.count() < 63, "of {} bytes only those between sections", bytes.len());
-    fs::remove_dir_all(folder).unwrap();
 }
