@@ -265,7 +265,7 @@ fuzz-lakes: ## Random histories of Delta and Iceberg tables, beside three other 
 	for seed in $(LAKE_SEEDS); do
 		for lake in delta iceberg; do
 			folder=$$(mktemp -d)
-			"$(PYTHON)" -W ignore -B crates/ironbloom-cli/tests/foreign/lakes.py "$(TARGET)/debug/ironbloom" "$$folder" $$lake $$seed $(LAKE_STEPS)
+			"$(PYTHON)" -W ignore -B crates/ironbloom-testing/src/run.py crates/ironbloom-cli/tests/foreign/lakes.py "$(TARGET)/debug/ironbloom" "$$folder" $$lake $$seed $(LAKE_STEPS)
 			rm -rf "$$folder"
 		done
 	done

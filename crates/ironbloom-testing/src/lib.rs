@@ -6,6 +6,7 @@
 //! - [`module`]: servers of Redis and Valkey with our module, and a client; [`cluster`], [`sentinel`]
 //! - [`redis`], [`postgres`]: servers as others have them, which can be stopped and started again
 //! - [`s3`]: a server of S3 behind a proxy that counts, delays and breaks requests
+//! - [`python`]: scripts in Python
 //! - [`tls`]: servers that speak TLS; `certificates` (a feature, since it needs cryptography) for them
 //!
 //! Every server has a port of loopback to itself and a folder of its own, and ends with the test.
@@ -17,6 +18,7 @@ pub mod module;
 mod ports;
 pub mod postgres;
 mod process;
+pub mod python;
 mod random;
 pub mod redis;
 pub mod s3;

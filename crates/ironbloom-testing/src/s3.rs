@@ -5,11 +5,9 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::env;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,15 +29,8 @@ pub struct S3Server {
 impl S3Server {
     /// `None` if there is no Python with moto: `IRONBLOOM_PYTHON` names an interpreter that has it, as `make test` does.
     pub fn start(directory: &Path) -> Option<Self> {
-        let Some(python) = env::var_os("IRONBLOOM_PYTHON") else {
-            // Past the capture of the test's output: whoever runs the tests should see it.
-            let _ = io::stderr().write_all(
-                b"\nSKIPPED: a server of S3; set IRONBLOOM_PYTHON, or run `make test`\n\n",
-            );
-            return None;
-        };
+        let mut command = crate::python::interpreter("a server of S3")?;
         let port = free_port();
-        let mut command = Command::new(python);
         command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
         // Nothing outside may be asked for.
         command.env("AWS_EC2_METADATA_DISABLED", "true").current_dir(directory);

@@ -3,10 +3,9 @@
 //! The scripts in `tests/foreign` write the tables, run the program, and compare. They need Python with some packages: `make test`
 //! makes such an environment and names its interpreter in IRONBLOOM_PYTHON. Without that, these tests say so and pass.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
+use ironbloom_testing::python;
 use ironbloom_testing::s3::{BUCKET, S3Server};
 
 use crate::program::Scratch;
@@ -28,15 +27,8 @@ fn run_in_a_bucket(script: &str) {
 }
 
 fn run_in(script: &str, parts: &[&str], scratch: &Scratch, server: Option<&S3Server>) {
-    let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
-        // Not by eprintln, which the test harness would swallow.
-        let message = format!("\nSKIPPED: {script}; set IRONBLOOM_PYTHON, or run `make test`\n\n");
-        std::io::stderr().write_all(message.as_bytes()).unwrap();
-        return;
-    };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(script);
-    let mut command = Command::new(python);
-    command.args(["-W", "ignore", "-B"]).arg(&script);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(script);
+    let Some(mut command) = python::script(path, script) else { return };
     command.arg(env!("CARGO_BIN_EXE_ironbloom")).arg(scratch.path(".")).args(parts);
     if let Some(server) = server {
         command
@@ -46,10 +38,7 @@ fn run_in(script: &str, parts: &[&str], scratch: &Scratch, server: Option<&S3Ser
             .env_remove("AWS_PROFILE");
         command.env("IRONBLOOM_CACHE_DIR", scratch.path("cache"));
     }
-    let output = command.output().unwrap();
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}: {stdout}{stderr}", script.display());
+    python::run(command);
 }
 
 #[test]

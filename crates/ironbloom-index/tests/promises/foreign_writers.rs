@@ -4,8 +4,6 @@
 //! test says so on standard error and passes.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,26 +11,20 @@ use crate::common::{find, read, reopen, scan_all};
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use ironbloom_index::{Indexed, Params, Table, index_tables, parse};
-use ironbloom_testing::Scratch;
+use ironbloom_testing::{Scratch, python};
 
-/// The interpreter; without it, says what is skipped.
-pub(crate) fn python(what: &str) -> Option<OsString> {
-    let python = std::env::var_os("IRONBLOOM_PYTHON");
-    if python.is_none() {
-        // Not by eprintln, which the test harness would swallow.
-        let message = format!("\nSKIPPED: {what}; set IRONBLOOM_PYTHON, or run `make test`\n\n");
-        std::io::stderr().write_all(message.as_bytes()).unwrap();
-    }
-    python
+/// A script of tests/foreign; without Python, says what is skipped.
+pub(crate) fn script(name: &str, what: &str) -> Option<Command> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(name);
+    python::script(path, what)
 }
 
 /// The files of tests/foreign/write.py; `None` without Python.
 fn foreign_files() -> Option<Scratch> {
-    let python = python("tables of pyarrow and DuckDB")?;
+    let mut script = script("write.py", "tables of pyarrow and DuckDB")?;
     let folder = Scratch::on_disk("foreign");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/write.py");
-    let status = Command::new(python).arg(script).arg(folder.path()).status().unwrap();
-    assert!(status.success(), "write.py failed: {status}");
+    script.arg(folder.path());
+    python::run(script);
     Some(folder)
 }
 

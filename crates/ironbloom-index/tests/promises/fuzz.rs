@@ -5,16 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use ironbloom_index::{Index, Indexed, Params, index_more_tables, index_tables, parse};
-use ironbloom_testing::Scratch;
+use ironbloom_testing::{Scratch, python};
 
 use crate::common::canonical::canonical;
 use crate::common::naive::value;
-use crate::foreign_writers::python;
+use crate::foreign_writers::script;
 
 /// A table of the script: its files, and what was asked.
 struct Asked<'a> {
@@ -117,13 +116,12 @@ fn ask(folder: &Path, asked: &Asked<'_>, number: usize) -> (u64, u64) {
 
 #[test]
 fn random_tables_and_conditions_give_the_rows_and_values_that_duckdb_finds() {
-    let Some(python) = python("random tables beside DuckDB") else { return };
+    let Some(mut script) = script("fuzz.py", "random tables beside DuckDB") else { return };
     let given = std::env::var("IRONBLOOM_FUZZ").unwrap_or_else(|_| "16,40,25".into());
     let numbers: Vec<&str> = given.split(',').collect();
     let folder = Scratch::on_disk("fuzz");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/fuzz.py");
-    let run = Command::new(python).arg(script).arg(folder.path()).args(&numbers).status().unwrap();
-    assert!(run.success(), "fuzz.py failed: {run}");
+    script.arg(folder.path()).args(&numbers);
+    python::run(script);
     let expected = std::fs::read_to_string(folder.file("expected.txt")).unwrap();
     let tables = read(&expected);
     assert_eq!(tables.len().to_string(), numbers[1]);

@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::process::Command;
 
 use arrow::array::RecordBatch;
 use ironbloom_index::{
     Indexed, OwnFilters, Params, Predicate, Table, Value, index_tables, kind_of,
 };
-use ironbloom_testing::{Random, Scratch, TemporaryFile};
+use ironbloom_testing::{Random, Scratch, TemporaryFile, python};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::common::naive::{matching_rows, value};
 use crate::common::{random, scan_all};
-use crate::foreign_writers::python;
+use crate::foreign_writers::script;
 
 /// A file with a filter of each column in each row group of 16 rows.
 fn with_filters(batch: &RecordBatch) -> TemporaryFile {
@@ -117,11 +116,12 @@ fn ask_all_columns(path: &Path, random: &mut Random) -> BTreeMap<String, OwnFilt
 
 #[test]
 fn filters_of_pyarrow_and_duckdb_exclude_row_groups_and_lose_no_row() {
-    let Some(python) = python("Bloom filters of pyarrow and DuckDB") else { return };
+    let Some(mut script) = script("filters.py", "Bloom filters of pyarrow and DuckDB") else {
+        return;
+    };
     let folder = Scratch::new("own-filters");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/filters.py");
-    let status = Command::new(python).arg(script).arg(folder.path()).status().unwrap();
-    assert!(status.success(), "filters.py failed: {status}");
+    script.arg(folder.path());
+    python::run(script);
     let random = &mut Random(7);
     let mut files = 0;
     for entry in std::fs::read_dir(folder.path()).unwrap() {

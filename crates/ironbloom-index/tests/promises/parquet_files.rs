@@ -7,16 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use arrow::array::{Array, RecordBatch};
 use ironbloom_index::{Indexed, Params, Predicate, Table, Value, index_tables, kind_of};
-use ironbloom_testing::Scratch;
+use ironbloom_testing::{Scratch, python};
 
 use crate::common::canonical::canonical;
 use crate::common::naive::value;
 use crate::common::scan_all;
-use crate::foreign_writers::python;
+use crate::foreign_writers::script;
+
+const WHAT: &str = "Parquet files of others beside pyarrow";
 
 /// Files that are refused, and why. pyarrow refuses the damaged and the encrypted ones, too.
 const REFUSED: &[(&str, &str)] = &[
@@ -54,21 +55,22 @@ struct Theirs {
     columns: Vec<(String, Vec<String>)>,
 }
 
-fn folders(python: &Path) -> Vec<PathBuf> {
+fn folders() -> Option<Vec<PathBuf>> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![crates.join("tests/others"), crates.join("../../../shared/parquet")];
     let code = "import pathlib, pyarrow; print(pathlib.Path(pyarrow.__file__).parent / 'tests/data/parquet')";
-    let run = Command::new(python).args(["-c", code]).output().unwrap();
+    let mut python = python::interpreter(WHAT)?;
+    let run = python.args(["-c", code]).output().unwrap();
     folders.push(PathBuf::from(String::from_utf8(run.stdout).unwrap().trim()));
     let more = std::env::var("IRONBLOOM_PARQUET_FILES").unwrap_or_default();
     folders.extend(more.split(':').filter(|name| !name.is_empty()).map(PathBuf::from));
-    folders
+    Some(folders)
 }
 
 /// By name, each once.
-fn files(python: &Path) -> BTreeMap<String, PathBuf> {
+fn files() -> Option<BTreeMap<String, PathBuf>> {
     let mut files = BTreeMap::new();
-    for folder in folders(python).into_iter().filter(|folder| folder.is_dir()) {
+    for folder in folders()?.into_iter().filter(|folder| folder.is_dir()) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -77,15 +79,15 @@ fn files(python: &Path) -> BTreeMap<String, PathBuf> {
             }
         }
     }
-    files
+    Some(files)
 }
 
-fn ask_pyarrow(python: &Path, files: &BTreeMap<String, PathBuf>) -> BTreeMap<PathBuf, Theirs> {
+fn ask_pyarrow(files: &BTreeMap<String, PathBuf>) -> Option<BTreeMap<PathBuf, Theirs>> {
     let folder = Scratch::on_disk("files");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign/files.py");
     let out = folder.file("values.txt");
-    let run = Command::new(python).arg(script).arg(&out).args(files.values()).status().unwrap();
-    assert!(run.success(), "files.py failed: {run}");
+    let mut script = script("files.py", WHAT)?;
+    script.arg(&out).args(files.values());
+    python::run(script);
     let mut all: BTreeMap<PathBuf, Theirs> = BTreeMap::new();
     let mut current = PathBuf::new();
     for line in std::fs::read_to_string(out).unwrap().lines() {
@@ -105,7 +107,7 @@ fn ask_pyarrow(python: &Path, files: &BTreeMap<String, PathBuf>) -> BTreeMap<Pat
             _ => panic!("{line}"),
         }
     }
-    all
+    Some(all)
 }
 
 fn cells(batch: &RecordBatch, column: usize) -> Option<Vec<Value>> {
@@ -176,10 +178,8 @@ fn find_again(path: &Path, batch: &RecordBatch) -> Result<(), String> {
 
 #[test]
 fn files_of_others_give_what_pyarrow_reads_or_are_refused_for_a_reason() {
-    let Some(python) = python("Parquet files of others beside pyarrow") else { return };
-    let python = PathBuf::from(python);
-    let files = files(&python);
-    let theirs = ask_pyarrow(&python, &files);
+    let Some(files) = files() else { return };
+    let theirs = ask_pyarrow(&files).unwrap();
     let mut lines = vec!["| file | outcome | pyarrow |".to_owned(), "|---|---|---|".to_owned()];
     let mut wrong = Vec::new();
     for (name, path) in &files {
