@@ -1,7 +1,7 @@
-//! The bars: what we said beforehand that we must reach, against what was measured.
+//! The bars: targets set beforehand, checked against the measurements.
 //!
 //! A bar on lookups is met only if it is met for hits, for misses and for the mixture of both. The factors are for
-//! integers; with strings, whose hashing takes its part of the time, only the order must be the same.
+//! integers; for strings, where hashing takes part of the time, only the order must hold.
 
 use crate::contender::{RATE, Side};
 use crate::keys::{KeyType, Share};
@@ -10,11 +10,11 @@ use crate::table::{Op, Table};
 use crate::threads::Scaling;
 
 const MILLION: u64 = 1_000_000;
-/// From here on "100 M keys": well out of cache.
+/// Sizes from here on count as "100 M keys": well out of cache.
 const LARGE: u64 = 100_000_000;
 const SHARES: [Share; 3] = [Share::All, Share::Half, Share::None];
 
-/// A bar and how it went.
+/// A bar and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
     pub(crate) n: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Bar {
     pub(crate) met: bool,
 }
 
-/// At which sizes a bar stands.
+/// The sizes to which a bar applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Both,
@@ -63,7 +63,7 @@ impl Task {
     }
 }
 
-/// Ours at some task, this many times as fast as another at the same task key by key.
+/// Requires our filter to be this many times as fast at a task as another one key by key.
 struct Race(At, &'static str, Task, &'static str, f64);
 
 const RACES: [Race; 23] = [
@@ -92,7 +92,7 @@ const RACES: [Race; 23] = [
     Race(At::Both, "AtomicBloom", Task::Insert, "fastbloom atomic", 1.0),
 ];
 
-/// All bars that these measurements can check. Sizes other than a million and 100 million keys have none.
+/// Checks all bars that these measurements cover. Sizes other than a million and 100 million keys have none.
 pub(crate) fn check(tables: &[Table], scalings: &[Scaling]) -> Vec<Bar> {
     let mut bars = Vec::new();
     for table in tables.iter().filter(|table| has_bars(table.n)) {
@@ -114,7 +114,7 @@ fn has_bars(n: u64) -> bool {
     n == MILLION || n >= LARGE
 }
 
-/// The fast filter must be small, and keep its rate.
+/// The fast filter must be small, and stay within its rate.
 fn delivers(table: &Table) -> Option<Bar> {
     let row = table.row("BlockedBloom")?;
     Some(Bar {
@@ -130,7 +130,7 @@ fn delivers(table: &Table) -> Option<Bar> {
 fn run(race: &Race, table: &Table) -> Option<Bar> {
     let &Race(_, ours, task, theirs, least) = race;
     let (our_row, their_row) = (table.row(ours)?, table.row(theirs)?);
-    // A peer is compared key by key, since peers have no batches; one of ours by the same operation.
+    // A peer is compared key by key, since peers have no batches; our own filters by the same operation.
     let their_op = |op: Op| if their_row.side == Side::Peer { op.one_by_one() } else { op };
     let ratios: Option<Vec<f64>> = task
         .ops()
@@ -149,7 +149,7 @@ fn run(race: &Race, table: &Table) -> Option<Bar> {
     })
 }
 
-/// Batches must come near to what the memory allows.
+/// Batches must come close to the limit set by memory.
 fn near_memory(table: &Table) -> Option<Bar> {
     let row = table.row("BlockedBloom")?;
     let mut times = Vec::new();
@@ -179,7 +179,7 @@ fn scales(scaling: &Scaling) -> Option<Bar> {
     })
 }
 
-/// `5.12×` or, for lookups, `hit 5.12×, half 4.80×, miss 4.11×`.
+/// Formats ratios as `5.12×` or, for lookups, `hit 5.12×, half 4.80×, miss 4.11×`.
 fn list(ratios: &[f64]) -> String {
     match ratios {
         [hit, half, miss] => format!("hit {hit:.2}×, half {half:.2}×, miss {miss:.2}×"),

@@ -1,10 +1,10 @@
-//! What is measured: filters behind one interface whose loops are inside.
+//! The contenders: filters behind one interface whose loops are inside.
 //!
-//! A call through [`Contender`] costs a virtual call per chunk of keys; the loop over the keys is compiled for each
-//! filter on its own, with everything inlined that the filter's crate lets be inlined.
+//! A call through [`Contender`] costs a virtual call per chunk of keys; the loop over the keys is compiled separately
+//! for each filter, with everything inlined that its crate allows.
 //!
-//! Hashing is inside the loop and the same for all that take a ready hash: `mix64` for integers, XXH3 for strings. Those
-//! that take only keys hash them as they do by default.
+//! Hashing is inside the loop and the same for all filters that take a ready hash: `mix64` for integers, XXH3 for
+//! strings. Filters that take only keys use their default hash.
 
 use std::marker::PhantomData;
 
@@ -13,35 +13,35 @@ use ironbloom::hash::mix64;
 
 use crate::keys::{KeyType, Keys};
 
-/// The rate that all are asked for.
+/// The false-positive rate requested of every filter.
 pub(crate) const RATE: f64 = 0.01;
 
 /// Keys hashed at a time before a batch: 8 KiB of hashes stay in the first-level cache.
 const GROUP: usize = 1024;
 
-/// A filter that is measured.
+/// A filter under measurement.
 pub(crate) trait Contender {
-    /// Inserts all keys, one after the other. Tells how many were refused.
+    /// Inserts all keys one by one; returns how many were refused.
     fn insert(&mut self, keys: &Keys) -> u64;
 
-    /// How many of the keys are found, asked one after the other?
+    /// Looks up the keys one by one; returns how many are found.
     fn count(&self, keys: &Keys) -> u64;
 
-    /// As [`insert`](Self::insert), in batches if the filter has them.
+    /// Like [`insert`](Self::insert), in batches if the filter has them.
     fn insert_batch(&mut self, keys: &Keys) -> u64 {
         self.insert(keys)
     }
 
-    /// As [`count`](Self::count), in batches if the filter has them.
+    /// Like [`count`](Self::count), in batches if the filter has them.
     fn count_batch(&self, keys: &Keys) -> u64 {
         self.count(keys)
     }
 
-    /// Bytes of memory.
+    /// Memory in bytes.
     fn size_in_bytes(&self) -> usize;
 }
 
-/// Whose filter it is.
+/// The side a contender belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Ours,
@@ -53,12 +53,12 @@ pub(crate) enum Side {
 /// Makes an empty filter for this many keys of this type.
 pub(crate) type MakeEmpty = fn(u64, KeyType) -> Box<dyn Contender>;
 
-/// How a filter comes to its keys.
+/// How a filter receives its keys.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
     /// Made empty, then filled.
     Empty(MakeEmpty),
-    /// Built from all keys at once: `hash` turns an integer key into what `build` takes.
+    /// Built from all keys at once: `hash` turns an integer key into the input of `build`.
     Built { hash: fn(u64) -> u64, build: fn(&[u64]) -> Box<dyn Contender> },
     /// Only read.
     Lines(fn(u64) -> Box<dyn Contender>),
@@ -69,44 +69,44 @@ pub(crate) enum Make {
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
     pub(crate) side: Side,
-    /// Has operations on many keys at once.
+    /// True if it has operations on many keys at once.
     pub(crate) batches: bool,
     pub(crate) make: Make,
 }
 
 /// A filter that takes ready hashes.
 pub(crate) trait ByHash {
-    /// Might the key with this hash be here?
+    /// Returns true if the key with this hash might be present.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Bytes of memory.
+    /// Memory in bytes.
     fn size_in_bytes(&self) -> usize;
 
-    /// Inserts a hash; false if it was refused. Static filters refuse all.
+    /// Inserts a hash; false if it was refused. Static filters refuse every hash.
     fn insert_hash(&mut self, _hash: u64) -> bool {
         false
     }
 
-    /// Inserts many hashes; false if one was refused.
+    /// Inserts many hashes; false if any was refused.
     fn insert_hashes(&mut self, hashes: &[u64]) -> bool {
         hashes.iter().all(|&hash| self.insert_hash(hash))
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here.
+    /// Sets `found[i]` to whether `hashes[i]` might be present.
     fn contains_hashes(&self, hashes: &[u64], found: &mut [bool]) {
         for (found, &hash) in found.iter_mut().zip(hashes) {
             *found = self.contains_hash(hash);
         }
     }
 
-    /// The hash of an integer.
+    /// Hashes an integer.
     #[inline]
     fn of_number(number: u64) -> u64 {
         mix64(number)
     }
 }
 
-/// The hash of a string, for all that take hashes.
+/// Hashes a string, for all filters that take hashes.
 #[inline]
 pub(crate) fn hash_text(text: &[u8]) -> u64 {
     HashFn::default().hash(text)
@@ -182,23 +182,23 @@ fn for_each_group<F: ByHash>(keys: &Keys, mut batch: impl FnMut(&[u64])) {
     }
 }
 
-/// A filter that takes only keys, and hashes them as it likes.
+/// A filter that takes only keys and hashes them itself.
 pub(crate) trait ByKey<K: ?Sized> {
     /// Inserts a key; false if it was refused.
     fn insert_key(&mut self, key: &K) -> bool;
 
-    /// Might the key be here?
+    /// Returns true if the key might be present.
     fn contains_key(&self, key: &K) -> bool;
 
-    /// Bytes of memory.
+    /// Memory in bytes.
     fn size_in_bytes(&self) -> usize;
 }
 
-/// A filter that takes only keys, as a contender for one type of keys.
+/// A filter that takes only keys, as a contender for one key type.
 pub(crate) struct Keyed<F, K: ?Sized>(F, PhantomData<K>);
 
 impl<F, K: ?Sized> Keyed<F, K> {
-    /// This filter for keys of type `K`.
+    /// Wraps this filter for keys of type `K`.
     pub(crate) fn new(filter: F) -> Self {
         Self(filter, PhantomData)
     }
@@ -236,7 +236,7 @@ impl<F: ByKey<[u8]>> Contender for Keyed<F, [u8]> {
     }
 }
 
-/// Boxes a key filter for the type of keys.
+/// Boxes a key filter for this key type.
 pub(crate) fn keyed<F>(filter: F, key_type: KeyType) -> Box<dyn Contender>
 where
     F: ByKey<u64> + ByKey<[u8]> + 'static,

@@ -1,4 +1,4 @@
-//! Every measurement as a line of CSV, for those who plot themselves.
+//! Every measurement as a line of CSV, for readers who make their own plots.
 
 use std::fmt::Write as _;
 

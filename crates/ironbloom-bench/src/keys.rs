@@ -1,4 +1,4 @@
-//! The keys: key `i` is a function of `i`, so no set of keys is ever kept in memory as a whole.
+//! The keys: key `i` is a function of `i`, so no set of keys is ever held in memory whole.
 //!
 //! ```text
 //! index   0 .. n                present
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `mix64` is a bijection and the letters spell all 64 bits, so two indices never share a key. Lookups ask for indices
-//! drawn at random: neither the caches nor the branch predictor can know what comes next.
+//! drawn at random: neither the caches nor the branch predictor can predict what comes next.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,17 +17,17 @@ use ironbloom::hash::{fastrange, mix64};
 
 /// Indices from here on are never inserted.
 const ABSENT: u64 = 1 << 48;
-/// Absent indices set aside for each round and share; also the most queries in a turn.
+/// Absent indices set aside for each round and share; also the maximum number of queries per turn.
 const STRETCH: u64 = 1 << 26;
 const SALT: u64 = 0x6972_6f6e_626c_6f6d;
 const PATHS: [&[u8]; 4] =
     [b"example.org/kt/", b"example.org/kit/", b"example.org/item/", b"example.org/users/"];
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// What the keys are.
+/// The type of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum KeyType {
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     U64,
     /// Strings of about 30 bytes.
     Strings,
@@ -42,7 +42,7 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// Which share of the keys asked for is present.
+/// The share of queried keys that is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Share {
     All,
@@ -50,7 +50,7 @@ pub(crate) enum Share {
     None,
 }
 
-/// A chunk of keys, made outside the timed region.
+/// A chunk of keys, generated outside the timed region.
 pub(crate) enum Keys {
     Numbers(Vec<u64>),
     Texts(Texts),
@@ -59,7 +59,7 @@ pub(crate) enum Keys {
 /// Strings in one array, end to end.
 pub(crate) struct Texts {
     bytes: Vec<u8>,
-    /// Where each string ends.
+    /// End offset of each string.
     ends: Vec<u32>,
 }
 
@@ -109,8 +109,8 @@ pub(crate) struct Queries {
     pub(crate) present: u64,
 }
 
-/// `count` keys in random order, this share of them out of the `n` present ones. Every round asks for other absent
-/// keys, so that all rounds together measure the rate.
+/// Draws `count` keys in random order, this share of them from the `n` present ones. Every round asks for different
+/// absent keys, so that all rounds together measure the rate.
 pub(crate) fn queries(
     key_type: KeyType,
     n: u64,
@@ -138,7 +138,7 @@ pub(crate) fn queries(
     Queries { keys: Keys::of(key_type, indices.into_iter()), present }
 }
 
-/// `0..n` in stretches of at most `size`.
+/// Splits `0..n` into ranges of at most `size`.
 pub(crate) fn chunks(n: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
     (0..n.div_ceil(size)).map(move |i| i * size..((i + 1) * size).min(n))
 }

@@ -1,4 +1,5 @@
-//! Where and when it was measured: what a reader needs to judge the numbers, and nothing that names a person or a host.
+//! Where and when the measurement ran: enough for a reader to judge the numbers, and nothing that identifies a person
+//! or a host.
 
 use std::fs;
 use std::process::Command;
@@ -8,12 +9,12 @@ use std::process::Command;
 pub(crate) struct Machine {
     pub(crate) date: String,
     pub(crate) commit: String,
-    /// Processor, cores, caches, memory, huge pages, and who else was at work.
+    /// Processor, cores, caches, memory, huge pages, and the load from other programs.
     pub(crate) hardware: String,
 }
 
 impl Machine {
-    /// This machine, now.
+    /// Describes this machine, now.
     pub(crate) fn here() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let hardware = [
@@ -32,7 +33,7 @@ impl Machine {
     }
 }
 
-/// The first line a command prints, or "unknown".
+/// Returns the first line a command prints, or "unknown".
 fn output_of(command: &str, arguments: &[&str]) -> String {
     let output = Command::new(command).args(arguments).output().ok();
     let text = output.filter(|output| output.status.success()).map(|output| output.stdout);
@@ -44,7 +45,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// The value of a field of `/proc/cpuinfo` or `/proc/meminfo`.
+/// Returns a field of `/proc/cpuinfo` or `/proc/meminfo`.
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let line =
@@ -52,7 +53,7 @@ fn field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// How many programs wanted to run in the last minute. With more than a few hundredths, threads cannot scale.
+/// Average number of programs that wanted to run in the last minute. Above a few hundredths, threads cannot scale.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").ok();
     let first = text.as_deref().and_then(|text| text.split_whitespace().next());
@@ -70,7 +71,7 @@ fn memory() -> String {
     kib.map_or_else(unknown, |kib| format!("{:.0} GiB", kib / (1 << 20) as f64))
 }
 
-/// The caches of one core, from the first level of data on.
+/// The caches of one core, starting with the first-level data cache.
 fn caches() -> String {
     let read = |index: u32, what: &str| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}");
@@ -83,7 +84,7 @@ fn caches() -> String {
     if caches.is_empty() { "caches unknown".to_owned() } else { caches.join(" ") }
 }
 
-/// Whether programs get pages of 2 MiB always, when they ask, or never: the word in brackets.
+/// When programs get 2 MiB pages (always, on request or never): the word in brackets.
 fn huge_pages() -> String {
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok();
     let chosen = setting.as_deref().and_then(|text| text.split_once('[')?.1.split_once(']'));

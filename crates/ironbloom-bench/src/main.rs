@@ -1,4 +1,4 @@
-//! Measures the filters of Ironbloom beside their peers, and writes what came out: Markdown, CSV and SVG.
+//! Measures the filters of Ironbloom beside their peers, and writes the results as Markdown, CSV and SVG.
 //!
 //! ```text
 //! keys        which keys are present, absent, asked for
@@ -103,7 +103,7 @@ impl Arguments {
         chosen.chain(yardstick::all()).collect()
     }
 
-    /// The command as anybody would repeat it: without the folder, which is nobody's business.
+    /// The command line that repeats this run, without the output folder, which is private.
     fn command(&self) -> String {
         let sizes: Vec<String> = self.sizes.iter().map(|&n| number::short(n)).collect();
         let keys: Vec<String> = self.keys.iter().map(KeyType::to_string).collect();
@@ -126,7 +126,7 @@ impl Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let machine = Machine::here(); // before we are the load ourselves
+    let machine = Machine::here(); // before we become the load ourselves
     let specs = arguments.specs();
     let mut progress = Progress::new();
     let (mut tables, mut scalings) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ fn main() -> anyhow::Result<()> {
             if arguments.only.is_empty() {
                 scalings.extend(threads::measure(&effort, &mut show));
             }
-            // After each size, so that a run that is cut short leaves what it has.
+            // After each size, so that an interrupted run keeps its results.
             write(&arguments, &machine, &tables, &scalings)?;
         }
     }
@@ -174,7 +174,7 @@ fn write(
     Ok(())
 }
 
-/// Our filters must not answer wrongly, whatever their times are. (Peers that do are marked in the report.)
+/// Our filters must never answer wrongly, however fast they are. (Peers that do are marked in the report.)
 fn answers_are_right(tables: &[Table]) -> anyhow::Result<()> {
     for table in tables {
         for row in table.side(Side::Ours) {

@@ -1,4 +1,4 @@
-//! The measurement: builds, fills and lookups of all contenders in turns, so that noise hits all alike.
+//! The measurement: builds, fills and lookups of all contenders in turns, so that noise affects all alike.
 //!
 //! ```text
 //! builds     several times: each static kind from the same hashes
@@ -6,8 +6,8 @@
 //! lookups    rounds: for each share of present keys, each contender answers the same queries
 //! ```
 //!
-//! Who begins changes from turn to turn. A turn is long, and an untimed warm-up before it brings back what the
-//! others drove out of the cache.
+//! The contender that goes first changes from turn to turn. A turn is long, and an untimed warm-up before it restores
+//! what the others evicted from the cache.
 
 use std::time::Instant;
 
@@ -17,36 +17,36 @@ use crate::table::{Op, Row, Table};
 
 /// Keys inserted in a turn.
 const CHUNK: u64 = 1_000_000;
-/// Filters beyond this are never in cache when their turn comes, nor could a warm-up bring them there.
+/// Filters beyond this size are never in cache when their turn comes, and a warm-up could not change that.
 const OUT_OF_CACHE: u64 = 50_000_000;
-/// Rounds of queries that only warm up ask for keys of their own.
+/// Warm-up rounds ask for separate keys.
 const WARM_UP_ROUND: u64 = 1 << 16;
 
-/// How much is measured.
+/// The amount of work to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) n: u64,
     pub(crate) key_type: KeyType,
     /// Rounds of lookups.
     pub(crate) rounds: u64,
-    /// Lookups in a turn.
+    /// Lookups per turn.
     pub(crate) queries: usize,
-    /// Keys that all fills of a contender insert together, at least; a large filter is filled once.
+    /// Minimum number of keys inserted over all fills of a contender; a large filter is filled once.
     pub(crate) fill_work: u64,
 }
 
 impl Effort {
-    /// Fills of a contender, each with fresh filters.
+    /// Number of fills of a contender, each with a fresh filter.
     pub(crate) fn fills(&self) -> u64 {
         (self.fill_work / self.n).clamp(1, 15)
     }
 
-    /// A build is one turn, so that it takes a few to tell noise from time.
+    /// Number of builds. A build is a single turn, so several are needed to tell noise from time.
     fn builds(&self) -> u64 {
         self.fills().max(3)
     }
 
-    /// Lookups before a turn: enough to touch nearly all lines of a filter that fits the cache.
+    /// Lookups before a turn: enough to touch nearly every cache line of a filter that fits the cache.
     pub(crate) fn warm_up(&self) -> Keys {
         let least = (self.queries / 16).max(1);
         let count = match self.n {
@@ -57,7 +57,7 @@ impl Effort {
     }
 }
 
-/// A contender with what it did so far.
+/// A contender and its results so far.
 struct Entry {
     spec: Spec,
     filter: Option<Box<dyn Contender>>,
@@ -82,14 +82,14 @@ pub(crate) fn measure(effort: &Effort, specs: &[Spec], progress: &mut dyn FnMut(
     Table { n: effort.n, key_type: effort.key_type, rows }
 }
 
-/// Runs through a list from another start each time.
+/// Visits every element of a list, starting at a different one each turn.
 pub(crate) fn in_turn<T>(list: &mut [T], turn: u64, mut each: impl FnMut(&mut T)) {
     let start = (turn % list.len().max(1) as u64) as usize;
     let (head, tail) = list.split_at_mut(start);
     tail.iter_mut().chain(head).for_each(&mut each);
 }
 
-/// What `work` returns, and the nanoseconds it took.
+/// Runs `work`; returns its result and the nanoseconds it took.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let result = work();
@@ -105,7 +105,7 @@ fn build(effort: &Effort, entries: &mut [Entry], progress: &mut dyn FnMut(String
         in_turn(entries, turn, |entry| {
             if let Make::Built { hash, build } = entry.spec.make {
                 let hashes = all_hashes(effort, hash);
-                entry.filter = None; // the memory of the last one first
+                entry.filter = None; // free the previous filter's memory first
                 let (filter, nanoseconds) = timed(|| build(&hashes));
                 entry.filter = Some(filter);
                 entry.row.record(Op::Build, nanoseconds / effort.n as f64);
@@ -114,7 +114,7 @@ fn build(effort: &Effort, entries: &mut [Entry], progress: &mut dyn FnMut(String
     }
 }
 
-/// The hashes of all present keys: a static filter is built from them, and its time begins when they are there.
+/// Hashes all present keys. A static filter is built from them; timing starts once they exist.
 fn all_hashes(effort: &Effort, hash: fn(u64) -> u64) -> Vec<u64> {
     let mut hashes = Vec::with_capacity(effort.n as usize);
     for range in chunks(effort.n, CHUNK) {
@@ -165,7 +165,7 @@ fn empty_filters(effort: &Effort, entries: &mut [Entry]) -> Vec<Filling> {
     let mut fillings = Vec::new();
     for (entry, Entry { spec, filter, .. }) in entries.iter_mut().enumerate() {
         let Make::Empty(make) = spec.make else { continue };
-        *filter = None; // the memory of the last one first
+        *filter = None; // free the previous filter's memory first
         let ops = if spec.batches { &[Op::Insert, Op::BatchInsert][..] } else { &[Op::Insert] };
         fillings.extend(ops.iter().map(|&op| Filling {
             entry,
@@ -178,7 +178,7 @@ fn empty_filters(effort: &Effort, entries: &mut [Entry]) -> Vec<Filling> {
     fillings
 }
 
-/// Notes the time of a fill, checks its keys, and keeps the filter that was filled key by key for the lookups.
+/// Records the time of a fill, checks its keys, and keeps the filter filled key by key for the lookups.
 fn keep(effort: &Effort, entry: &mut Entry, filling: Filling, check: &Queries) {
     entry.row.record(filling.op, filling.nanoseconds / effort.n as f64);
     entry.row.refused += filling.refused;

@@ -1,6 +1,6 @@
 //! Numbers as people write them.
 
-/// `250k`, `10M`, `100m`, `1000000`.
+/// Parses `250k`, `10M`, `100m`, `1000000`.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = match lower.strip_suffix(['k', 'm', 'g']) {
@@ -13,7 +13,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     count.filter(|&n| n > 0).ok_or_else(|| format!("not a count: {text:?} (write 250k or 10M)"))
 }
 
-/// `250k`, `1.5M`, `10M`: for names of files and axes.
+/// Formats as `250k`, `1.5M`, `10M`: for file names and axes.
 pub(crate) fn short(count: u64) -> String {
     for (unit, letter) in [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")] {
         if count >= unit && count.is_multiple_of(unit) {
@@ -26,7 +26,7 @@ pub(crate) fn short(count: u64) -> String {
     count.to_string()
 }
 
-/// `1,234,567`
+/// Formats as `1,234,567`.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();

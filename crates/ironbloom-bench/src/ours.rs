@@ -1,4 +1,4 @@
-//! Our kinds.
+//! Our filter kinds.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use ironbloom::{
 
 use crate::contender::{ByHash, Contender, Hashed, Make, MakeEmpty, RATE, Side, Spec};
 
-/// Those made empty and filled.
+/// Kinds that are created empty and then filled.
 const FILLED: [(&str, MakeEmpty); 11] = [
     ("BlockedBloom", |n, _| empty(BlockedBloom::with_rate(n, RATE))),
     ("SplitBlock", |n, _| empty(SplitBlock::with_rate(n, RATE))),
@@ -40,13 +40,13 @@ pub(crate) fn all() -> Vec<Spec> {
     filled.into_iter().chain(built).map(spec).collect()
 }
 
-/// The first of five stages, each twice as large as the one before, that hold `n` keys: growth is part of what is
-/// measured, and no stage is left half empty.
+/// Capacity of the first of five stages, each twice as large as the previous, that hold `n` keys:
+/// growth is part of the measurement, and no stage is left half empty.
 pub(crate) fn first_stage(n: u64) -> u64 {
     n.div_ceil(31)
 }
 
-/// A fuse filter mixes what it is given, as xorf does: integers are given as they are.
+/// A fuse filter mixes its input, as xorf does, so integers are passed as they are.
 fn built(build: fn(&[u64]) -> Box<dyn Contender>) -> Make {
     Make::Built { hash: |number| number, build }
 }
@@ -59,7 +59,7 @@ fn fuse(hashes: &[u64], params: Result<FuseParams, ParamError>) -> Box<dyn Conte
     ready(params.and_then(|params| BinaryFuse::from_hashes(hashes, params, HashFn::default())))
 }
 
-/// A kind that takes keys, empty.
+/// An empty filter of a kind that takes keys.
 fn empty<F: Insert + 'static>(filter: Result<F, ParamError>) -> Box<dyn Contender> {
     ready(filter.map(Ours))
 }
@@ -71,7 +71,7 @@ fn ready<F: ByHash + 'static, E: std::fmt::Display>(filter: Result<F, E>) -> Box
     }
 }
 
-/// A kind that takes keys, by the library's own trait.
+/// A kind that takes keys, used through the library's own trait.
 struct Ours<F>(F);
 
 impl<F: Insert> ByHash for Ours<F> {
@@ -118,7 +118,7 @@ impl ByHash for BinaryFuse {
     }
 }
 
-/// Shared, so that two threads can each have a handle.
+/// Shared, so that each of two threads can have a handle.
 impl<P: Layout> ByHash for Arc<Atomic<P>> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {

@@ -1,4 +1,4 @@
-//! The peers: other crates, made for the same number of keys and the same rate.
+//! The peers: other crates, configured for the same number of keys and the same rate.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hash;
@@ -18,10 +18,10 @@ use crate::keys::KeyType;
 use crate::ours::first_stage;
 use crate::sbbf::SplitBlocks;
 
-/// For a peer that takes the keys of two hash functions: fixed, so that runs can be repeated, and not the same twice.
+/// Keys for a peer with two hash functions: fixed, so that runs can be repeated, and different from each other.
 const SEED: [u8; 32] = *b"one hash function, then another.";
 
-/// Those made empty and filled.
+/// Peers that are created empty and then filled.
 const FILLED: [(&str, MakeEmpty); 11] = [
     ("fastbloom", |n, _| Box::new(Hashed(fastbloom(n)))),
     ("fastbloom (its hasher)", |n, key_type| keyed(fastbloom(n), key_type)),
@@ -44,7 +44,7 @@ const FILLED: [(&str, MakeEmpty); 11] = [
 /// All peers.
 pub(crate) fn all() -> Vec<Spec> {
     let filled = FILLED.map(|(name, make)| (name, Make::Empty(make)));
-    // It mixes integer keys itself; mixing them before as well would only slow it down.
+    // It mixes integer keys itself; mixing them first would only slow it down.
     let xorf = Make::Built { hash: |key| key, build: |keys| Box::new(Hashed(xorf(keys))) };
     let spec = |(name, make)| Spec { name, side: Side::Peer, batches: false, make };
     filled.into_iter().chain([("xorf BinaryFuse8", xorf)]).map(spec).collect()
@@ -54,7 +54,7 @@ fn fastbloom(n: u64) -> BloomFilter {
     BloomFilter::with_false_pos(RATE).seed(&7).expected_items(n as usize)
 }
 
-/// fastbloom's filter for many threads.
+/// fastbloom's thread-safe filter.
 pub(crate) fn fastbloom_atomic(n: u64) -> AtomicBloomFilter {
     AtomicBloomFilter::with_false_pos(RATE).seed(&7).expected_items(n as usize)
 }
@@ -117,7 +117,7 @@ impl<K: Hash + ?Sized> ByKey<K> for BloomFilter {
     }
 }
 
-/// Shared, so that two threads can each have a handle.
+/// Shared, so that each of two threads can have a handle.
 impl ByHash for Arc<AtomicBloomFilter> {
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -234,7 +234,7 @@ impl<K: Hash + ?Sized> ByKey<K> for DataSketches {
     }
 }
 
-/// The growable filter, with the capacity of its first stage: it does not tell its size.
+/// The growable filter with the capacity of its first stage, since it does not report its size.
 struct Growable {
     filter: GrowableBloom,
     first_stage: u64,
@@ -258,8 +258,8 @@ impl<K: Hash + ?Sized> ByKey<K> for Growable {
         self.filter.contains(key)
     }
 
-    /// By the formulas in its source (2.1.1): stage i has ceil(log2(1 / (rate · 0.85^i))) slices of capacity / ln 2
-    /// bits, and twice the capacity of the stage before.
+    /// Computed from the formulas in its source (2.1.1): stage i has ceil(log2(1 / (rate · 0.85^i))) slices of capacity
+    /// / ln 2 bits, and twice the capacity of the previous stage.
     fn size_in_bytes(&self) -> usize {
         let mut bits = 0.0;
         let (mut capacity, mut rate, mut left) =

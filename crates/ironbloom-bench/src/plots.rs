@@ -1,4 +1,4 @@
-//! The pictures: time of a lookup against bits per key, and against the number of keys.
+//! The plots: lookup time against bits per key, and against the number of keys.
 
 use crate::contender::Side;
 use crate::keys::{KeyType, Share};
@@ -6,7 +6,7 @@ use crate::number::{grouped, short};
 use crate::svg::{Area, Canvas, Scale};
 use crate::table::{Op, Row, Table};
 
-/// File name of the picture over all sizes.
+/// File name of the plot over all sizes.
 pub(crate) const VERSUS_N: &str = "lookup-vs-n.svg";
 
 const OURS: &str = "#c1440e";
@@ -19,14 +19,14 @@ const BOTTOM: f64 = HEIGHT - 62.0;
 const SINGLE: Op = Op::Lookup(Share::Half);
 const BATCH: Op = Op::BatchLookup(Share::Half);
 
-/// A picture and the name of its file.
+/// A plot and its file name.
 pub(crate) struct Plot {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) svg: String,
 }
 
-/// All pictures that these tables give.
+/// Draws all plots that these tables allow.
 pub(crate) fn all(tables: &[Table]) -> Vec<Plot> {
     let mut plots: Vec<Plot> = tables.iter().map(versus_space).collect();
     let integers: Vec<&Table> = tables.iter().filter(|t| t.key_type == KeyType::U64).collect();
@@ -36,7 +36,7 @@ pub(crate) fn all(tables: &[Table]) -> Vec<Plot> {
     plots
 }
 
-/// File name of the picture of one table.
+/// File name of the plot of one table.
 pub(crate) fn versus_space_name(table: &Table) -> String {
     let suffix = if table.key_type == KeyType::U64 { "" } else { "-strings" };
     format!("lookup-vs-space-{}{suffix}.svg", short(table.n))
@@ -46,7 +46,7 @@ fn colour(row: &Row) -> &'static str {
     if row.side == Side::Ours { OURS } else { PEERS }
 }
 
-/// Filters, and no yardsticks, with their times of single lookups.
+/// Filters (not yardsticks) with their single-lookup times.
 fn timed(table: &Table) -> Vec<(&Row, f64)> {
     let filters = table.rows.iter().filter(|row| row.side != Side::Yardstick);
     filters.filter_map(|row| Some((row, row.median(SINGLE)?))).collect()
@@ -136,7 +136,7 @@ fn versus_n(tables: &[&Table]) -> Plot {
     Plot { name: VERSUS_N.to_owned(), title, svg: canvas.finish() }
 }
 
-/// Names at the right, in the order of the line ends, moved apart as far as needed.
+/// Places names at the right, in the order of the line ends, moved apart as far as needed.
 fn label_ends(canvas: &mut Canvas, mut ends: Vec<(&Row, (f64, f64))>, right: f64) {
     const STEP: f64 = 15.0;
     ends.sort_by(|a, b| a.1.1.total_cmp(&b.1.1));
@@ -144,7 +144,7 @@ fn label_ends(canvas: &mut Canvas, mut ends: Vec<(&Row, (f64, f64))>, right: f64
     for i in 1..places.len() {
         places[i] = places[i].max(places[i - 1] + STEP);
     }
-    // What was pushed out below comes back up.
+    // Labels pushed out at the bottom move back up.
     let mut limit = BOTTOM + 14.0;
     for place in places.iter_mut().rev() {
         *place = place.min(limit);

@@ -1,9 +1,9 @@
-//! What is going on: on a terminal one line that is overwritten, in a log a line now and then.
+//! Progress: on a terminal one line that is overwritten, in a log an occasional line.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Between two lines in a log.
+/// Pause between two lines in a log.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// Tells the user which step is running.
@@ -12,15 +12,15 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing told yet.
+    /// Starts without output.
     pub(crate) fn new() -> Self {
         Self { last_line: None }
     }
 
-    /// A step begins.
+    /// Announces a step.
     pub(crate) fn show(&mut self, step: &str) {
         let mut out = std::io::stderr();
-        // Whether the words arrive does not matter to the measurement.
+        // The measurement does not depend on this output, so errors are ignored.
         if out.is_terminal() {
             let _ = write!(out, "\r\x1b[K{step}").and_then(|()| out.flush());
         } else if self.last_line.is_none_or(|last| last.elapsed() > PAUSE) {
@@ -31,7 +31,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// Leaves the line of the terminal empty.
+    /// Clears the terminal line.
     fn drop(&mut self) {
         if std::io::stderr().is_terminal() {
             self.show("");

@@ -45,7 +45,7 @@ least that any filter needs. \"Line reads\" is not a filter but the memory itsel
 an array as large as BlockedBloom, hashing included; prefetched in the batch columns, one after the other in the others.
 ";
 
-/// Columns of operations.
+/// The operation columns.
 const COLUMNS: [(&str, Op); 8] = [
     ("insert", Op::Insert),
     ("hit", Op::Lookup(Share::All)),
@@ -57,7 +57,7 @@ const COLUMNS: [(&str, Op); 8] = [
     ("batch miss", Op::BatchLookup(Share::None)),
 ];
 
-/// The page.
+/// Renders the page.
 pub(crate) fn markdown(report: &Report<'_>, plots: &[Plot]) -> String {
     let Machine { date, commit, hardware } = report.machine;
     let mut page = format!(
@@ -121,7 +121,7 @@ fn contenders(page: &mut String, table: &Table) {
     yardstick(page, table);
 }
 
-/// The rows of filters, the fastest lookups first.
+/// The filter rows, sorted by lookup time.
 fn by_time(table: &Table) -> Vec<&Row> {
     let mut rows: Vec<&Row> = table.rows.iter().filter(|row| row.side != Side::Yardstick).collect();
     let time = |row: &Row| row.median(Op::Lookup(Share::Half)).unwrap_or(f64::INFINITY);
@@ -149,7 +149,7 @@ fn rate(row: &Row, n: u64) -> String {
     format!("{:.3} %{over}", row.rate() * 100.0)
 }
 
-/// A time, for ours with the ratio to the best peer.
+/// A time; for our filters with the ratio to the best peer.
 fn cell(table: &Table, row: &Row, op: Op) -> String {
     let op = if op == Op::Insert && row.median(op).is_none() { Op::Build } else { op };
     let Some(time) = row.median(op) else { return "–".to_owned() };

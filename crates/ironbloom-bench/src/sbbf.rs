@@ -1,6 +1,6 @@
-//! `sbbf-rs` as a filter: it brings the instructions, the caller the memory.
+//! `sbbf-rs` as a filter: the crate brings the instructions, the caller the memory.
 //!
-//! The memory is an ordinary allocation of whole lines, as in its documentation.
+//! The memory is an ordinary allocation of whole cache lines, as in its documentation.
 
 #![expect(unsafe_code, reason = "the peer has no safe interface")]
 
@@ -8,7 +8,7 @@ use sbbf_rs::{ALIGNMENT, BUCKET_SIZE, FilterFn};
 
 use crate::contender::ByHash;
 
-/// A line of memory, two buckets.
+/// A cache line: two buckets.
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct Line([u8; 2 * BUCKET_SIZE]);
@@ -23,12 +23,12 @@ pub(crate) struct SplitBlocks {
 }
 
 impl SplitBlocks {
-    /// A filter of this many bits, rounded up to whole buckets.
+    /// Creates a filter of this many bits, rounded up to whole buckets.
     pub(crate) fn with_bits(bits: u64) -> Self {
         Self::with_buckets(bits.div_ceil(8 * BUCKET_SIZE as u64))
     }
 
-    /// The least filter that delivers this rate, by our formulas: it has none of its own.
+    /// Creates the smallest filter that delivers this rate by our formulas: the crate has none.
     pub(crate) fn with_rate(n: u64, rate: f64) -> Self {
         Self::with_buckets(ironbloom::sizing::split_blocks(n, rate, 8, 32))
     }

@@ -1,6 +1,7 @@
 //! Medians and quartiles. Noise on a shared machine is one-sided and large; means would measure the neighbours.
 
-/// The value below which this share of the samples lies, between two samples in proportion. `None` without samples.
+/// Returns the value below which this share of the samples lies, interpolated linearly between two samples. `None`
+/// without samples.
 pub(crate) fn quantile(samples: &[f64], share: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -14,8 +15,8 @@ pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// How many times as fast as `theirs` is `ours`? The median over the rounds, each of which both went through within
-/// moments of each other.
+/// How many times as fast as `theirs` `ours` is: the median over the rounds, in each of which both ran within moments
+/// of each other.
 pub(crate) fn speedup(ours: &[f64], theirs: &[f64]) -> Option<f64> {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect();
     median(&ratios)

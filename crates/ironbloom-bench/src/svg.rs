@@ -1,16 +1,16 @@
-//! Just enough SVG for two pictures: a canvas, logarithmic axes, and labels that keep out of each other's way.
+//! Just enough SVG for two plots: a canvas, logarithmic axes, and labels that stay clear of each other.
 
 use std::fmt::Write as _;
 
-/// Height of a line of labels.
+/// Height of a label.
 const LABEL_HEIGHT: f64 = 14.0;
-/// Mean width of a character of a label, on the large side.
+/// Mean width of a label character, rounded up.
 const CHARACTER: f64 = 7.1;
 
-/// A picture being drawn.
+/// A plot being drawn.
 pub(crate) struct Canvas {
     svg: String,
-    /// Where labels may not go any more.
+    /// Areas that labels must avoid.
     taken: Vec<Area>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// An axis for these values, with some room at both ends.
+    /// Creates an axis for these values, with some room at both ends.
     pub(crate) fn around(values: impl Iterator<Item = f64>, room: f64, from: f64, to: f64) -> Self {
         let (low, high) =
             values.fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| (l.min(v), h.max(v)));
         Self { low: low / room, high: high * room, from, to }
     }
 
-    /// Where a value lies.
+    /// Position of a value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = (value / self.low).ln() / (self.high / self.low).ln();
         self.from + share * (self.to - self.from)
@@ -76,7 +76,7 @@ impl Scale {
 }
 
 impl Canvas {
-    /// An empty white picture.
+    /// Creates an empty white canvas.
     pub(crate) fn new(width: f64, height: f64) -> Self {
         Self {
             svg: format!(
@@ -88,32 +88,32 @@ impl Canvas {
         }
     }
 
-    /// The finished picture.
+    /// Returns the finished SVG.
     pub(crate) fn finish(mut self) -> String {
         self.svg.push_str("</svg>\n");
         self.svg
     }
 
-    /// Words at a place; `style` is further attributes.
+    /// Draws text at a position; `style` holds further attributes.
     pub(crate) fn text(&mut self, x: f64, y: f64, style: &str, words: &str) {
         let words = words.replace('&', "&amp;").replace('<', "&lt;");
         let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{words}</text>");
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub(crate) fn line(&mut self, points: &[(f64, f64)], style: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let points = points.join(" ");
         let _ = writeln!(self.svg, "<polyline points=\"{points}\" fill=\"none\" {style}/>");
     }
 
-    /// A point, which labels keep away from.
+    /// Draws a point, which labels avoid.
     pub(crate) fn point(&mut self, x: f64, y: f64, style: &str) {
         self.taken.push(Area::around(x, y, 5.0));
         let _ = writeln!(self.svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" {style}/>");
     }
 
-    /// Grid, ticks and titles of both axes.
+    /// Draws grid, ticks and titles of both axes.
     pub(crate) fn axes(
         &mut self,
         x: (&Scale, &str),
@@ -141,7 +141,7 @@ impl Canvas {
         self.text(left, middle, &turned, y_title);
     }
 
-    /// A label beside a point: the nearest free place, with a thin line back to the point if it is not next to it.
+    /// Draws a label at the nearest free place beside a point, with a thin line back to it if it is not adjacent.
     pub(crate) fn label(&mut self, x: f64, y: f64, within: &Area, colour: &str, words: &str) {
         let width = words.chars().count() as f64 * CHARACTER;
         let place = places(x, y, width)
@@ -165,12 +165,12 @@ impl Canvas {
     }
 }
 
-/// A label's box whose left end is at the middle of its height at (x, y).
+/// The box of a label whose left edge is centred vertically at (x, y).
 fn box_at(x: f64, y: f64, width: f64) -> Area {
     Area { left: x, top: y - LABEL_HEIGHT / 2.0, right: x + width, bottom: y + LABEL_HEIGHT / 2.0 }
 }
 
-/// Places for a label around a point, the best first: right, left, above, below, then farther off.
+/// Candidate places for a label around a point, best first: right, left, above, below, then farther away.
 fn places(x: f64, y: f64, width: f64) -> impl Iterator<Item = Area> {
     let rings = (0..12).map(|ring| 9.0 + 8.0 * f64::from(ring));
     rings.flat_map(move |away| {

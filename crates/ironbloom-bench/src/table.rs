@@ -1,4 +1,4 @@
-//! What was measured: for each size and type of keys a table, with a row per contender.
+//! The measurements: a table for each size and key type, with a row per contender.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::contender::{RATE, Side};
 use crate::keys::{KeyType, Share};
 use crate::stats;
 
-/// An operation that is timed.
+/// A timed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Op {
     Build,
@@ -17,7 +17,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The name in the CSV file.
+    /// Name in the CSV file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Build => "build",
@@ -32,7 +32,7 @@ impl Op {
         }
     }
 
-    /// The same work key by key. Peers have no batches, so this is what a batch is compared with.
+    /// The same work key by key: peers have no batches, so a batch is compared with this.
     pub(crate) fn one_by_one(self) -> Self {
         match self {
             Self::BatchInsert => Self::Insert,
@@ -42,7 +42,7 @@ impl Op {
     }
 }
 
-/// What one contender did.
+/// Results of one contender.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -51,18 +51,18 @@ pub(crate) struct Row {
     /// Absent keys asked for, and found.
     pub(crate) absent: u64,
     pub(crate) found: u64,
-    /// Present keys not found.
+    /// Present keys that were not found.
     pub(crate) missing: u64,
-    /// Keys that the filter refused to take.
+    /// Keys that the filter refused.
     pub(crate) refused: u64,
-    /// Batches that gave another answer than single lookups.
+    /// Batches whose answer differed from single lookups.
     pub(crate) disagreements: u64,
-    /// Nanoseconds per key, a sample for each fill, build or round.
+    /// Nanoseconds per key: a sample for each fill, build or round.
     pub(crate) samples: BTreeMap<Op, Vec<f64>>,
 }
 
 impl Row {
-    /// A row with nothing measured yet.
+    /// Creates a row without measurements.
     pub(crate) fn new(name: &'static str, side: Side) -> Self {
         Self {
             name,
@@ -82,7 +82,7 @@ impl Row {
         self.samples.entry(op).or_default().push(nanoseconds);
     }
 
-    /// All samples of an operation, in the order of the rounds.
+    /// All samples of an operation, in order of the rounds.
     pub(crate) fn samples(&self, op: Op) -> &[f64] {
         self.samples.get(&op).map_or(&[], Vec::as_slice)
     }
@@ -97,17 +97,18 @@ impl Row {
         self.found as f64 / self.absent as f64
     }
 
-    /// Bits beyond the least any filter needs for the rate measured: log2(1 / rate).
+    /// Bits beyond the minimum that any filter needs for the measured rate: log2(1 / rate).
     pub(crate) fn excess_bits(&self) -> f64 {
         self.bits_per_key - (1.0 / self.rate()).log2()
     }
 
-    /// Does it deliver the rate asked for, as far as `n` keys and the absent ones asked for can tell?
+    /// Returns true if it delivers the requested rate, as far as `n` keys and the absent keys asked for can tell.
     pub(crate) fn keeps_rate(&self, n: u64) -> bool {
         self.rate() <= RATE + 6.0 * sigma(n, self.absent)
     }
 
-    /// Present keys not found, keys refused, or two answers to one question: its times prove nothing.
+    /// Returns true if present keys were not found, keys were refused, or two answers to one question differed: its
+    /// times then prove nothing.
     pub(crate) fn is_wrong(&self) -> bool {
         self.missing + self.refused + self.disagreements > 0
     }
@@ -119,13 +120,13 @@ impl Row {
 /// sigma^2 = p / absent  +  p^2 · 50 / n
 /// ```
 ///
-/// The second term is the scatter from filter to filter: a blocked filter, which scatters most, is n/50 blocks of
-/// keys, and the rate of a block scatters about as much as it is large.
+/// The second term is the variation between filters: a blocked filter, which varies most, is n/50 blocks of keys, and
+/// the standard deviation of a block's rate is about the rate itself.
 fn sigma(n: u64, absent: u64) -> f64 {
     (RATE / absent as f64 + RATE * RATE * 50.0 / n as f64).sqrt()
 }
 
-/// All rows of one size and type of keys.
+/// All rows of one size and key type.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) n: u64,
@@ -134,27 +135,27 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The row of this name.
+    /// Returns the row with this name.
     pub(crate) fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The rows of one side.
+    /// Returns the rows of one side.
     pub(crate) fn side(&self, side: Side) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.side == side)
     }
 
-    /// The fastest peer at an operation. Those that answer wrongly do not count; those that miss the rate do.
+    /// Returns the fastest peer at an operation. Peers that answer wrongly do not count; those that miss the rate do.
     pub(crate) fn best_peer(&self, op: Op) -> Option<&Row> {
         fastest(self.side(Side::Peer).filter(|row| !row.is_wrong()), op)
     }
 
-    /// The yardstick with the best distance of prefetching.
+    /// Returns the yardstick with the best prefetch distance.
     pub(crate) fn yardstick(&self, op: Op) -> Option<&Row> {
         fastest(self.side(Side::Yardstick), op)
     }
 
-    /// How many times as fast as the best peer is this row?
+    /// How many times as fast as the best peer this row is.
     pub(crate) fn ratio_to_best_peer(&self, row: &Row, op: Op) -> Option<f64> {
         let theirs = op.one_by_one();
         stats::speedup(row.samples(op), self.best_peer(theirs)?.samples(theirs))

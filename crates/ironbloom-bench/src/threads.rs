@@ -1,7 +1,7 @@
-//! The filters that threads share: one thread against two, each with half of the keys.
+//! Filters shared between threads: one thread against two, each with half of the keys.
 //!
-//! Both halves are made before the clock starts; one thread takes them one after the other. Starting a thread is inside
-//! the time, as it would be for a user; it takes some microseconds of a turn of many milliseconds.
+//! Both halves are generated before the clock starts; one thread takes them one after the other. Starting a thread is
+//! timed too, as it would be for a user; it takes a few microseconds of a turn of many milliseconds.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::measure::{Effort, in_turn, timed};
 use crate::peers::fastbloom_atomic;
 use crate::stats;
 
-/// Keys inserted in a turn, by both threads together.
+/// Keys inserted per turn, by both threads together.
 const CHUNK: u64 = 2_000_000;
 
 /// Two handles to one filter.
@@ -45,8 +45,8 @@ const SHARED: [Shared; 4] = [
     Shared { name: "no filter, hashing only", batches: false, make: |_| handles(NoFilter) },
 ];
 
-/// A yardstick: arithmetic without memory. If two threads are not twice as fast at that, the machine lacks two cores
-/// to give: they share one, or others use them.
+/// A yardstick: arithmetic without memory. If two threads are not twice as fast at that, the machine does not have two
+/// cores to spare: they share one, or other programs use them.
 struct NoFilter;
 
 impl ByHash for Arc<NoFilter> {
@@ -74,7 +74,7 @@ where
     [Box::new(Hashed(filter.clone())), Box::new(Hashed(filter))]
 }
 
-/// What the threads do.
+/// The work of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Insert,
@@ -84,7 +84,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// The name in the tables.
+    /// Name in the tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -102,7 +102,7 @@ impl Work {
         }
     }
 
-    /// Does the work on some keys; how many were not there, or refused.
+    /// Does the work on some keys; returns how many were absent or refused.
     fn run(self, filter: &mut dyn Contender, keys: &Keys) -> u64 {
         match self {
             Self::Insert => filter.insert(keys),
@@ -113,7 +113,7 @@ impl Work {
     }
 }
 
-/// Nanoseconds per key of one filter at one kind of work: samples by one thread, and by two.
+/// Nanoseconds per key of one filter at one kind of work: samples with one thread, and with two.
 #[derive(Clone, Debug)]
 pub(crate) struct Scaling {
     pub(crate) n: u64,
@@ -122,18 +122,18 @@ pub(crate) struct Scaling {
     pub(crate) work: Work,
     pub(crate) one: Vec<f64>,
     pub(crate) two: Vec<f64>,
-    /// Keys inserted and not found.
+    /// Keys that were inserted and not found.
     pub(crate) missing: u64,
 }
 
 impl Scaling {
-    /// How many times as fast are two threads?
+    /// How many times as fast two threads are.
     pub(crate) fn speedup(&self) -> Option<f64> {
         stats::speedup(&self.two, &self.one)
     }
 }
 
-/// A filter in the hands of one or two threads.
+/// A filter used by one or two threads.
 struct Job {
     shared: Shared,
     work: Work,
@@ -165,7 +165,7 @@ impl Job {
     }
 }
 
-/// Measures all filters that threads can share, at one size: fills, then lookups of present keys in what was filled.
+/// Measures all filters that threads can share, at one size: fills, then lookups of present keys in the filled filters.
 pub(crate) fn measure(effort: &Effort, progress: &mut dyn FnMut(String)) -> Vec<Scaling> {
     let mut jobs = jobs(effort);
     let warm_up = effort.warm_up();
@@ -204,7 +204,7 @@ pub(crate) fn measure(effort: &Effort, progress: &mut dyn FnMut(String)) -> Vec<
     scalings
 }
 
-/// One job for each filter, form and number of threads; those for one and two threads stand side by side.
+/// One job for each filter, form and number of threads; the jobs for one and two threads are adjacent.
 fn jobs(effort: &Effort) -> Vec<Job> {
     let mut jobs = Vec::new();
     for shared in SHARED {
@@ -225,7 +225,7 @@ fn jobs(effort: &Effort) -> Vec<Job> {
     jobs
 }
 
-/// Takes the samples out of the jobs.
+/// Moves the samples out of the jobs.
 fn scalings(effort: &Effort, jobs: &mut [Job]) -> Vec<Scaling> {
     let take = |pair: &mut [Job]| Scaling {
         n: effort.n,

@@ -1,7 +1,8 @@
-//! What the memory allows: one random line of 64 bytes per key, asked for ahead of time or not.
+//! The limit set by memory: one random 64-byte line per key, with or without prefetching.
 //!
-//! The array is as large as the blocked filter for as many keys, on huge pages like it. No filter that reads one line
-//! per key out of cache can be faster; how close a batch, or a single lookup, comes to this is what is left to gain.
+//! The array is as large as the blocked filter for the same number of keys, also on huge pages. No filter that reads
+//! one line per key out of cache can be faster; the distance of a batch or a single lookup from this is what is left to
+//! gain.
 
 #![expect(unsafe_code, reason = "the prefetch instruction has no safe form")]
 
@@ -15,7 +16,7 @@ use crate::contender::{ByHash, Contender, Hashed, Make, RATE, Side, Spec};
 
 type Line = [u64; 8];
 
-/// The yardsticks: how far ahead lines are asked for is tried out, and the best counts.
+/// The yardsticks: several prefetch distances are tried, and the best counts.
 pub(crate) fn all() -> Vec<Spec> {
     let lines = |name, make| Spec { name, side: Side::Yardstick, batches: true, make };
     vec![
@@ -36,9 +37,9 @@ impl<const AHEAD: usize> Lines<AHEAD> {
         let bytes = (bits / 8).next_multiple_of(64) as usize;
         let mut map = MmapMut::map_anon(bytes).expect("memory for the yardstick");
         #[cfg(target_os = "linux")]
-        // Without huge pages the yardstick is slower, and so is the filter: nothing to handle.
+        // Without huge pages both the yardstick and the filter are slower: nothing to handle.
         let _ = map.advise(memmap2::Advice::HugePage);
-        // Pages never written are all the same page of zeros, which would stay in cache.
+        // Pages never written all map to one page of zeros, which would stay in cache.
         map.fill(0x55);
         Box::new(Hashed(Self { map }))
     }

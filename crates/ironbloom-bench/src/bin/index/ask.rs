@@ -1,7 +1,7 @@
-//! Asks an index the same conditions again and again: how long does a question take when index and tables are open?
+//! Asks an index the same conditions repeatedly, with index and tables already open, and times them.
 //!
-//! Prints the number of rows found and the median time of a question in microseconds, over all rounds. `index.py` compares
-//! it with DuckDB.
+//! Prints the number of rows found and the median time per question in microseconds, over all rounds. `index.py`
+//! compares it with DuckDB.
 
 use std::hint::black_box;
 use std::io::BufRead as _;

@@ -1,6 +1,6 @@
-//! What it costs to verify a block on a Parquet file: the part of a lookup that the index cannot save.
+//! The cost of verifying a block of a Parquet file: the part of a lookup that the index cannot save.
 //!
-//! Each query looks for the values of a row chosen at random, in the block that holds it, as an index would say.
+//! Each query looks for the values of a row chosen at random, in the block that holds it, as an index would report it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn measure(name: &str, table: &Table, reach: u64, select: &[&str]) -> Result<(),
     let mut queries = Vec::new();
     let mut state = 1u128;
     for _ in 0..QUERIES {
-        // A linear congruence is random enough to leave no page in any order.
+        // A linear congruential generator is random enough: pages are visited in no particular order.
         state = (state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % (1 << 64);
         let row = ((state * u128::from(reach)) >> 64) as u64;
         queries.push((row, values_of(table, row)?));
@@ -84,7 +84,7 @@ fn measure(name: &str, table: &Table, reach: u64, select: &[&str]) -> Result<(),
     Ok(())
 }
 
-/// Time that this process has been on a processor, which a busy machine does not lengthen as it does the clock's. Linux only.
+/// Processor time of this process, which a busy machine inflates less than wall-clock time. Linux only.
 fn processor_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))

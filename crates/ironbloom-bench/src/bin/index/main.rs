@@ -120,7 +120,7 @@ fn tables(rows: usize, params: Params) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds index and sorted arrays in turns: a single build depends on what else the machine does.
+/// Builds index and sorted arrays alternately, since a single build depends on the machine's other work.
 fn builds() -> Result<(), Failure> {
     let table = Columns::random(10_000_000, 10, VALUES);
     let mut ratios = Vec::new();
@@ -175,8 +175,8 @@ fn compare(
     Ok(())
 }
 
-/// Runs the queries in ten rounds: the sum of what they find, and microseconds a query in the fastest round. The machine may be
-/// busy with other things; the fastest round is the one least disturbed.
+/// Runs the queries in ten rounds; returns the sum of their results, and microseconds per query in the fastest round,
+/// which other work on the machine disturbed least.
 fn best_of(queries: &[Query], mut run: impl FnMut(&[Query]) -> u64) -> (u64, f64) {
     let mut found = 0;
     let mut best = f64::INFINITY;
@@ -188,13 +188,13 @@ fn best_of(queries: &[Query], mut run: impl FnMut(&[Query]) -> u64) -> (u64, f64
     (found, best)
 }
 
-/// What the queries found in the index, and what they took.
+/// Results and times of the queries on the index.
 struct Tally {
     found: u64,
     blocks: usize,
-    /// Microseconds a query, verified on the columns.
+    /// Microseconds per query, verified on the columns.
     whole: f64,
-    /// Microseconds a query, candidates only.
+    /// Microseconds per query, candidates only.
     lookup: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Columns that are not uniform: what do they take, and how long is a lookup?
+//! Columns that are not uniform: their size, and the time of a lookup.
 
 use ironbloom_rivals::{Columns, Random};
 
@@ -43,7 +43,7 @@ fn report(name: &str, mut value: impl FnMut(usize) -> u32) -> Result<(), Failure
     Ok(())
 }
 
-/// Values 0..n with frequencies as 1, 1/2^s, 1/3^s, …, from a table of sums.
+/// Values 0..n with frequencies proportional to 1, 1/2^s, 1/3^s, …, drawn from cumulative sums.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
