@@ -1,15 +1,15 @@
-//! Certificates that are made for a test.
+//! Certificates created for a test.
 
 use std::fs;
 use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-/// Who signs.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// A new one.
+    /// Creates a new authority.
     pub fn named(name: &str) -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -17,19 +17,19 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A new one, whose own certificate goes to this file.
+    /// Creates a new authority and writes its own certificate to this file.
     pub fn new(folder: impl AsRef<Path>, file: &str) -> Self {
         let authority = Self::named(file);
         fs::write(folder.as_ref().join(file), authority.pem()).unwrap();
         authority
     }
 
-    /// Its own certificate, in PEM format.
+    /// The authority's own certificate, in PEM format.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// Certificate and key for somebody, in PEM format.
+    /// Issues a certificate and key, in PEM format.
     pub fn certificate(&self, name: &str, hosts: &[&str]) -> (String, String) {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
@@ -38,7 +38,7 @@ impl Authority {
         (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
     }
 
-    /// A certificate for these hosts, `NAME.pem`, and its key, `NAME.key`.
+    /// Writes a certificate for these hosts, `NAME.pem`, and its key, `NAME.key`.
     pub fn sign(&self, folder: impl AsRef<Path>, name: &str, hosts: &[&str]) {
         let (certificate, key) = self.certificate(name, hosts);
         fs::write(folder.as_ref().join(format!("{name}.pem")), certificate).unwrap();

@@ -1,4 +1,4 @@
-//! Three masters on this machine.
+//! A cluster of three masters on this machine.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::wait_until;
 /// The slots of each master.
 pub const SLOTS: [(u32, u32); 3] = [(0, 5460), (5461, 10922), (10923, 16383)];
 
-/// Three masters that know each other and share the slots.
+/// Starts three masters that know each other and share the slots.
 pub fn cluster(program: &Path) -> Vec<Server> {
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "30000"];
     let servers: Vec<Server> = SLOTS.iter().map(|_| Server::start(program, &options)).collect();

@@ -1,15 +1,15 @@
-//! What the tests of all crates share. Only tests, examples and benchmarks depend on it.
+//! Test support shared by all crates. Only tests, examples and benchmarks depend on it.
 //!
-//! - [`Scratch`] and [`TemporaryFile`]: folders and files that go when a test ends
+//! - [`Scratch`] and [`TemporaryFile`]: folders and files that are removed when a test ends
 //! - [`Start`] and [`Running`]: programs that end with their test; [`signal`]
-//! - [`Random`]: numbers that look random and are the same in every run
-//! - [`module`]: servers of Redis and Valkey with our module, and a client; [`cluster`], [`sentinel`]
-//! - [`redis`], [`postgres`]: servers as others have them, which can be stopped and started again
-//! - [`s3`]: a server of S3 behind a proxy that counts, delays and breaks requests
-//! - [`python`]: scripts in Python
-//! - [`tls`]: servers that speak TLS; `certificates` (a feature, since it needs cryptography) for them
+//! - [`Random`]: pseudo-random numbers, the same in every run
+//! - [`module`]: Redis and Valkey servers with our module, and a client; [`cluster`], [`sentinel`]
+//! - [`redis`], [`postgres`]: ordinary servers, which can be stopped and started again
+//! - [`s3`]: an S3 server behind a proxy that counts, delays and breaks requests
+//! - [`python`]: Python scripts
+//! - [`tls`]: servers that speak TLS; `certificates` for them (a feature, since it needs cryptography)
 //!
-//! Every server has a port of loopback to itself and a folder of its own, and ends with the test.
+//! Every server has its own loopback port and its own folder, and ends with the test.
 
 #[cfg(feature = "certificates")]
 pub mod certificates;

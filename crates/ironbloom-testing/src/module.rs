@@ -1,9 +1,8 @@
 //! Servers with the module.
 //!
-//! The servers that are installed are used, all of them: `redis-server`, `valkey-server`, and what the variable
-//! IRONBLOOM_SERVERS names (paths, separated by colons); for the module's own tests, what IRONBLOOM_MODULE_SERVERS names as
-//! well. Without any, a test says loudly that it was skipped; with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it
-//! fails.
+//! All installed servers are used: `redis-server`, `valkey-server`, and those that IRONBLOOM_SERVERS names (paths,
+//! separated by colons); the module's own tests also use those in IRONBLOOM_MODULE_SERVERS. Without any, a test says
+//! loudly that it was skipped; with IRONBLOOM_REQUIRE_SERVER set, as `make test` does, it fails.
 
 use std::env;
 use std::fs;
@@ -17,12 +16,13 @@ use std::time::Duration;
 use crate::process::{find_program, skipped};
 use crate::{Running, Scratch, Start as _, free_port, wait_until};
 
-/// The programs of the servers that are installed.
+/// The installed server programs.
 pub fn programs() -> Vec<PathBuf> {
     programs_of(&["IRONBLOOM_SERVERS"])
 }
 
-/// Those, and what IRONBLOOM_MODULE_SERVERS names: only the module itself must work on every version.
+/// The installed server programs and those in IRONBLOOM_MODULE_SERVERS: only the module itself must work on every
+/// version.
 pub fn all_programs() -> Vec<PathBuf> {
     programs_of(&["IRONBLOOM_SERVERS", "IRONBLOOM_MODULE_SERVERS"])
 }
@@ -48,33 +48,33 @@ pub fn module() -> PathBuf {
     module
 }
 
-/// A server with the module, on a free port of this machine, in a folder of its own; gone when the test is.
+/// A server with the module, on a free loopback port, in its own folder; stopped and removed when the test ends.
 pub struct Server {
     program: PathBuf,
     child: Running,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
     folder: Scratch,
     options: Vec<String>,
 }
 
 impl Server {
-    /// A server with the module and these options.
+    /// Starts a server with the module and these options.
     pub fn start(program: &Path, options: &[&str]) -> Self {
         Self::start_with_files(program, options, &[])
     }
 
-    /// A server whose module has these arguments.
+    /// Starts a server whose module has these arguments.
     pub fn start_with_arguments(program: &Path, arguments: &[&str]) -> Self {
         Self::start_with_all(program, &[], arguments, &[])
     }
 
-    /// A server with files that are in its folder before it starts.
+    /// Starts a server with files that are in its folder before it starts.
     pub fn start_with_files(program: &Path, options: &[&str], files: &[(&str, Vec<u8>)]) -> Self {
         Self::start_with_all(program, options, &[], files)
     }
 
-    /// A server with another module, which is made in its folder; none if it cannot be made.
+    /// Starts a server with another module, which is built in its folder; `None` if it cannot be built.
     pub fn start_beside(
         program: &Path,
         options: &[&str],
@@ -88,7 +88,7 @@ impl Server {
         Some(Self { program: program.to_owned(), child, port, folder, options })
     }
 
-    /// A server that does not know the commands.
+    /// Starts a server that does not know the commands.
     pub fn start_without_module(program: &Path) -> Self {
         let folder = new_folder();
         let (child, port) = launch(program, folder.path(), &[]);
@@ -112,29 +112,29 @@ impl Server {
         Self { program: program.to_owned(), child, port, folder, options }
     }
 
-    /// Ends the server without warning.
+    /// Kills the server.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends the server without warning, and starts it again over the same files.
+    /// Kills the server and starts it again on the same files.
     pub fn kill_and_restart(&mut self) {
         self.kill();
         (self.child, self.port) = launch(&self.program, self.folder.path(), &self.options);
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub fn client(&self) -> Client {
         Client::connect(self.port).expect("the server answers")
     }
 
-    /// The folder with its files.
+    /// The folder with the server's files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the server wrote to its log.
+    /// The server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.file("log")).unwrap_or_default()
     }
@@ -157,7 +157,7 @@ fn new_folder() -> Scratch {
     Scratch::on_disk("server")
 }
 
-/// Starts a server and waits until it answers. Another program may take the port in between: then with another port.
+/// Starts a server and waits until it answers. If another program takes the port in between, tries another one.
 fn launch(program: &Path, folder: &Path, options: &[String]) -> (Running, u16) {
     // Servers before Redis 7 have neither the option nor the need.
     let version = Command::new(program).arg("--version").output().unwrap();
@@ -168,13 +168,13 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Running, u16) {
         let mut child = Command::new(program)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--dir", folder.to_str().unwrap(), "--logfile", "log"])
-            // Otherwise a new replica waits for five seconds, in case another one comes.
+            // Otherwise a new replica waits five seconds, in case another one arrives.
             .args(["--repl-diskless-sync-delay", "0"])
             .args(debug)
             .args(options)
             .stdout(Stdio::null())
             .start();
-        // No assertion depends on this time: it only bounds how long a server that never answers is waited for.
+        // No assertion depends on this time: it only bounds the wait for a server that never answers.
         for _ in 0..6000 {
             if child.try_wait().unwrap().is_some() {
                 break;
@@ -189,17 +189,17 @@ fn launch(program: &Path, folder: &Path, options: &[String]) -> (Running, u16) {
     panic!("{} does not start:\n{log}", program.display());
 }
 
-/// A connection. Replies are bytes, as they came.
+/// A connection. Replies are raw bytes.
 pub struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    /// `None` if nobody listens there.
+    /// Connects; `None` if nothing listens there.
     pub fn connect(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
-        // A reply that never comes is a failure, and not a test that never ends.
+        // A missing reply must fail the test, not hang it.
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         Some(Self { stream: BufReader::new(stream) })
     }
@@ -208,37 +208,37 @@ impl Client {
         self.try_call(&[b"PING"]).is_some_and(|reply| reply == b"+PONG\r\n")
     }
 
-    /// Speaks the third version of the protocol from here on.
+    /// Switches to this version of the protocol.
     pub fn hello(&mut self, version: u8) {
         let reply = self.call(&format!("HELLO {version}"));
         assert!(reply.starts_with(b"%") || reply.starts_with(b"*"), "{reply:?}");
     }
 
-    /// The reply to a command, whose words blanks separate.
+    /// Returns the reply to a command whose words are separated by blanks.
     pub fn call(&mut self, command: &str) -> Vec<u8> {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         self.call_words(&words)
     }
 
-    /// The same as text.
+    /// Like [`call`](Self::call), as text.
     pub fn text(&mut self, command: &str) -> String {
         String::from_utf8_lossy(&self.call(command)).into_owned()
     }
 
-    /// The reply to a command of these words.
+    /// Returns the reply to a command of these words.
     pub fn call_words(&mut self, words: &[&[u8]]) -> Vec<u8> {
         self.try_call(words).unwrap_or_else(|| {
             panic!("no reply to {}", String::from_utf8_lossy(words[0]));
         })
     }
 
-    /// `None` if the connection ended.
+    /// Returns the reply, or `None` if the connection ended.
     pub fn try_call(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
         self.send(words)?;
         self.receive()
     }
 
-    /// Sends a command, whose reply somebody must receive.
+    /// Sends a command; the caller must receive its reply.
     pub fn send(&mut self, words: &[&[u8]]) -> Option<()> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
@@ -249,7 +249,7 @@ impl Client {
         self.stream.get_mut().write_all(&command).ok()
     }
 
-    /// The next reply.
+    /// Reads the next reply.
     pub fn receive(&mut self) -> Option<Vec<u8>> {
         let mut reply = Vec::new();
         self.read_one(&mut reply)?;
@@ -276,12 +276,12 @@ impl Client {
         }
     }
 
-    /// The bytes of a reply that is a string.
+    /// Returns the bytes of a reply that is a string.
     pub fn bytes(&mut self, words: &[&[u8]]) -> Vec<u8> {
         string_of(&self.call_words(words)).to_vec()
     }
 
-    /// All pairs of SCANDUMP, as the client gets them.
+    /// Returns all pairs of SCANDUMP, as a client gets them.
     pub fn scandump(&mut self, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
         let mut pairs = Vec::new();
         let mut iterator = 0;
@@ -297,7 +297,7 @@ impl Client {
         }
     }
 
-    /// Sends all pairs of a SCANDUMP to a key; the last reply.
+    /// Sends all pairs of a SCANDUMP to a key; returns the last reply.
     pub fn load(&mut self, family: &str, key: &str, pairs: &[(i64, Vec<u8>)]) -> String {
         let mut last = String::new();
         for (iterator, piece) in pairs {
@@ -312,14 +312,14 @@ impl Client {
         last
     }
 
-    /// Sets a setting of the module: Redis 8 has RedisBloom's by their plain names.
+    /// Changes a setting of the module: Redis 8 knows RedisBloom's by their plain names.
     pub fn configure(&mut self, name: &str, value: &str) {
         let replies = [name, &format!("ironbloom.{name}")]
             .map(|name| self.text(&format!("CONFIG SET {name} {value}")));
         assert!(replies.iter().any(|reply| reply == "+OK\r\n"), "{name}: {replies:?}");
     }
 
-    /// A number of INFO.
+    /// Reads a field of INFO.
     pub fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.text(&format!("INFO {section}"));
         let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
@@ -334,7 +334,7 @@ pub fn string_of(reply: &[u8]) -> &[u8] {
     &reply[end..reply.len() - 2]
 }
 
-/// A replica of this server that has all it has.
+/// Starts a replica of this server and waits until it has caught up.
 pub fn replica_of(server: &Server, program: &Path, options: &[&str]) -> Server {
     let replica = Server::start(program, options);
     let mut client = replica.client();
@@ -343,10 +343,10 @@ pub fn replica_of(server: &Server, program: &Path, options: &[&str]) -> Server {
     replica
 }
 
-/// Waits until the replica has seen everything, then compares.
+/// Waits until the replica has caught up, then compares.
 pub fn assert_equal(server: &Server, replica: &Server) {
     let (mut one, mut two) = (server.client(), replica.client());
-    // A command of its own, so that all before it have arrived when it has.
+    // A separate command: once it has arrived, so have all before it.
     one.call("SET last command");
     wait_until(|| two.text("GET last") == "$7\r\ncommand\r\n");
     one.call("DEL last");
@@ -354,7 +354,8 @@ pub fn assert_equal(server: &Server, replica: &Server) {
     assert_eq!(one.text("DEBUG DIGEST"), two.text("DEBUG DIGEST"));
 }
 
-/// Saves everything into the file that a server with these options reads when it starts: all of it, not what led to it.
+/// Saves everything into the file that a server with these options reads when it starts: the state itself, not the
+/// commands that led to it.
 pub fn save_or_rewrite(client: &mut Client, options: &[&str]) {
     if options[0] == "--dbfilename" {
         assert_eq!(client.text("SAVE"), "+OK\r\n");

@@ -1,8 +1,8 @@
-//! Ports that nobody else takes, from when a test asks for one until its process ends.
+//! Ports reserved from the moment a test asks for one until its process ends.
 //!
-//! A port that the system chose (port 0) and that is closed again can be taken by anybody before the server binds it: by the
-//! outgoing connection of another test, or by another test that asks for a port. So ports come from below the range that
-//! the system hands out, and a name that only one process can hold stands for each.
+//! A port that the system chose (port 0) and that was closed again can be taken before the server binds it: by an
+//! outgoing connection of another test, or by another test that asks for a port. So ports come from below the range
+//! that the system hands out, and each is claimed by a name that only one process can hold.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -12,20 +12,20 @@ use std::sync::Mutex;
 
 use crate::Random;
 
-/// The ports of servers. Systems hand out 32768 and above by themselves.
+/// The lowest server port. Systems hand out 32768 and above by themselves.
 const FIRST: u16 = 11_000;
 const LAST: u16 = 20_999;
-/// A node of a cluster also listens this much higher.
+/// A cluster node also listens this much higher.
 const CLUSTER_BUS: u16 = 10_000;
 
-/// The names of this process's ports.
+/// The claims held by this process.
 static CLAIMS: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// A port for a server of this process: it stays ours, also while the server is stopped, and so does the second port of a
-/// node of a cluster.
+/// Reserves a port for a server of this process. It stays ours while the server is stopped, and so does the second port
+/// of a cluster node.
 pub fn free_port() -> u16 {
     let mut claims = CLAIMS.lock().unwrap();
-    // Where a process starts to look matters little: claims keep processes apart.
+    // The starting point of the search matters little: claims keep processes apart.
     let mut random = Random((u64::from(process::id()) << 32) | claims.len() as u64);
     for _ in 0..10_000 {
         let port = FIRST + random.below(u64::from(LAST - FIRST) + 1) as u16;
@@ -37,7 +37,7 @@ pub fn free_port() -> u16 {
     panic!("no port between {FIRST} and {LAST} is free");
 }
 
-/// The name that stands for a port, if no process of ours has it and nobody listens there.
+/// Claims a port, unless another process of ours has it or something listens there.
 fn claim(port: u16) -> Option<UnixListener> {
     let name = SocketAddr::from_abstract_name(format!("ironbloom-testing-port-{port}")).unwrap();
     let claim = UnixListener::bind_addr(&name).ok()?;

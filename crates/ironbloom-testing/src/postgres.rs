@@ -1,4 +1,4 @@
-//! Servers of PostgreSQL, which can be stopped and started again.
+//! PostgreSQL servers, which can be stopped and started again.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::process::{Process, find_program, is_root, skipped};
 use crate::tls::TlsFiles;
 use crate::{eventually, free_port};
 
-/// A server of PostgreSQL.
+/// A PostgreSQL server.
 pub struct PostgresServer {
-    /// Where its programs are.
+    /// The folder of its programs.
     programs: PathBuf,
     directory: PathBuf,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
     more: Vec<String>,
     process: Option<Process>,
@@ -25,13 +25,13 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Arguments of `initdb` that leave nothing to the environment: without a locale there, it would make databases of bytes
-/// instead of text, in which no ICU collation can be created.
+/// Arguments of `initdb` that leave nothing to the environment: without a locale, it would create databases of bytes
+/// instead of text, which allow no ICU collation.
 pub const INITDB: [&str; 7] =
     ["-A", "trust", "-U", "postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"];
 
-/// A program of the server, which refuses to run as root: then as the user `postgres`. The process is that program itself,
-/// so that a signal reaches it; `runuser` would stay in between.
+/// Prepares a server program, which refuses to run as root: it then runs as the user `postgres`. The process is that
+/// program itself, so that a signal reaches it; `runuser` would stay in between.
 pub fn as_user(program: &Path) -> Command {
     let mut command = plain(program);
     if is_root() {
@@ -41,7 +41,7 @@ pub fn as_user(program: &Path) -> Command {
     command
 }
 
-/// Numbers of a user and its group.
+/// IDs of a user and its group.
 fn ids_of(user: &str) -> (u32, u32) {
     let users = std::fs::read_to_string("/etc/passwd").unwrap();
     let found = users.lines().find_map(|line| {
@@ -56,7 +56,7 @@ fn ids_of(user: &str) -> (u32, u32) {
     })
 }
 
-/// A program that the language, the time zone and the PG variables of the environment do not reach: they change messages
+/// Prepares a program that ignores the language, time zone and PG variables of the environment, which change messages
 /// and settings.
 pub fn plain(program: &Path) -> Command {
     let mut command = Command::new(program);
@@ -70,12 +70,12 @@ pub fn plain(program: &Path) -> Command {
 }
 
 impl PostgresServer {
-    /// `None` if there is no such program here.
+    /// Starts a server; `None` if the program is not installed.
     pub fn start(directory: &Path) -> Option<Self> {
         Self::start_with(directory, None)
     }
 
-    /// With TLS, it accepts nothing else.
+    /// Starts a server; with TLS, it accepts nothing else.
     pub fn start_with(directory: &Path, tls: Option<&TlsFiles>) -> Option<Self> {
         let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
             .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())
@@ -118,7 +118,7 @@ impl PostgresServer {
         Some(server)
     }
 
-    /// How a client finds it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.port)
     }
@@ -138,12 +138,12 @@ impl PostgresServer {
         eventually(|| if ready() { Ok(()) } else { Err("not ready") });
     }
 
-    /// Ends it and all its connections.
+    /// Stops it and closes all its connections.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Its settings, for who connects without a library; and who they are.
+    /// Prepares a client program with the server's address, port and user.
     fn client(&self, name: &str) -> Command {
         let mut command = plain(&self.programs.join(name));
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &self.port.to_string()]);
@@ -151,14 +151,14 @@ impl PostgresServer {
         command
     }
 
-    /// Runs a program of PostgreSQL, and returns what it prints.
+    /// Runs a PostgreSQL program and returns its output.
     pub fn run(&self, name: &str, arguments: &[&str]) -> Vec<u8> {
         let run = self.client(name).args(arguments).output().unwrap();
         assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
         run.stdout
     }
 
-    /// Has psql say this to the server, as anyone could.
+    /// Runs this SQL with psql.
     pub fn psql(&self, sql: &str) -> String {
         let printed = self.run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-At", "-c", sql]);
         String::from_utf8(printed).unwrap()

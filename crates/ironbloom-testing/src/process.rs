@@ -1,4 +1,4 @@
-//! Programs that tests start: where they are, signals, and an owner whose end is theirs.
+//! Programs that tests start: finding them, signalling them, and an owner that ends them.
 
 use std::env;
 use std::fmt::Debug;
@@ -21,13 +21,14 @@ pub(crate) fn find_program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     places.find_map(|place| Some(place.join(name)).filter(|file| file.is_file()))
 }
 
-/// Says that a test is skipped for want of a program; an error if `IRONBLOOM_REQUIRE_SERVER` is set, as `make test` does.
+/// Reports that a test is skipped because a program is missing; fails if `IRONBLOOM_REQUIRE_SERVER` is set, as `make
+/// test` does.
 pub(crate) fn skipped(name: &str) {
     assert!(env::var_os("IRONBLOOM_REQUIRE_SERVER").is_none(), "{name} is not installed");
     eprintln!("SKIPPED: {name} is not installed");
 }
 
-/// Tries until it works, for a minute or so. No assertion depends on the time: it only bounds how long is waited in vain.
+/// Retries until it works, for a minute or so. No assertion depends on the time: it only bounds the wait.
 pub fn eventually<T, E: Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let mut last = None;
     for _ in 0..6000 {
@@ -40,29 +41,29 @@ pub fn eventually<T, E: Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> T {
     panic!("it never worked: {last:?}");
 }
 
-/// Waits until something holds, as [`eventually`].
+/// Waits until a condition holds, like [`eventually`].
 pub fn wait_until(mut holds: impl FnMut() -> bool) {
     eventually(|| if holds() { Ok(()) } else { Err("not yet") });
 }
 
-/// True if this process may do everything. PostgreSQL refuses to run then.
+/// True if this process runs as root, as which PostgreSQL refuses to run.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Sends a signal by system call: minimal systems lack the program `kill`.
+/// Sends a signal by system call: minimal systems lack the `kill` program.
 ///
 /// # Errors
-/// Those of the system call, for instance if there is no such process.
+/// Returns the error of the system call, for instance if the process does not exist.
 pub fn signal(process: u32, signal: Signal) -> io::Result<()> {
     let number = i32::try_from(process).ok().and_then(Pid::from_raw);
     let number = number.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     Ok(kill_process(number, signal)?)
 }
 
-/// The way to start a process in a test: `command.start()` instead of `command.spawn().unwrap()`, which a lint refuses.
+/// Starts processes in tests: `command.start()` instead of `command.spawn().unwrap()`, which a lint refuses.
 pub trait Start {
-    /// Starts the program. It ends when its owner is dropped, also by a test that fails.
+    /// Starts the program. It ends when its owner is dropped, even if the test fails.
     fn start(&mut self) -> Running;
 }
 
@@ -75,7 +76,7 @@ impl Start for Command {
     }
 }
 
-/// A process that ends with its owner: killed, unless it has ended before.
+/// A process that ends with its owner: killed, unless it has already ended.
 #[derive(Debug)]
 pub struct Running(Option<Child>);
 
@@ -86,10 +87,10 @@ impl Running {
         signal(self.id(), name).unwrap();
     }
 
-    /// Waits for its end; all that it has printed.
+    /// Waits for its end; returns all its output.
     ///
     /// # Errors
-    /// Those of reading its output.
+    /// Returns an error if its output cannot be read.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.0.take().expect(OWNED).wait_with_output()
     }
@@ -137,7 +138,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // PostgreSQL then leaves no shared memory behind, and Redis saves its keys.
+        // This way PostgreSQL leaves no shared memory behind, and Redis saves its keys.
         self.signal(Signal::INT);
         for _ in 0..500 {
             if matches!(self.0.try_wait(), Ok(Some(_)) | Err(_)) {

@@ -1,11 +1,11 @@
-//! Scripts in Python, with the packages that `make test` installs.
+//! Python scripts, with the packages that `make test` installs.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A script, to be run by the interpreter in IRONBLOOM_PYTHON with more arguments. Without an interpreter: `None`, and standard
-/// error says that `what` is skipped.
+/// Prepares a script to be run by the interpreter in IRONBLOOM_PYTHON; the caller can add arguments. Without an
+/// interpreter, returns `None` and reports on standard error that `what` is skipped.
 pub fn script(path: impl AsRef<Path>, what: &str) -> Option<Command> {
     let mut command = interpreter(what)?;
     let runner = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/run.py");
@@ -13,10 +13,11 @@ pub fn script(path: impl AsRef<Path>, what: &str) -> Option<Command> {
     Some(command)
 }
 
-/// The interpreter in IRONBLOOM_PYTHON. Without one: `None`, and standard error says that `what` is skipped.
+/// The interpreter in IRONBLOOM_PYTHON. Without one, returns `None` and reports on standard error that `what` is
+/// skipped.
 pub fn interpreter(what: &str) -> Option<Command> {
     let Some(python) = std::env::var_os("IRONBLOOM_PYTHON") else {
-        // Not by eprintln, which the test harness would swallow.
+        // Not with eprintln, whose output the test harness would swallow.
         let message = format!("\nSKIPPED: {what}; set IRONBLOOM_PYTHON, or run `make test`\n\n");
         std::io::stderr().write_all(message.as_bytes()).expect("standard error can be written");
         return None;
@@ -28,7 +29,7 @@ pub fn interpreter(what: &str) -> Option<Command> {
 ///
 /// # Panics
 ///
-/// If it fails, with all that it said.
+/// If it fails, with all its output.
 pub fn run(mut command: Command) {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let [said, complained] =

@@ -1,4 +1,4 @@
-//! Servers of Redis as others have them, which can be stopped and started again.
+//! Ordinary Redis servers, which can be stopped and started again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,23 +7,23 @@ use crate::free_port;
 use crate::process::{Process, Signal, find_program, skipped};
 use crate::tls::TlsFiles;
 
-/// A server of Redis.
+/// A Redis server.
 pub struct RedisServer {
     program: PathBuf,
     directory: PathBuf,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
     more: Vec<String>,
     process: Option<Process>,
 }
 
 impl RedisServer {
-    /// `None` if there is no such program here.
+    /// Starts a server; `None` if the program is not installed.
     pub fn start(directory: &Path, more: &[&str]) -> Option<Self> {
         Self::start_with(directory, more, None)
     }
 
-    /// With TLS, it speaks nothing else.
+    /// Starts a server; with TLS, it speaks nothing else.
     pub fn start_with(directory: &Path, more: &[&str], tls: Option<&TlsFiles>) -> Option<Self> {
         let Some(program) = find_program("redis-server", &[]) else {
             skipped("redis-server");
@@ -45,7 +45,7 @@ impl RedisServer {
         Some(server)
     }
 
-    /// How a client finds it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
@@ -57,7 +57,7 @@ impl RedisServer {
         self.process = Some(Process::new(&mut command, &self.directory.join("log")));
     }
 
-    /// Ends it in order: it saves its keys.
+    /// Shuts it down cleanly: it saves its keys.
     pub fn stop(&mut self) {
         self.process = None;
     }

@@ -1,4 +1,4 @@
-//! A server of S3 (moto, from Python), and a proxy in front of it that counts, delays and breaks requests.
+//! An S3 server (moto, from Python), and a proxy in front of it that counts, delays and breaks requests.
 //!
 //! ```text
 //!  program ──► Proxy (latency, faults, a log) ──► moto
@@ -18,21 +18,22 @@ use crate::process::{Process, eventually};
 /// The bucket that every server has.
 pub const BUCKET: &str = "bucket";
 
-/// A server of S3 behind a proxy.
+/// An S3 server behind a proxy.
 pub struct S3Server {
-    /// Where its clients connect to.
+    /// The proxy its clients connect to.
     pub proxy: Proxy,
     port: u16,
     _process: Process,
 }
 
 impl S3Server {
-    /// `None` if there is no Python with moto: `IRONBLOOM_PYTHON` names an interpreter that has it, as `make test` does.
+    /// Starts a server; `None` without a Python with moto: `IRONBLOOM_PYTHON` names an interpreter that has it, as
+    /// `make test` does.
     pub fn start(directory: &Path) -> Option<Self> {
         let mut command = crate::python::interpreter("a server of S3")?;
         let port = free_port();
         command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
-        // Nothing outside may be asked for.
+        // The server must not contact anything outside.
         command.env("AWS_EC2_METADATA_DISABLED", "true").current_dir(directory);
         let process = Process::new(&mut command, &directory.join("moto.log"));
         eventually(|| TcpStream::connect(("127.0.0.1", port)));
@@ -52,12 +53,12 @@ impl S3Server {
         ]
     }
 
-    /// Where clients that do more than our proxy understands, such as uploads in parts, connect to.
+    /// The URL for clients that need more than our proxy understands, such as multipart uploads.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Puts an object into the bucket, past the proxy.
+    /// Puts an object into the bucket, bypassing the proxy.
     pub fn put(&self, key: &str, content: &[u8]) {
         self.put_request(&format!("/{BUCKET}/{key}"), content);
     }
@@ -67,13 +68,14 @@ impl S3Server {
         assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
     }
 
-    /// Puts an object into the bucket when the next request but this many arrives, before the server sees that.
+    /// Puts an object into the bucket when this many further requests have passed, just before the server sees the
+    /// next.
     pub fn put_at(&self, number: usize, key: &str, content: &[u8]) {
         let path = format!("/{BUCKET}/{key}");
         self.proxy.state().put = Some((number, path, content.to_vec()));
     }
 
-    /// An object of the bucket, past the proxy.
+    /// Returns an object of the bucket, bypassing the proxy.
     pub fn get(&self, key: &str) -> Vec<u8> {
         let answer = ask(self.port, "GET", &format!("/{BUCKET}/{key}"), b"");
         let head = find(&answer, b"\r\n\r\n").unwrap();
@@ -85,7 +87,7 @@ impl S3Server {
         answer[head + 4..].to_vec()
     }
 
-    /// The keys of all objects in the bucket, past the proxy.
+    /// Returns the keys of all objects in the bucket, bypassing the proxy.
     pub fn keys(&self) -> Vec<String> {
         let answer = ask(self.port, "GET", &format!("/{BUCKET}?list-type=2"), b"");
         let text = String::from_utf8_lossy(&answer);
@@ -93,7 +95,7 @@ impl S3Server {
         ends.map(|(key, _)| key.to_owned()).collect()
     }
 
-    /// Removes an object from the bucket, past the proxy.
+    /// Removes an object from the bucket, bypassing the proxy.
     pub fn delete(&self, key: &str) {
         ask(self.port, "DELETE", &format!("/{BUCKET}/{key}"), b"");
     }
@@ -113,20 +115,20 @@ fn ask(port: u16, method: &str, path: &str, content: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// What is done to a request instead of passing it on.
+/// A fault injected instead of passing a request on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Answered with this status, as S3 does when it is asked too often.
+    /// Answers with this status, as S3 does when it is asked too often.
     Status(u16),
-    /// The connection ends without an answer, and the server never sees the request.
+    /// Closes the connection without an answer; the server never sees the request.
     Reset,
-    /// The server gets the request, and the connection ends without its answer.
+    /// Passes the request on, but closes the connection without an answer.
     LostAnswer,
-    /// The connection ends in the middle of the answer.
+    /// Closes the connection in the middle of the answer.
     HalfAnswer,
 }
 
-/// Passes requests on to a server, one by one, with delays and faults.
+/// Passes requests on to a server one by one, with delays and faults.
 pub struct Proxy {
     port: u16,
     state: Arc<Mutex<State>>,
@@ -135,21 +137,21 @@ pub struct Proxy {
 #[derive(Default)]
 struct State {
     latency: Duration,
-    /// For the next requests; then all go well, or none.
+    /// Faults of the next requests; after them, all requests pass or all fail.
     faults: VecDeque<Option<Fault>>,
     always: Option<Fault>,
     /// Method, path and range of every request.
     log: Vec<String>,
-    /// Requests that have no answer yet, and the most there were at a time.
+    /// Requests in flight, and the maximum at any time.
     open: usize,
     most_open: usize,
     ignores_conditions: bool,
-    /// Put after this number of further requests: its path and content.
+    /// Path and content of an object to put after this number of further requests.
     put: Option<(usize, String, Vec<u8>)>,
 }
 
 impl State {
-    /// What is to be put now.
+    /// Takes the object that is to be put now.
     fn due(&mut self) -> Option<(String, Vec<u8>)> {
         match &mut self.put {
             Some((left @ 1.., ..)) => {
@@ -167,7 +169,7 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::clone(&state);
-        // Ends with the test: the thread waits for connections that do not come any more.
+        // Never joined: the thread waits for connections until the test process ends.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
@@ -183,49 +185,49 @@ impl Proxy {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a client finds it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Every request waits for this long.
+    /// Delays every request by this long.
     pub fn set_latency(&self, latency: Duration) {
         self.state().latency = latency;
     }
 
-    /// The next requests fail.
+    /// Makes the next requests fail.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state().faults.extend(faults.into_iter().map(Some));
     }
 
-    /// The next request but this many fails.
+    /// Makes the request after this many others fail.
     pub fn fail_at(&self, number: usize, fault: Fault) {
         let mut state = self.state();
         state.faults.extend(std::iter::repeat_n(None, number));
         state.faults.push_back(Some(fault));
     }
 
-    /// The next requests go well.
+    /// Cancels all pending faults.
     pub fn clear(&self) {
         self.state().faults.clear();
     }
 
-    /// All requests fail from now on, or none.
+    /// Makes all requests fail from now on, or none.
     pub fn fail_always(&self, fault: Option<Fault>) {
         self.state().always = fault;
     }
 
-    /// Conditions of requests (`If-Match`, `If-None-Match`) do not reach the server, as if it did not know them.
+    /// Strips conditions (`If-Match`, `If-None-Match`) from requests, as if the server did not support them.
     pub fn ignore_conditions(&self, ignore: bool) {
         self.state().ignores_conditions = ignore;
     }
 
-    /// The most requests that waited for an answer at the same time, since the last call.
+    /// Returns the maximum number of requests in flight at the same time, since the last call.
     pub fn take_most_open(&self) -> usize {
         std::mem::take(&mut self.state().most_open)
     }
 
-    /// The requests since the last call: method, path and range of each.
+    /// Returns the requests since the last call: method, path and range of each.
     pub fn take_log(&self) -> Vec<String> {
         std::mem::take(&mut self.state().log)
     }
@@ -249,7 +251,7 @@ impl Message {
         })
     }
 
-    /// The head of a message; `None` if there is none any more.
+    /// Reads the head of a message; `None` at the end of the connection.
     fn read_head(input: &mut impl io::BufRead) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         loop {
@@ -298,7 +300,7 @@ fn serve(client: TcpStream, server: u16, shared: &Mutex<State>) -> io::Result<()
             ask(server, "PUT", &path, &content);
         }
         thread::sleep(latency);
-        // Before the answer: the client may ask again as soon as it has that.
+        // Before the answer is sent: the client may ask again as soon as it has that.
         shared.lock().unwrap_or_else(PoisonError::into_inner).open -= 1;
         match fault {
             None => output.write_all(&pass(request, server)?)?,
@@ -326,7 +328,7 @@ fn serve(client: TcpStream, server: u16, shared: &Mutex<State>) -> io::Result<()
     Ok(())
 }
 
-/// The server's answer to a request.
+/// Returns the server's answer to a request.
 fn pass(mut request: Message, server: u16) -> io::Result<Vec<u8>> {
     let is_head = request.head[0].starts_with("HEAD");
     request.head.retain(|line| !line.to_ascii_lowercase().starts_with("connection:"));
@@ -338,7 +340,7 @@ fn pass(mut request: Message, server: u16) -> io::Result<Vec<u8>> {
     if !is_head {
         input.read_to_end(&mut answer.body)?;
     }
-    // The client keeps its connection.
+    // The client keeps its connection open.
     answer.head.retain(|line| !line.to_ascii_lowercase().starts_with("connection:"));
     let has_no_body = is_head || answer.head[0].contains(" 304") || answer.head[0].contains(" 204");
     if !has_no_body && answer.field("content-length").is_none() {

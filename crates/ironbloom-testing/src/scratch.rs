@@ -1,4 +1,4 @@
-//! Folders and files of one test, gone when it ends.
+//! Folders and files of one test, removed when it ends.
 
 use std::fs;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-/// A path that no other test has, in this process or another. Process numbers come again, in containers and after a
+/// Returns a path that no other test uses, in this process or another. Process IDs recur, in containers and after a
 /// restart, and a killed test leaves its files behind: the time tells such processes apart.
 fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -22,8 +22,8 @@ fn unique(parent: &Path, name: &str, extension: &str) -> PathBuf {
     parent.join(format!("ironbloom-{name}-{process}-{start:x}-{number}{extension}"))
 }
 
-/// True for a folder with room for the servers of a few tests, whose programs may be run from there. Shared memory of a
-/// container often has 64 MB, and runs nothing.
+/// True for a folder with room for the servers of a few tests, from which programs may be run. A container's shared
+/// memory is often 64 MB and mounted noexec.
 fn serves_tests(folder: &Path) -> bool {
     const ROOM: u64 = 2 << 30;
     statvfs(folder).is_ok_and(|place| {
@@ -32,19 +32,19 @@ fn serves_tests(folder: &Path) -> bool {
     })
 }
 
-/// A folder.
+/// A temporary folder.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// In memory if there is room: tests are about killed processes, not about power cuts, and a sync of a disk takes
-    /// milliseconds. The name is for people who look for it.
+    /// Creates a folder, in memory if there is room: tests are about killed processes, not about power cuts, and
+    /// syncing a disk takes milliseconds. The name is for people who look for it.
     pub fn new(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
         if serves_tests(memory) { Self::in_folder(memory, name) } else { Self::on_disk(name) }
     }
 
-    /// Among the temporary files, for tests with large ones.
+    /// Creates a folder among the temporary files, for tests with large ones.
     pub fn on_disk(name: &str) -> Self {
         Self::in_folder(&std::env::temp_dir(), name)
     }
@@ -61,12 +61,12 @@ impl Scratch {
         &self.0
     }
 
-    /// The path of a file in it.
+    /// Path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The names of all files, hidden ones too, in order: a temporary file left behind would show.
+    /// Names of all files in order, including hidden ones: a temporary file left behind would show.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> =
@@ -88,24 +88,24 @@ impl Drop for Scratch {
     }
 }
 
-/// The name of a file, which may exist or not.
+/// Path of a file that may or may not exist.
 #[derive(Debug)]
 pub struct TemporaryFile(pub PathBuf);
 
 impl TemporaryFile {
-    /// A name with this extension. There is no such file yet.
+    /// Chooses a path with this extension. The file does not exist yet.
     pub fn new(extension: &str) -> Self {
         Self(unique(&std::env::temp_dir(), "file", &format!(".{extension}")))
     }
 
-    /// A file with this content.
+    /// Creates a file with this content.
     pub fn with(extension: &str, content: impl AsRef<[u8]>) -> Self {
         let file = Self::new(extension);
         fs::write(&file.0, content).unwrap();
         file
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -10,13 +10,14 @@ use crate::{Running, Scratch, Start as _, free_port, wait_until};
 /// A Sentinel.
 pub struct Sentinel {
     _process: Running,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
     folder: Scratch,
 }
 
 impl Sentinel {
-    /// One that watches a master on this port, and takes it for lost after this many milliseconds.
+    /// Starts a Sentinel that watches a master on this port, and considers it down after this many
+    /// milliseconds.
     pub fn start(program: &Path, master: u16, down_after: u32, options: &[String]) -> Self {
         let port = free_port();
         let folder = Scratch::on_disk("sentinel");
@@ -32,12 +33,12 @@ impl Sentinel {
         let process = command.stdout(Stdio::null()).start();
         wait_until(|| Client::connect(port).is_some());
         let sentinel = Self { _process: process, port, folder };
-        // It looks more often what has changed; servers before Redis 7 cannot.
+        // Makes it check for changes more often; servers before Redis 7 cannot.
         sentinel.ask("SENTINEL DEBUG info-period 500 publish-period 500 ask-period 300");
         sentinel
     }
 
-    /// Its reply; nothing if it does not answer.
+    /// Returns its reply; an empty string if it does not answer.
     pub fn ask(&self, command: &str) -> String {
         Client::connect(self.port).map_or(String::new(), |mut client| client.text(command))
     }

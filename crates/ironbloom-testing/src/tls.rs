@@ -6,19 +6,19 @@ use std::process::Command;
 use crate::free_port;
 use crate::module::{Server, programs};
 
-/// The files of a server: its certificate, its key, and the authority of its clients.
+/// The TLS files of a server: its certificate, its key, and the authority of its clients.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// Its certificate.
     pub certificate: PathBuf,
-    /// The key of its certificate.
+    /// The key of the certificate.
     pub key: PathBuf,
-    /// Who signs the certificates of its clients.
+    /// The authority that signs the certificates of its clients.
     pub authority: PathBuf,
 }
 
 impl TlsFiles {
-    /// Those of this name in a folder.
+    /// The files with this name in a folder.
     pub fn named(folder: impl AsRef<Path>, name: &str) -> Self {
         let file = |name: String| folder.as_ref().join(name);
         Self {
@@ -28,7 +28,7 @@ impl TlsFiles {
         }
     }
 
-    /// What makes a server of Redis, or a Sentinel, speak TLS on this port.
+    /// Options that make a Redis server, or a Sentinel, speak TLS on this port.
     pub fn options(&self, port: u16) -> Vec<String> {
         let path = |file: &Path| file.to_str().unwrap().to_owned();
         let options = [
@@ -41,10 +41,10 @@ impl TlsFiles {
     }
 }
 
-/// The programs of the servers that were built with TLS.
+/// The server programs that were built with TLS.
 pub fn tls_programs() -> Vec<PathBuf> {
     let has_tls = |program: &PathBuf| {
-        // Without a certificate none starts, and those without TLS say so.
+        // Without a certificate none starts, and programs without TLS say so.
         let run = Command::new(program).args(["--port", "0", "--tls-port", "1"]).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
         !said.contains("TLS support") && !said.contains("Bad directive")
@@ -59,12 +59,12 @@ pub fn tls_programs() -> Vec<PathBuf> {
 pub struct Secured {
     /// The server.
     pub server: Server,
-    /// The port where it speaks TLS.
+    /// The TLS port.
     pub tls_port: u16,
 }
 
 impl Secured {
-    /// With the certificate of this name in a folder.
+    /// Starts a server with the certificate of this name in a folder.
     pub fn start(program: &Path, folder: impl AsRef<Path>, name: &str, options: &[&str]) -> Self {
         let tls_port = free_port();
         let tls = TlsFiles::named(folder, name).options(tls_port);
@@ -73,7 +73,7 @@ impl Secured {
         Self { server: Server::start(program, &options), tls_port }
     }
 
-    /// How a client finds it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("rediss://127.0.0.1:{}", self.tls_port)
     }
