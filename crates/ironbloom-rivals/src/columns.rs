@@ -16,21 +16,21 @@ use parquet::file::properties::WriterProperties;
 
 use ironbloom_index::{Block, Error, Index, IndexBuilder, Params, Resources, columns_of};
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// Another sequence for each seed.
+    /// Starts a sequence that depends on the seed.
     pub fn new(seed: u64) -> Self {
         Self(SplitMix64(mix64(seed)))
     }
 
-    /// The next number of 64 bits.
+    /// Returns the next 64-bit number.
     pub fn number(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// The next number, below `n`.
+    /// Returns the next number, below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         fastrange(self.number(), n)
     }
@@ -43,7 +43,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// `columns` columns of uniformly distributed numbers below `values`.
+    /// Creates `columns` columns of uniformly distributed numbers below `values`.
     pub fn random(rows: usize, columns: usize, values: u64) -> Self {
         let column = |i| {
             let mut random = Random::new(i as u64);
@@ -52,7 +52,7 @@ impl Columns {
         Self::new((0..columns).map(column).collect())
     }
 
-    /// These columns, of one length.
+    /// Takes these columns, all of one length.
     pub fn new(columns: Vec<Vec<u32>>) -> Self {
         let names = (1..=columns.len()).map(|i| format!("i{i}")).collect();
         let columns = columns.into_iter().map(|column| Buffer::from_vec(column).into()).collect();
@@ -74,13 +74,13 @@ impl Columns {
         &self.columns
     }
 
-    /// Names and types.
+    /// Column names and types.
     pub fn schema(&self) -> SchemaRef {
         let field = |name: &String| Field::new(name, DataType::UInt32, false);
         Arc::new(Schema::new(self.names.iter().map(field).collect::<Vec<_>>()))
     }
 
-    /// As a reader of Parquet would hand them out.
+    /// Returns the columns as a Parquet reader would.
     pub fn batches(&self) -> impl Iterator<Item = RecordBatch> {
         const ROWS: usize = 8192;
         let schema = self.schema();
@@ -94,7 +94,7 @@ impl Columns {
         })
     }
 
-    /// An index on all columns, built by one thread, in memory.
+    /// Builds an index on all columns, with one thread, in memory.
     pub fn index(&self, params: Params) -> Result<Index, Error> {
         let resources = Resources::default().with_memory(1 << 40).with_threads(1);
         let mut builder = IndexBuilder::new(columns_of(&self.schema())?, params)?
@@ -106,8 +106,8 @@ impl Columns {
         builder.finish()
     }
 
-    /// Writes a Parquet file, as others do by default: pages of up to 20,000 rows and 1 MiB, Snappy, no dictionaries (for random
-    /// numbers writers give them up).
+    /// Writes a Parquet file with common defaults: pages of up to 20,000 rows and 1 MiB, Snappy, no dictionaries (which
+    /// writers give up for random numbers).
     pub fn write_parquet(&self, path: &Path) -> Result<(), ParquetError> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -122,15 +122,15 @@ impl Columns {
         Ok(())
     }
 
-    /// How many rows match, by a full scan.
+    /// Counts the rows that match, by a full scan.
     pub fn scan(&self, query: &[(usize, u32)]) -> u64 {
         self.count(query, 0..self.rows() as u64)
     }
 
-    /// How many rows of these blocks match. Reading some numbers of each block before comparing any lets the processor fetch all
-    /// of them at once.
+    /// Counts the rows of these blocks that match. Reading some numbers of each block before comparing any lets the
+    /// processor fetch all of them at once.
     pub fn verify(&self, query: &[(usize, u32)], blocks: &[Block]) -> u64 {
-        // A number in every eighth cache line: what is between comes with it.
+        // A number in every eighth cache line: the lines between are fetched with it.
         const STEP: usize = 128;
         let column = &self.columns[query[0].0];
         let touch = |block: &Block| {
@@ -141,8 +141,8 @@ impl Columns {
         blocks.iter().map(|block| self.count(query, block.range())).sum()
     }
 
-    /// How many of these rows match. The first column is compared row by row without a branch; the others only where it
-    /// matches, which is rare.
+    /// Counts the rows of this range that match. The first column is compared row by row without a branch; the others
+    /// only where it matches, which is rare.
     fn count(&self, query: &[(usize, u32)], rows: Range<u64>) -> u64 {
         const STEP: usize = 64;
         let rows = rows.start as usize..rows.end as usize;
@@ -161,7 +161,7 @@ impl Columns {
         count as u64
     }
 
-    /// Whether a row has all these values.
+    /// Returns true if a row has all these values.
     pub fn is_match(&self, query: &[(usize, u32)], row: usize) -> bool {
         query.iter().all(|&(column, value)| self.columns[column][row] == value)
     }

@@ -1,8 +1,8 @@
-//! What an index is compared with: a signature file like PostgreSQL's `bloom`, and sorted columns in place of B-trees,
-//! all on the same columns in memory.
+//! Rivals of the index: a signature file like PostgreSQL's `bloom`, and sorted columns in place of B-trees, all on the
+//! same columns in memory.
 //!
-//! A crate because the program's demo and the benchmarks both need it, and the demo must not build the peers that the
-//! benchmarks measure. Not meant for production use.
+//! A separate crate because the program's demo and the benchmarks both need it, and the demo must not build the peers
+//! that the benchmarks measure. Not meant for production use.
 
 #![forbid(unsafe_code)]
 
@@ -16,10 +16,10 @@ pub use sorted::SortedColumns;
 
 use ironbloom_index::{Predicate, Value};
 
-/// Which columns must have which values.
+/// The values required of some columns.
 pub type Query = Vec<(usize, u32)>;
 
-/// `count` queries, each on `columns` different columns: the values of an existing row, or any values below
+/// Makes `count` queries, each on `columns` different columns: the values of an existing row, or any values below
 /// `values`.
 pub fn queries(table: &Columns, columns: usize, count: usize, values: Option<u64>) -> Vec<Query> {
     let all = table.columns().len();
@@ -37,7 +37,7 @@ pub fn queries(table: &Columns, columns: usize, count: usize, values: Option<u64
     (0..count).map(&mut query).collect()
 }
 
-/// The query for an index of these columns.
+/// Turns a query into a condition for an index of these columns.
 pub fn predicate(table: &Columns, query: &Query) -> Predicate {
     let eq = |&(column, value): &(usize, u32)| {
         Predicate::Eq(table.names()[column].clone(), Value::Int(value.into()))

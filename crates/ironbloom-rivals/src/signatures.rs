@@ -1,7 +1,7 @@
-//! PostgreSQL's `bloom` index: for each row a signature of 80 bits, 2 of them set for each column, and 6 bytes that say where
-//! the row is. A query reads them all.
+//! PostgreSQL's `bloom` index: for each row an 80-bit signature with 2 bits set per column, and 6 bytes for the row's
+//! location. A query reads all of them.
 //!
-//! Its generator of bits is Park and Miller's, as there; the hash of a value is ours.
+//! Bits come from Park and Miller's generator, as in PostgreSQL; values are hashed with our hash.
 
 use ironbloom::hash::mix64;
 
@@ -10,7 +10,7 @@ use crate::{Columns, Query};
 const SIGNATURE_BITS: u32 = 80;
 const BITS_A_COLUMN: u32 = 2;
 
-/// See the module documentation. The row's number takes the high 48 bits of the second word.
+/// See the module documentation. The row number takes the high 48 bits of the second word.
 pub struct Signatures(Vec<[u64; 2]>);
 
 /// The minimal standard generator of Park and Miller.
@@ -38,7 +38,7 @@ fn sign(signature: &mut [u64; 2], column: usize, value: u32) {
 }
 
 impl Signatures {
-    /// The signatures of all rows.
+    /// Builds the signatures of all rows.
     pub fn build(table: &Columns) -> Self {
         let mut rows: Vec<[u64; 2]> = (0..table.rows() as u64).map(|row| [0, row << 16]).collect();
         for (column, values) in table.columns().iter().enumerate() {
@@ -47,12 +47,12 @@ impl Signatures {
         Self(rows)
     }
 
-    /// Bytes: 16 per row.
+    /// Size in bytes: 16 per row.
     pub fn size_in_bytes(&self) -> u64 {
         size_of_val(&self.0[..]) as u64
     }
 
-    /// Numbers of rows that match, and of rows that only seemed to.
+    /// Returns the number of rows that match, and of false candidates.
     pub fn find(&self, table: &Columns, query: &Query) -> (u64, u64) {
         let mut wanted = [0; 2];
         query.iter().for_each(|&(column, value)| sign(&mut wanted, column, value));
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
     use crate::queries;
 
-    /// Of 10^5 rows with ten columns a random query on t columns finds falsely, by PostgreSQL's parameters, 4,970, 252 and
-    /// 13; 200 queries are within a tenth of that (the third within a fifth).
+    /// With PostgreSQL's parameters, a random query on t columns finds 4,970, 252 and 13 false rows among 10^5 rows of
+    /// ten columns; 200 queries are within a tenth of that (the third within a fifth).
     #[test]
     fn false_rows_are_as_many_as_postgresql_has() {
         let table = Columns::random(100_000, 10, 1_000_000);

@@ -1,4 +1,4 @@
-//! For each column all (value, row), sorted: what a B-tree is when nothing ever changes.
+//! All (value, row) pairs of each column, sorted: equivalent to a B-tree that never changes.
 
 use crate::{Columns, Query};
 
@@ -17,7 +17,7 @@ impl SortedColumns {
         Self(table.columns().iter().map(|values| sorted(values)).collect())
     }
 
-    /// Bytes: eight per cell.
+    /// Size in bytes: eight per cell.
     pub fn size_in_bytes(&self) -> u64 {
         self.0.iter().map(|column| size_of_val(&column[..]) as u64).sum()
     }
@@ -30,7 +30,7 @@ impl SortedColumns {
         &pairs[start..start + len]
     }
 
-    /// How many rows match: the rows of each value ascend, so they are merged.
+    /// Counts the rows that match: the rows of each value ascend, so they are merged.
     pub fn find(&self, query: &Query) -> u64 {
         let row = |&pair: &u64| pair as u32;
         let mut rows: Vec<u32> = self.rows(query[0].0, query[0].1).iter().map(row).collect();
