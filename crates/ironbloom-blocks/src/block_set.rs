@@ -1,8 +1,8 @@
-//! Sets of block numbers: sorted, and combined starting with the shortest.
+//! Sets of block numbers: sorted, combined from the shortest on.
 
 use crate::postings::List;
 
-/// Calls back with the position of every one bit in these words.
+/// Calls back with the position of every set bit in these words.
 pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
     for (i, &word) in words.iter().enumerate() {
         let mut rest = word;
@@ -13,12 +13,12 @@ pub(crate) fn each_bit(words: &[u64], mut call: impl FnMut(u32)) {
     }
 }
 
-/// Some blocks of a segment, or any of them.
+/// Some or all blocks of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockSet {
-    /// Nothing is known: each block may match.
+    /// Nothing is known: any block may match.
     All,
-    /// These blocks, ascending, each once.
+    /// These blocks, ascending and distinct.
     Some(Vec<u32>),
 }
 
@@ -26,12 +26,12 @@ impl BlockSet {
     /// No block.
     pub const NONE: Self = Self::Some(Vec::new());
 
-    /// Whether there is none.
+    /// Returns true if there are no blocks.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Some(blocks) if blocks.is_empty())
     }
 
-    /// The blocks of a list.
+    /// Collects the blocks of a list.
     pub fn from_list(list: List<'_>) -> Self {
         match list {
             List::Empty => Self::NONE,
@@ -49,7 +49,7 @@ impl BlockSet {
         }
     }
 
-    /// The intersection with the list. The list is read only as far as these blocks require.
+    /// Intersects with a list, which is read only as far as these blocks require.
     pub fn and_list(self, list: List<'_>) -> Self {
         let Self::Some(mut blocks) = self else { return Self::from_list(list) };
         match list {
@@ -81,7 +81,7 @@ impl BlockSet {
         Self::Some(blocks)
     }
 
-    /// What is in both.
+    /// Returns the blocks in both sets.
     pub fn and(self, other: Self) -> Self {
         let (Self::Some(left), Self::Some(right)) = (&self, &other) else {
             return if self == Self::All { other } else { self };
@@ -96,7 +96,7 @@ impl BlockSet {
         Self::Some(both)
     }
 
-    /// What is in one of these.
+    /// Returns the blocks in any of these sets.
     pub fn any_of(sets: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Vec::new();
         let mut several = false;
@@ -116,7 +116,8 @@ impl BlockSet {
         Self::Some(all)
     }
 
-    /// The same for any number of sets of the blocks below `blocks`: takes no more memory than these.
+    /// Like [`any_of`](Self::any_of) for any number of sets of blocks below `blocks`, in no more memory than the sets
+    /// take.
     pub(crate) fn any_of_many<E>(
         sets: impl ExactSizeIterator<Item = Result<Self, E>>,
         blocks: u32,
@@ -132,7 +133,7 @@ impl BlockSet {
             for block in some {
                 unseen -= u32::from(!std::mem::replace(&mut seen[block as usize], true));
             }
-            // Reading the other lists would take longer than the few blocks that they might spare.
+            // Reading the other lists would take longer than reading the few blocks that they might spare.
             if unseen <= blocks / 64 {
                 return Ok(Self::All);
             }
@@ -141,14 +142,14 @@ impl BlockSet {
     }
 }
 
-/// A list that is this many times as long is not read completely: skipping to each wanted block costs less.
+/// A list this many times as long is not read completely: seeking to each wanted block costs less.
 const SEEK: u64 = 8;
 
-/// A small filter of blocks: the bit of each one's number, of which only the low bits count. Two random lists have
-/// little in common, and what is not in the sieve does not have to be compared.
+/// A small filter over the low bits of block numbers. Two random lists have little in common, and a block that is not
+/// in the sieve need not be compared.
 struct Sieve([u64; SIEVE_WORDS]);
 
-/// 4,096 bits: two lists of two hundred blocks leave ten to compare, and the sieve is still half a kilobyte.
+/// 4,096 bits, half a kilobyte: two lists of two hundred blocks leave ten to compare.
 const SIEVE_WORDS: usize = 64;
 
 impl Sieve {
@@ -165,7 +166,7 @@ impl Sieve {
         (block / 64) as usize % SIEVE_WORDS
     }
 
-    /// Appends those that may be in it, of at most 64.
+    /// Appends those of `some` (at most 64) that may be in the sieve.
     #[inline]
     fn sift(&self, some: &[u32], out: &mut Vec<u32>) {
         let mut kept = [0; 64];
@@ -178,7 +179,7 @@ impl Sieve {
     }
 }
 
-/// Keeps what is in both ascending lists. Which of two random lists advances next is unpredictable, so there is no
+/// Keeps the blocks in both ascending lists. Which of two random lists advances next is unpredictable, so there is no
 /// branch on it.
 fn keep_common(blocks: &mut Vec<u32>, other: &[u32]) {
     let (mut i, mut j, mut kept) = (0, 0, 0);
@@ -192,7 +193,7 @@ fn keep_common(blocks: &mut Vec<u32>, other: &[u32]) {
     blocks.truncate(kept);
 }
 
-/// How many of these, which ascend, are less than `block`: galloping, then bisection.
+/// Counts the elements of an ascending list that are less than `block`: galloping, then bisection.
 fn gallop(blocks: &[u32], block: u32) -> usize {
     let mut step = 1;
     while step < blocks.len() && blocks[step] < block {

@@ -1,7 +1,7 @@
-//! Memory for the cells of a column, which grows by whole groups.
+//! Memory for the cells of a column, growing by whole groups.
 //!
-//! A growing vector would be moved, or take pages of 4 KiB one by one: clearing those took a third of the build time.
-//! These pieces never move, large ones come on large pages, and the next column takes over the pieces of the one before.
+//! A growing vector would be moved, or take 4 KiB pages one by one: clearing those took a third of the build time.
+//! These pieces never move, large ones use large pages, and the next column reuses the pieces of the previous one.
 
 use ironbloom::memory::WordArray;
 
@@ -12,12 +12,12 @@ const MAX_CELLS: usize = 1 << 21;
 /// Cells in a word.
 const IN_WORD: usize = size_of::<u64>() / size_of::<u32>();
 
-/// Memory that held the cells of a column, for the cells of another.
+/// Memory of one column's cells, to be reused for another column.
 #[derive(Default)]
 pub struct CellPieces(Vec<WordArray>);
 
 impl CellPieces {
-    /// Bytes that are kept.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|piece| size_of_val(&piece[..]) as u64).sum()
     }
@@ -27,7 +27,7 @@ impl CellPieces {
         self.0.extend(other.0);
     }
 
-    /// Takes about this many bytes away.
+    /// Splits off about this many bytes.
     pub fn take(&mut self, bytes: u64) -> Self {
         let mut taken = Self::default();
         while taken.bytes() < bytes {
@@ -41,35 +41,35 @@ impl CellPieces {
 #[derive(Default)]
 pub(crate) struct CellMemory {
     pieces: Vec<WordArray>,
-    /// To be used before new ones are made.
+    /// Pieces to use before allocating new ones.
     spare: CellPieces,
-    /// Of each group: its piece, its first cell there, and its length.
+    /// Piece, first cell in the piece, and length of each group.
     groups: Vec<(usize, usize, usize)>,
-    /// Cells of the last piece that are in use.
+    /// Cells of the last piece in use.
     taken: usize,
     len: u64,
 }
 
 impl CellMemory {
-    /// With memory of an earlier column.
+    /// Starts with the memory of an earlier column.
     pub(crate) fn with_spare(spare: CellPieces) -> Self {
         Self { spare, ..Self::default() }
     }
 
-    /// All memory, for another column.
+    /// Returns all memory, for another column.
     pub(crate) fn into_pieces(self) -> CellPieces {
         let mut pieces = self.spare;
         pieces.0.extend(self.pieces);
         pieces
     }
 
-    /// Bytes of all pieces, in use or not.
+    /// Size of all pieces in bytes, in use or not.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = |piece: &WordArray| size_of_val(&piece[..]) as u64;
         self.pieces.iter().map(bytes).sum::<u64>() + self.spare.bytes()
     }
 
-    /// Room for a group of this many cells, of any content.
+    /// Allocates room for a group of this many cells, with arbitrary content.
     pub(crate) fn add(&mut self, cells: usize) -> &mut [u32] {
         let room = self.pieces.last().map_or(0, |piece| IN_WORD * piece.len());
         if self.pieces.is_empty() || room - self.taken < cells {
@@ -84,13 +84,13 @@ impl CellMemory {
         &mut bytemuck::cast_slice_mut(&mut self.pieces[piece][..])[start..start + cells]
     }
 
-    /// A piece with room for this many cells.
+    /// Returns a piece with room for this many cells.
     fn piece(&mut self, cells: usize) -> WordArray {
         let spare = &mut self.spare.0;
         let large_enough = (0..spare.len()).filter(|&place| IN_WORD * spare[place].len() >= cells);
         match large_enough.min_by_key(|&place| spare[place].len()) {
             Some(place) => spare.swap_remove(place),
-            // As much again as there is, so that a small column takes little memory.
+            // Doubles the memory, so that a small column takes little.
             None => {
                 let wanted = (self.len as usize).min(MAX_CELLS).max(cells);
                 zeros(wanted.div_ceil(IN_WORD))
@@ -103,7 +103,7 @@ impl CellMemory {
         self.len
     }
 
-    /// The groups, in the order in which they came.
+    /// The groups, in order of arrival.
     pub(crate) fn groups(&self) -> impl Iterator<Item = &[u32]> + Clone {
         self.groups.iter().map(|&(piece, start, cells)| {
             &bytemuck::cast_slice(&self.pieces[piece][..])[start..start + cells]
@@ -121,7 +121,7 @@ mod tests {
         for round in 0..2 {
             let mut memory = CellMemory::with_spare(std::mem::take(&mut spare));
             let before = memory.bytes();
-            // Odd lengths end in the middle of a word, and some are larger than any piece that was planned.
+            // Odd lengths end in the middle of a word, and some are larger than any planned piece.
             let lengths = [0, 3, 1, 70_000, 65_536, 7, 3 << 20, 65_535, 1 << 20, 1 << 20, 0, 5];
             for (number, &length) in (1u32..).zip(&lengths) {
                 let group = memory.add(length);
@@ -136,7 +136,7 @@ mod tests {
             }
             let room = memory.bytes() / size_of::<u32>() as u64;
             assert!(room <= 2 * memory.len() + 2, "{room} cells of room");
-            // The second time, everything fits into the memory of the first.
+            // The second time, everything fits into the memory of the first round.
             assert!(round == 0 || memory.bytes() == before, "{before} bytes became {room} cells");
             spare = memory.into_pieces();
         }

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! The bucket of a cell is the high bits of its fingerprint, so partition p of all groups together holds 1/512 of the
-//! buckets, with their rows in order. A partition fits the second-level cache, where a counting sort by the other bits of the bucket puts
-//! its cells in place. Both steps are stable, so within a bucket the blocks come out ascending.
+//! buckets, with their rows in order. A partition fits the second-level cache, where a counting sort by the other bits
+//! of the bucket places its cells. Both steps are stable, so within a bucket the blocks come out ascending.
 //!
-//! A cell takes 32 bits and nothing of its fingerprint is lost, which heavy values need.
+//! A cell takes 32 bits and keeps the whole fingerprint, which heavy values need.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ use crate::params::Params;
 /// Bits of the fingerprint that choose the partition.
 const PARTITION_BITS: u32 = 9;
 const PARTITIONS: usize = 1 << PARTITION_BITS;
-/// What is left of the 32 bits of a cell for the block within its group.
+/// Bits left of a cell's 32 for the block within its group.
 const BLOCK_BITS: u32 = PARTITION_BITS;
 /// Rows of a group, if its blocks can be numbered: its cells and their copy, 256 KiB each, fit the second-level cache.
 const GROUP_ROWS: usize = 1 << 16;
@@ -34,11 +34,11 @@ pub struct Cells {
     block_bits: u32,
     /// Blocks in a group.
     group_blocks: usize,
-    /// Fingerprints of rows that do not fill a group yet.
+    /// Fingerprints of rows that do not yet fill a group.
     pending: Vec<u32>,
     /// Groups, each ordered by partition.
     cells: CellMemory,
-    /// Where partition p of group g starts in it, at index g·513 + p. The entry after the last partition is its end.
+    /// Start of partition p of group g in it, at index g·513 + p. The entry after the last partition is its end.
     starts: Vec<u32>,
     /// Blocks with nulls, ascending.
     null_blocks: Vec<u32>,
@@ -46,12 +46,12 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// For blocks of this many rows.
+    /// Creates cells for blocks of this many rows.
     pub fn new(params: Params) -> Self {
         Self::with_memory(params, CellPieces::default())
     }
 
-    /// As [`new`](Self::new), with the [memory](SealedCells::into_memory) of an earlier column.
+    /// Like [`new`](Self::new), with the [memory](SealedCells::into_memory) of an earlier column.
     pub fn with_memory(params: Params, memory: CellPieces) -> Self {
         let block_bits = params.block_rows().trailing_zeros();
         let group_blocks = (GROUP_ROWS >> block_bits).clamp(1, 1 << BLOCK_BITS);
@@ -66,7 +66,7 @@ impl Cells {
         }
     }
 
-    /// Adds the next rows: `write` appends their fingerprints to the vector it gets ([`NULL`] for nulls).
+    /// Adds the next rows: `write` appends their fingerprints to its vector ([`NULL`] for nulls).
     pub fn push_with<T>(&mut self, write: impl FnOnce(&mut Vec<u32>) -> T) -> T {
         let written = write(&mut self.pending);
         let group_rows = self.group_blocks << self.block_bits;
@@ -80,7 +80,7 @@ impl Cells {
         written
     }
 
-    /// Adds the next rows, by their fingerprints.
+    /// Adds the fingerprints of the next rows.
     pub fn push(&mut self, mut prints: &[u32]) {
         let group_rows = self.group_blocks << self.block_bits;
         if !self.pending.is_empty() {
@@ -88,14 +88,14 @@ impl Cells {
             self.push_with(|pending| pending.extend_from_slice(&prints[..some]));
             prints = &prints[some..];
         }
-        // Whole groups need not be copied. Before the last of them, nothing is pending.
+        // Whole groups need not be copied. Nothing is pending before the last of them.
         let groups = prints.chunks_exact(group_rows);
         let rest = groups.remainder();
         groups.for_each(|group| self.add_group(group));
         self.pending.extend_from_slice(rest);
     }
 
-    /// Bytes of memory that are held.
+    /// Memory held, in bytes.
     pub fn held_bytes(&self) -> u64 {
         let vectors = [&self.pending, &self.starts, &self.null_blocks];
         let vectors = vectors.map(|vector| size_of::<u32>() * vector.capacity());
@@ -109,7 +109,7 @@ impl Cells {
             next[(print >> (32 - PARTITION_BITS)) as usize] += 1;
         }
         let nulls = self.note_nulls(rows, first_block as u32);
-        // Null has the fingerprint 0, and so is counted with partition 0.
+        // The fingerprint of null is 0, so nulls were counted in partition 0.
         next[0] -= nulls as u32;
         let mut at = 0;
         for count in &mut next {
@@ -144,7 +144,7 @@ impl Cells {
         self.starts.len() / (PARTITIONS + 1)
     }
 
-    /// Stores the rows of the last, incomplete group: no more can come.
+    /// Stores the rows of the last, incomplete group; no more can follow.
     pub fn seal(mut self) -> SealedCells {
         let rest = std::mem::take(&mut self.pending);
         if !rest.is_empty() {
@@ -171,7 +171,7 @@ fn scatter(
 /// The cells of all rows of a segment.
 pub struct SealedCells(Cells);
 
-/// A cell on its way: the cell itself in the high half, its block in the low half.
+/// A cell being sorted: the cell itself in the high half, its block in the low half.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(u64);
 
@@ -192,7 +192,7 @@ impl Entry {
     }
 }
 
-/// What the entries of a partition have in common.
+/// The bits shared by all entries of a partition.
 #[derive(Clone, Copy)]
 pub(crate) struct Partition {
     number: u32,
@@ -206,30 +206,30 @@ impl Partition {
             | u64::from(fine_bucket(entry.cell(), self.fine_bits))
     }
 
-    /// The whole fingerprint of an entry.
+    /// Returns the whole fingerprint of an entry.
     pub(crate) fn print(self, entry: Entry) -> u32 {
         self.number << (32 - PARTITION_BITS) | entry.cell() >> PARTITION_BITS
     }
 }
 
-/// Entries in the order of their buckets, and within a bucket of their blocks.
+/// Entries ordered by bucket, and within a bucket by block.
 pub(crate) enum Buckets<'a> {
-    /// Of any number of buckets, each whole.
+    /// Any number of whole buckets.
     Many(&'a [Entry]),
-    /// Of one bucket that has very many.
+    /// One bucket with very many entries.
     Crowded(&'a [Entry]),
 }
 
-/// Parts that can be encoded by different threads: each is some partitions.
+/// Number of parts, each some partitions, that different threads can encode.
 pub const CELL_PARTS: usize = 16;
 
 impl SealedCells {
-    /// The memory, for the cells of another column.
+    /// Returns the memory, for another column.
     pub fn into_memory(self) -> CellPieces {
         self.0.cells.into_pieces()
     }
 
-    /// Bytes of memory that are held.
+    /// Memory held, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.0.held_bytes()
     }
@@ -239,7 +239,7 @@ impl SealedCells {
         self.0.cells.len()
     }
 
-    /// Cells that are.
+    /// Cells that are null.
     pub(crate) fn nulls(&self) -> u64 {
         self.0.nulls
     }
@@ -249,7 +249,7 @@ impl SealedCells {
         &self.0.null_blocks
     }
 
-    /// Yields every cell of a part in order; buckets with more than `heavy` cells one by one.
+    /// Yields every cell of a part in order; buckets with more than `heavy` cells are yielded singly.
     pub(crate) fn each_bucket(
         &self,
         part: usize,
@@ -302,13 +302,13 @@ pub(crate) fn first_bucket(part: usize, bucket_bits: u32) -> u64 {
     (partitions(part).start as u64) << (bucket_bits - PARTITION_BITS)
 }
 
-/// The bits of the bucket below those of the partition.
+/// Returns the bits of the bucket below those of the partition.
 #[inline]
 fn fine_bucket(cell: u32, fine_bits: u32) -> u32 {
     (u64::from(cell) >> (32 - fine_bits)) as u32
 }
 
-/// The block of a cell, in a group that starts with this one.
+/// Returns the block of a cell, in a group that starts with this block.
 #[inline]
 fn block_of(cell: u32, first_block: u32) -> u32 {
     first_block + (cell & ((1 << BLOCK_BITS) - 1))
@@ -320,7 +320,7 @@ struct Sorter {
     fine_bits: u32,
     /// Counts, then starts, then ends of the buckets.
     next: Vec<u32>,
-    /// Stays in the second-level cache until it is used.
+    /// The sorted cells, still in the second-level cache when they are used.
     sorted: Vec<Entry>,
 }
 
@@ -340,7 +340,7 @@ impl Sorter {
         }
         self.count(slices.clone());
         self.sorted.resize(cells, Entry(0));
-        // In variables of this function: the compiler cannot know that they are not what is written to.
+        // Local variables: the compiler cannot know that writes do not alias these fields.
         let (fine_bits, next, sorted) = (self.fine_bits, &mut self.next[..], &mut self.sorted[..]);
         for (first_block, cells) in slices {
             for &cell in cells {
@@ -351,7 +351,7 @@ impl Sorter {
         }
     }
 
-    /// Counts the cells of each bucket, and finds where they will start.
+    /// Counts the cells of each bucket and computes the starts.
     fn count<'a>(&mut self, slices: impl Iterator<Item = (u32, &'a [u32])>) {
         self.next.resize(1 << self.fine_bits, 0);
         let (fine_bits, next) = (self.fine_bits, &mut self.next[..]);
@@ -366,7 +366,7 @@ impl Sorter {
         }
     }
 
-    /// Where buckets with more than `heavy` cells are.
+    /// Finds the buckets with more than `heavy` cells.
     fn crowded_buckets(&self, heavy: u64) -> Vec<Range<usize>> {
         let is_crowded = |bucket: &Range<usize>| bucket.len() as u64 > heavy;
         let until = |start: &mut usize, end: usize| Some(std::mem::replace(start, end)..end);

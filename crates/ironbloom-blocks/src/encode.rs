@@ -1,4 +1,4 @@
-//! The single encoding of a value: its meaning as 64 bits, whatever type stored it.
+//! The one encoding of a value: its meaning as 64 bits, whatever type stores it.
 //!
 //! ```text
 //!  kind         what is hashed                                           with
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Each kind has its own seed, so that the text "7" and the integer 7 differ. The high 32 bits of the hash are the
-//! value's **fingerprint**, all that the index keeps of it: with at most 2^30 buckets the other bits would distinguish
-//! nothing that reading the table does not. Null has the fingerprint 0, and no value does.
+//! value's **fingerprint**, the only part that the index stores: with at most 2^30 buckets the other bits would
+//! distinguish nothing that reading the table does not. Null has the fingerprint 0, and no value does.
 //!
 //! The encoding is part of the file format: it never changes within a version.
 
@@ -40,13 +40,13 @@ const fn seed(kind: ValueKind) -> u64 {
     }
 }
 
-/// The hash of a number of 64 bits: a boolean, an integer, a day or a moment.
+/// Hashes a 64-bit number: a boolean, an integer, a day or a moment.
 #[inline]
 pub fn hash_small(number: i64, kind: ValueKind) -> u64 {
     mix64(number.cast_unsigned() ^ seed(kind))
 }
 
-/// The hash of any integer, of these kinds. That of 64 bits is [`hash_small`]'s.
+/// Hashes any integer of these kinds. For 64-bit numbers it agrees with [`hash_small`].
 #[inline]
 pub fn hash_int(number: i128, kind: ValueKind) -> u64 {
     match i64::try_from(number) {
@@ -55,7 +55,7 @@ pub fn hash_int(number: i128, kind: ValueKind) -> u64 {
     }
 }
 
-/// The hash of a float.
+/// Hashes a float.
 #[inline]
 pub fn hash_float(number: f64) -> u64 {
     let bits = if number.is_nan() {
@@ -68,13 +68,13 @@ pub fn hash_float(number: f64) -> u64 {
     mix64(bits ^ seed(ValueKind::Float))
 }
 
-/// The hash of text or bytes.
+/// Hashes text or bytes.
 #[inline]
 pub fn hash_bytes(bytes: &[u8], kind: ValueKind) -> u64 {
     xxh3_64_with_seed(bytes, seed(kind))
 }
 
-/// Digits and scale of the same number without trailing zeros; zero is (0, 0).
+/// Returns digits and scale of the same number without trailing zeros; zero is (0, 0).
 fn without_zeros(mut digits: i128, mut scale: i8) -> (i128, i8) {
     if digits == 0 {
         return (0, 0);
@@ -92,16 +92,16 @@ fn without_zeros(mut digits: i128, mut scale: i8) -> (i128, i8) {
     (digits, scale)
 }
 
-/// The hash of `digits` / 10^`scale`.
+/// Hashes `digits` / 10^`scale`.
 #[inline]
 pub fn hash_decimal(digits: i128, scale: i8) -> u64 {
     let (digits, scale) = without_zeros(digits, scale);
     mix64(hash_int(digits, ValueKind::Decimal) ^ u64::from(scale.cast_unsigned()))
 }
 
-/// The 64-bit hash of a value; `None` for null.
+/// Returns the 64-bit hash of a value; `None` for null.
 ///
-/// Equal for values that mean the same, whatever column they come from.
+/// Values with the same meaning have equal hashes, whatever column they come from.
 pub fn hash_value(value: &Value) -> Option<u64> {
     Some(match value {
         Value::Null => return None,
@@ -116,9 +116,9 @@ pub fn hash_value(value: &Value) -> Option<u64> {
     })
 }
 
-/// What the index keeps of a hash.
+/// Returns the part of a hash that the index stores.
 #[inline]
 pub fn fingerprint(hash: u64) -> u32 {
-    // Of 2^32 fingerprints, value 1 shares with what would have been null's.
+    // Among 2^32 fingerprints, 1 also stands for hashes that would collide with null's.
     ((hash >> 32) as u32).max(1)
 }

@@ -1,4 +1,4 @@
-//! Which blocks of rows may hold a value? The index below the tables: no Arrow, no files, only numbers in memory.
+//! Which blocks of rows may hold a value? The layer below the tables: no Arrow, no files, only numbers in memory.
 //!
 //! ```text
 //! value ──► hash ──► fingerprint of 32 bits                                    encode.rs
@@ -9,7 +9,7 @@
 //! Lookup (and, or, in, between, null) over the columns of a segment ──► BlockSet   lookup.rs, block_set.rs
 //! ```
 //!
-//! Whoever has rows in a fixed order can use it. `ironbloom-index` does so for Parquet and CSV, and stores the words of
+//! Usable for any rows in a fixed order. `ironbloom-index` uses it for Parquet and CSV, and stores the words of
 //! [`Postings`] in files.
 //!
 //! ```
@@ -56,7 +56,7 @@ pub use value::{Value, ValueKind};
 
 use ironbloom::memory::WordArray;
 
-/// This many words, all zero. Ends the program if allocation fails, like a vector.
+/// Allocates this many zero words. Aborts if allocation fails, like a vector.
 fn zeros(len: usize) -> WordArray {
     WordArray::zeroed(len).unwrap_or_else(|_| {
         let layout = std::alloc::Layout::array::<u64>(len).expect("as much as there are cells");

@@ -1,10 +1,11 @@
 //! From fingerprints and spans to blocks.
 //!
-//! A condition is turned into a lookup once, and the lookup is run on each segment. What neither lists nor bounds can
-//! answer (`!=`) is "any block": under an AND the other columns still narrow it down, and no row is lost.
+//! A condition is turned into a lookup once, and the lookup runs on each segment. A condition that neither lists nor
+//! bounds can answer (`!=`) becomes "any block": under an AND the other columns still narrow it down, and no row is
+//! lost.
 //!
-//! A value that is outside the bounds of a segment is not looked up there. Where bounds are narrow, because rows are in
-//! the order of the column, they also remove most of the blocks that a list names for other values of its bucket.
+//! A value outside the bounds of a segment is not looked up there. Where bounds are narrow, because rows are ordered by
+//! the column, they also remove most of the blocks that a list names for other values of its bucket.
 
 use std::convert::Infallible;
 
@@ -12,16 +13,16 @@ use crate::block_set::{BlockSet, estimate};
 use crate::bounds::{Image, Span};
 use crate::postings::{List, Postings};
 
-/// A value as lists and bounds know it.
+/// A value as lists and bounds see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// Where it lies among the values of the column.
+    /// Its position among the values of the column.
     pub image: Image,
     /// Its fingerprint.
     pub print: u32,
 }
 
-/// What to look up in a segment. Columns are numbers.
+/// A lookup in a segment. Columns are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// Neither lists nor bounds can answer this.
@@ -30,11 +31,11 @@ pub enum Lookup {
     Nothing,
     /// The column has this value.
     Is(usize, Key),
-    /// The column has one of these values, which ascend.
+    /// The column has one of these values, in ascending order.
     In(usize, Vec<Key>),
     /// The column has a value with an image in this span.
     Between(usize, Span),
-    /// The column has no value.
+    /// The column is null.
     Null(usize),
     /// All of these hold.
     And(Vec<Lookup>),
@@ -44,17 +45,17 @@ pub enum Lookup {
 
 /// The lists and the bounds of a column in a segment, wherever they are.
 pub trait ReadLists<'a> {
-    /// Why a list could not be read.
+    /// The reason why a list could not be read.
     type Error;
 
-    /// The blocks that may hold a value of this fingerprint; no other block does.
+    /// Returns the blocks that may hold a value with this fingerprint; no other block does.
     fn list(&self, print: u32) -> Result<List<'a>, Self::Error>;
 
-    /// The blocks that hold nulls.
+    /// Returns the blocks that hold nulls.
     fn nulls(&self) -> Result<List<'a>, Self::Error>;
 
-    /// Reads from memory what a lookup will wait for first, then (`stage` 1) what it will wait for next. The result means
-    /// nothing.
+    /// Touches the memory that a lookup waits for first, then (`stage` 1) what it waits for next. The result is
+    /// meaningless.
     fn touch(&self, print: u32, stage: u32) -> u64;
 
     /// The span of all values; [`Span::ALL`] if it is not known.
@@ -63,18 +64,18 @@ pub trait ReadLists<'a> {
         Span::ALL
     }
 
-    /// Whether bounds narrow down what lists have found.
+    /// Returns true if bounds narrow down the blocks found by lists.
     #[inline]
     fn is_clustered(&self) -> bool {
         false
     }
 
-    /// Of these blocks, those that may have a value with an image in this span; no other of them has.
+    /// Keeps those of these blocks that may have a value with an image in this span; no other of them has.
     fn narrow(&self, _wanted: Span, blocks: BlockSet) -> Result<BlockSet, Self::Error> {
         Ok(blocks)
     }
 
-    /// The same for blocks that lists have found: these are enough if bounds cannot be read.
+    /// Like [`narrow`](Self::narrow), for blocks found by lists, which suffice if bounds cannot be read.
     fn narrow_found(&self, wanted: Span, blocks: BlockSet) -> Result<BlockSet, Self::Error> {
         self.narrow(wanted, blocks)
     }
@@ -99,7 +100,7 @@ impl<'a> ReadLists<'a> for &'a Postings {
 }
 
 impl Lookup {
-    /// The blocks of a segment where this may hold. `lists_of` gives the lists of a column.
+    /// Returns the blocks of a segment where this may hold. `lists_of` returns the lists of a column.
     pub fn blocks<'a, L: ReadLists<'a>>(
         &self,
         blocks: u32,
@@ -121,7 +122,7 @@ impl Lookup {
         }
     }
 
-    /// Calls this with every part that is not a combination of others.
+    /// Calls back with every part that is not a combination of others.
     pub fn each_part(&self, call: &mut impl FnMut(&Self)) {
         match self {
             Self::And(parts) | Self::Or(parts) => {
@@ -131,7 +132,7 @@ impl Lookup {
         }
     }
 
-    /// The list that answers this alone, if there is one.
+    /// Returns the list that alone answers this, if there is one.
     fn list<'a, L: ReadLists<'a>>(
         &self,
         lists_of: &impl Fn(usize) -> L,
@@ -150,7 +151,7 @@ impl Lookup {
         }))
     }
 
-    /// Of these blocks, those that bounds do not exclude.
+    /// Keeps those of these blocks that bounds do not exclude.
     fn narrowed<'a, L: ReadLists<'a>>(
         &self,
         left: BlockSet,
@@ -171,7 +172,7 @@ impl Lookup {
     }
 }
 
-/// Of the blocks that the list of a value names, those whose bounds do not exclude it, if bounds can tell.
+/// Keeps the blocks of a value's list whose bounds do not exclude it, if bounds can tell.
 fn narrowed_to<'a, L: ReadLists<'a>>(
     lists: &L,
     key: Key,
@@ -180,7 +181,7 @@ fn narrowed_to<'a, L: ReadLists<'a>>(
     if lists.is_clustered() { lists.narrow_found(Span::of(key.image), left) } else { Ok(left) }
 }
 
-/// The blocks of these values, of which those outside the segment's bounds cost nothing.
+/// Returns the blocks of these values. Values outside the segment's bounds cost nothing.
 fn one_of<'a, L: ReadLists<'a>>(
     lists: &L,
     keys: &[Key],
@@ -193,8 +194,8 @@ fn one_of<'a, L: ReadLists<'a>>(
     BlockSet::any_of_many(keys[first..end].iter().map(set), blocks)
 }
 
-/// Starts from the shortest list, reads the others only as far as what is left needs, and stops when nothing is. Bounds
-/// are asked about what lists have left.
+/// Starts with the shortest list, reads the others only as far as the remaining blocks require, and stops when none
+/// remain. Bounds are consulted last.
 fn and<'a, L: ReadLists<'a>>(
     parts: &[Lookup],
     blocks: u32,
@@ -225,8 +226,8 @@ fn and<'a, L: ReadLists<'a>>(
     Ok(left)
 }
 
-/// A lookup waits for memory several times, one after the other. The waits of several columns overlap if all are
-/// requested before any is used.
+/// Requests the memory of all columns before any is used: a lookup waits for memory several times in succession, and
+/// this way the waits overlap.
 fn fetch<'a, L: ReadLists<'a>>(parts: &[Lookup], lists_of: &impl Fn(usize) -> L) {
     for stage in 0..2 {
         let mut read = 0;

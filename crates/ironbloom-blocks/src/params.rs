@@ -6,19 +6,19 @@
 //! H  = 2^s · B buckets per column                       so that a bucket names a block wrongly once in 2^s rows
 //! ```
 //!
-//! A cell takes about s + 2.13 bits: its part of an Elias–Fano sequence over H buckets times N/B blocks. A test of
-//! the index measures it.
+//! A cell takes about s + 2.13 bits: its share of an Elias–Fano sequence over H buckets times N/B blocks. A test in the
+//! index measures it.
 
 use std::fmt;
 
 /// A parameter outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamError {
-    /// Its name.
+    /// Name of the parameter.
     pub what: &'static str,
     /// The requested value.
     pub value: u64,
-    /// What is allowed.
+    /// The allowed range.
     pub allowed: &'static str,
 }
 
@@ -37,13 +37,13 @@ pub struct Params {
     selectivity: u32,
 }
 
-/// Buckets are the high bits of a 32-bit fingerprint, so this is the maximum number of their bits.
+/// Maximum bits of a bucket number: the high bits of a 32-bit fingerprint.
 const MAX_BUCKET_BITS: u32 = 30;
 /// Below this, sorting would not benefit from its first split (`cells.rs`), and the index would be useless.
 const MIN_BUCKET_BITS: u32 = 9;
 
 impl Params {
-    /// Rows per block, and bits of selectivity per column.
+    /// Takes rows per block, and bits of selectivity per column.
     pub fn new(block_rows: u32, selectivity: u32) -> Result<Self, ParamError> {
         if !block_rows.is_power_of_two() || block_rows > 1 << 16 {
             let allowed = "a power of two up to 65536";
@@ -68,10 +68,10 @@ impl Params {
         self.selectivity
     }
 
-    /// Bits of the number of a bucket, in a segment of this many rows.
+    /// Bits of a bucket number, in a segment of this many rows.
     ///
-    /// A lookup reads the lists of its buckets, so these must not grow as fast as the table: from 2^24 rows on, there are twice
-    /// as many buckets for every four times as many rows. Each doubling costs one bit per cell.
+    /// A lookup reads the lists of its buckets, so lists must not grow as fast as the table: from 2^24 rows on, there
+    /// are twice as many buckets for every four times as many rows. Each doubling costs one bit per cell.
     pub fn bucket_bits(self, rows: u64) -> u32 {
         let least = (self.block_rows.trailing_zeros() + self.selectivity).max(MIN_BUCKET_BITS);
         let doublings = rows.max(1).ilog2().saturating_sub(FEW_ROWS_BITS).div_ceil(2);
@@ -79,10 +79,10 @@ impl Params {
     }
 }
 
-/// Segments of fewer rows, as a power of two, have the number of buckets that follows from the parameters alone.
+/// Log2 of the number of rows below which the number of buckets follows from the parameters alone.
 const FEW_ROWS_BITS: u32 = 24;
 
-/// A value in more than this many of n cells would crowd its bucket, and gets its own list.
+/// Number of cells, out of `cells`, above which a value would crowd its bucket and gets its own list.
 pub(crate) fn heavy(cells: u64, bucket_bits: u32) -> u64 {
     ((4 * cells) >> bucket_bits).max(64)
 }

@@ -1,6 +1,6 @@
-//! Rows that follow each other.
+//! Ranges of consecutive rows.
 
-/// Rows that follow each other. Each range starts a new block.
+/// Consecutive rows. Each range starts a new block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowRange {
     /// The first row.
@@ -9,11 +9,11 @@ pub struct RowRange {
     pub rows: u64,
 }
 
-/// Maximum number of rows in a segment, so that numbers of blocks and of entries fit 32 bits.
+/// Maximum number of rows in a segment, so that block and entry numbers fit 32 bits.
 pub const MAX_ROWS: u64 = 1 << 30;
 
 impl RowRange {
-    /// The row after the last.
+    /// Number of the row after the last.
     pub fn end(self) -> u64 {
         self.first_row + self.rows
     }

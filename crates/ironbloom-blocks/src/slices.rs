@@ -1,4 +1,4 @@
-//! Growing slices: one Bloom filter per block, all of them stored transposed, so that one lookup covers 512 blocks.
+//! Growing slices: one Bloom filter per block, stored transposed, so that one lookup covers 512 blocks.
 //!
 //! ```text
 //! 512 blocks are a group                     block  0 1 2 3 …        511
@@ -11,22 +11,22 @@
 //! ```
 //!
 //! (BIGSI and COBS, applied to tables instead of genomes.) Rows are added in place, one after the
-//! other, and are found immediately. Sealed postings are smaller and faster, so slices hold only the rows that are not
-//! sealed yet.
+//! other, and are found immediately. Sealed postings are smaller and faster, so slices hold only rows that are not yet
+//! sealed.
 
 use ironbloom::hash::{fastrange, mix64};
 
-/// Blocks of a group: the bits of a line.
+/// Blocks per group: the bits of a line.
 const GROUP_BLOCKS: u32 = 512;
 const LINE_WORDS: usize = 8;
-/// Bits of a filter for each row of its block, and lines that are read: 0.8 % of the blocks are named wrongly.
+/// Filter bits per row of a block, and lines read per lookup: 0.8 % of the blocks are named wrongly.
 const BITS_PER_ROW: u64 = 10;
 const PROBES: u32 = 7;
 
 /// The slices of one column.
 #[derive(Clone, Debug)]
 pub struct Slices {
-    /// Bits of the filter of a block.
+    /// Bits of a block's filter.
     bits: u64,
     /// The lines of each group.
     groups: Vec<Vec<[u64; LINE_WORDS]>>,
@@ -44,13 +44,13 @@ fn probes(print: u32, bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl Slices {
-    /// For blocks of this many rows.
+    /// Creates slices for blocks of this many rows.
     pub fn new(block_rows: u32) -> Self {
         let bits = BITS_PER_ROW * u64::from(block_rows);
         Self { bits, groups: Vec::new(), nulls: Vec::new() }
     }
 
-    /// Adds a value that is in this block.
+    /// Adds a value of this block.
     pub fn insert(&mut self, print: u32, block: u32) {
         let group = (block / GROUP_BLOCKS) as usize;
         while self.groups.len() <= group {
@@ -62,14 +62,14 @@ impl Slices {
         }
     }
 
-    /// Adds a null that is in this block, which is not before the last one with a null.
+    /// Adds a null of this block, which must not precede the last block with a null.
     pub fn insert_null(&mut self, block: u32) {
         if self.nulls.last() != Some(&block) {
             self.nulls.push(block);
         }
     }
 
-    /// The blocks that may hold a value of this fingerprint; no other block does.
+    /// Returns the blocks that may hold a value with this fingerprint; no other block does.
     pub fn blocks(&self, print: u32) -> Vec<u32> {
         let mut blocks = Vec::new();
         for (group, lines) in (0..).zip(&self.groups) {
@@ -82,7 +82,7 @@ impl Slices {
         blocks
     }
 
-    /// The blocks that hold nulls.
+    /// Returns the blocks that hold nulls.
     pub fn null_blocks(&self) -> &[u32] {
         &self.nulls
     }
@@ -98,8 +98,7 @@ mod tests {
     use super::*;
 
     /// 512 distinct values per block at 10 bits and 7 probes: (1 - e^(-0.7))^7 = 0.00819 of the blocks are named
-    /// wrongly. 1000 absent values ask 1,024,000 blocks; the blocks' fill varies, so the bound is
-    /// wide: 10 %.
+    /// wrongly. 1000 absent values query 1,024,000 blocks; the blocks' fill varies, so the bound is wide: 10 %.
     #[test]
     fn absent_values_are_found_in_eight_blocks_of_a_thousand() {
         let mut slices = Slices::new(512);

@@ -1,8 +1,8 @@
-//! One value of a column, by its meaning, not its storage.
+//! A value of a column, by its meaning, not its storage.
 
 use std::fmt;
 
-/// A value to look for. Types with the same meaning are one: an `Int32` 7 and a `UInt64` 7 are both `Int(7)`, a
+/// A value to look for. Types with the same meaning are merged: an `Int32` 7 and a `UInt64` 7 are both `Int(7)`, a
 /// dictionary's "x", a `LargeUtf8` "x" and a `Utf8View` "x" are all `Text("x")`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -13,29 +13,28 @@ pub enum Value {
     Bool(bool),
     /// Any integer.
     Int(i128),
-    /// Any float. It is compared with the values of a narrower column after rounding to that width: 0.1 equals what a
-    /// `Float32` makes of 0.1. All NaN are one value, and so are 0.0 and -0.0.
+    /// Any float. It is compared with the values of a narrower column after rounding to that width: 0.1 equals a
+    /// `Float32` 0.1. All NaNs are one value, and so are 0.0 and -0.0.
     Float(f64),
     /// Text.
     Text(String),
     /// Bytes, of a fixed length or not.
     Bytes(Vec<u8>),
-    /// A day: days since 1970-01-01.
+    /// Days since 1970-01-01.
     Date(i32),
-    /// A moment: nanoseconds since 1970-01-01T00:00:00 (of UTC if the column has a time zone), whatever the unit of the
-    /// column.
+    /// Nanoseconds since 1970-01-01T00:00:00 (UTC if the column has a time zone), whatever the unit of the column.
     Timestamp(i128),
     /// A decimal number, `digits` / 10^`scale`, without trailing zeros: 1.50 is (15, 1).
     Decimal {
-        /// All digits as an integer.
+        /// All digits, as an integer.
         digits: i128,
-        /// How many of them are decimal places; negative for multiples of ten.
+        /// Number of decimal places; negative for multiples of ten.
         scale: i8,
     },
 }
 
-/// The kind of the values of a column. One kind has one encoding, whatever the width of its numbers and the storage of
-/// its texts. The numbers are those of index files.
+/// The kind of a column's values. One kind has one encoding, whatever the width of its numbers and the storage of its
+/// texts. The discriminants are those of index files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -73,7 +72,7 @@ impl ValueKind {
         Self::Null,
     ];
 
-    /// The kind of a value; `None` for null, which fits every column.
+    /// Returns the kind of a value; `None` for null, which fits every column.
     pub fn of_value(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => return None,
@@ -88,7 +87,7 @@ impl ValueKind {
         })
     }
 
-    /// The kind with this number in files.
+    /// Returns the kind with this number in files.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|&kind| kind as u8 == number)
     }

@@ -1,4 +1,4 @@
-//! Images of values: numbers of 128 bits in the same order.
+//! Images of values: 128-bit numbers in the same order.
 //!
 //! ```text
 //!  kind         image
@@ -11,38 +11,38 @@
 //!  text, bytes  the first 16 bytes, filled up with zeros
 //! ```
 //!
-//! If a ≤ b, the image of a is at most that of b: never the other way round, but different values may share one. So what
-//! follows from images (no value of this block is below x) holds for values, for every type of one kind, as in
-//! [`encode`](crate::encode). Images are part of the file format: they never change within a version.
+//! If a ≤ b, the image of a is at most that of b; different values may share an image. So a conclusion from images (no
+//! value of this block is below x) holds for values, for every type of one kind, as in [`encode`](crate::encode).
+//! Images are part of the file format: they never change within a version.
 
 use crate::value::Value;
 
-/// Where a value lies among those of its kind.
+/// The position of a value among those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Image(pub u128);
 
 const SIGN: u128 = 1 << 127;
-/// Decimal places that images of decimals keep.
+/// Decimal places kept in images of decimals.
 const PLACES: i32 = 18;
-/// Bytes that images of text keep.
+/// Bytes kept in images of text.
 const BYTES: usize = 16;
 
 impl Image {
-    /// At most every image.
+    /// The lowest image.
     pub const MIN: Self = Self(0);
-    /// At least every image.
+    /// The highest image.
     pub const MAX: Self = Self(u128::MAX);
 
-    /// Of an integer, a day or a moment.
+    /// The image of an integer, a day or a moment.
     #[inline]
     pub fn of_int(number: i128) -> Self {
         Self(number.cast_unsigned() ^ SIGN)
     }
 
-    /// Of a float.
+    /// The image of a float.
     #[inline]
     pub fn of_float(number: f64) -> Self {
-        // Negative numbers have their bits in the wrong order; adding 0.0 makes -0.0 positive.
+        // The bits of negative numbers sort in the wrong order; adding 0.0 makes -0.0 positive.
         let bits = (number + 0.0).to_bits();
         let ordered = if number.is_nan() {
             u64::MAX
@@ -54,13 +54,13 @@ impl Image {
         Self(u128::from(ordered) << 64)
     }
 
-    /// Of text or bytes.
+    /// The image of text or bytes.
     #[inline]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         of_first_bytes(bytes, 0)
     }
 
-    /// Of `digits` / 10^`scale`.
+    /// The image of `digits` / 10^`scale`.
     pub fn of_decimal(digits: i128, scale: i8) -> Self {
         let places = PLACES - i32::from(scale);
         let factor = 10i128.checked_pow(places.unsigned_abs());
@@ -70,13 +70,13 @@ impl Image {
                 digits.checked_mul(factor).unwrap_or_else(|| beyond(digits))
             }
             None if places >= 0 => beyond(digits),
-            // Rounded down, as the factor is positive.
+            // Rounded down, since the factor is positive.
             Some(factor) => digits.div_euclid(factor),
             None => digits.signum().min(0),
         })
     }
 
-    /// Of a value; `None` for null.
+    /// The image of a value; `None` for null.
     pub fn of_value(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => return None,
@@ -91,12 +91,12 @@ impl Image {
     }
 }
 
-/// The end that stands for numbers too large, or too small.
+/// The end of the range that stands for numbers too large or too small.
 fn beyond(digits: i128) -> i128 {
     if digits < 0 { i128::MIN } else { i128::MAX }
 }
 
-/// Of the first bytes, of which the first counts most, filled up with this one.
+/// The image of the first bytes, most significant first, padded with this byte.
 #[inline]
 fn of_first_bytes(bytes: &[u8], with: u8) -> Image {
     let first = bytes.first_chunk().copied().unwrap_or_else(|| {
@@ -107,58 +107,58 @@ fn of_first_bytes(bytes: &[u8], with: u8) -> Image {
     Image(u128::from_le_bytes(first).swap_bytes())
 }
 
-/// Images from one to the other, both included; none if the first is larger.
+/// A closed range of images; empty if `low` is above `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first.
+    /// The first image.
     pub low: Image,
-    /// The last.
+    /// The last image.
     pub high: Image,
 }
 
 impl Span {
-    /// No image.
+    /// The empty span.
     pub const NONE: Self = Self { low: Image::MAX, high: Image::MIN };
-    /// Every image.
+    /// The span of all images.
     pub const ALL: Self = Self { low: Image::MIN, high: Image::MAX };
 
-    /// This image alone.
+    /// The span of this image alone.
     #[inline]
     pub fn of(image: Image) -> Self {
         Self { low: image, high: image }
     }
 
-    /// The images of all texts, or byte strings, that begin like this.
+    /// The images of all texts, or byte strings, with this prefix.
     pub fn of_prefix(prefix: &[u8]) -> Self {
         Self { low: Image::of_bytes(prefix), high: of_first_bytes(prefix, u8::MAX) }
     }
 
-    /// Whether there is no image in it.
+    /// Returns true if it holds no image.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.low > self.high
     }
 
-    /// Whether this image is in it.
+    /// Returns true if it holds this image.
     #[inline]
     pub fn contains(self, image: Image) -> bool {
         self.low <= image && image <= self.high
     }
 
-    /// Whether some image is in both.
+    /// Returns true if the spans have an image in common.
     #[inline]
     pub fn overlaps(self, other: Self) -> bool {
         self.low.max(other.low) <= self.high.min(other.high)
     }
 
-    /// The shortest span with all images of both.
+    /// Returns the shortest span that covers both.
     #[inline]
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// The last less the first; 0 if there is none.
+    /// The last image minus the first; 0 if empty.
     pub(super) fn width(self) -> u128 {
         self.high.0.saturating_sub(self.low.0)
     }
@@ -169,14 +169,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `digits` / 10^`scale` compared exactly, for scales that are close enough.
+    /// Compares `digits` / 10^`scale` exactly, for scales that are close enough.
     fn compare_decimals((a, s): (i128, i8), (b, t): (i128, i8)) -> std::cmp::Ordering {
         let most = s.max(t);
         let scaled = |digits: i128, scale: i8| digits * 10i128.pow((most - scale) as u32);
         scaled(a, s).cmp(&scaled(b, t))
     }
 
-    /// Images that are in order if the values are.
+    /// Returns true if the images are in the order of the values.
     fn in_order(order: std::cmp::Ordering, a: Image, b: Image) -> bool {
         match order {
             std::cmp::Ordering::Less => a <= b,

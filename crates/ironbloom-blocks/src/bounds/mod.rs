@@ -1,4 +1,4 @@
-//! Bounds of blocks: between which two values do all values of a block lie?
+//! Bounds of blocks: the two values between which all values of a block lie.
 //!
 //! ```text
 //! value ──► image: 128 bits in the same order                                  image.rs
@@ -6,8 +6,8 @@
 //!                 ──► Bounds: the same in a few bits, never narrower           packed.rs
 //! ```
 //!
-//! A range, or the beginning of a text, is a [`Span`] of images. Where rows are in the order of a column, or nearly, the
-//! bounds of most blocks do not touch it. Lists (`postings/`) say more about single values, and nothing about ranges.
+//! A range or a text prefix is a [`Span`] of images. Where rows are in the order of a column, or nearly, most blocks'
+//! bounds lie outside it. Lists (`postings/`) say more about single values, but nothing about ranges.
 
 mod image;
 mod packed;

@@ -1,4 +1,4 @@
-//! The bounds of a sealed column: a frame for all blocks, spans for groups of 64, and a few bits for each block.
+//! The bounds of a sealed column: a frame for all blocks, spans for groups of 64 blocks, and a few bits per block.
 //!
 //! ```text
 //! frame        ├──────────────────────────────────────────────────────────┤    in the head, exact
@@ -6,14 +6,14 @@
 //! block 200                ├──┤                                                two numbers of b bits within its group
 //! ```
 //!
-//! What a question costs: a value or a range outside the frame reads nothing; otherwise the spans of the groups (64 blocks
-//! each), and the blocks of the groups that it touches. A block's bounds are rounded outwards to a multiple of a power of
-//! two, so they may name a block too many, never one too few.
+//! Cost of a lookup: a value or range outside the frame reads nothing; otherwise the spans of the groups (64 blocks
+//! each) are read, and the blocks of the groups that it touches. A block's bounds are rounded outwards to a multiple of
+//! a power of two, so they may name a block too many, never one too few.
 //!
-//! How many bits a block takes depends on what they tell and on what the lists of the column take: a column of few values,
-//! in no order, has short lists, and its bounds would say nothing.
+//! The number of bits per block depends on how much they tell and on the size of the column's lists: a column of few
+//! values, in no order, has short lists, and its bounds would say nothing.
 //!
-//! The words of a column, in memory and in the file (numbers follow each other without gaps; each part starts a new word):
+//! The words of a column, in memory and in the file (numbers are packed without gaps; each part starts a new word):
 //!
 //! ```text
 //! groups   low, high: each less the low of the frame, in as many bits as the width of the frame has;
@@ -21,7 +21,7 @@
 //! blocks   low, high: each less the low of the group, in units of 2^max(0, bits of the group's width - b), in b bits
 //! ```
 //!
-//! A low above its high says that all values are null.
+//! A low above its high means that all values are null.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -30,38 +30,38 @@ use std::ops::Range;
 use super::image::{Image, Span};
 use crate::block_set::BlockSet;
 
-/// Blocks of a group.
+/// Blocks per group.
 const GROUP: u32 = 64;
-/// The bounds of a block never take more bits each: enough to see the rare values at both ends of a column in no order.
+/// Maximum bits per bound of a block: enough to see the rare values at both ends of an unordered column.
 const MAX_BITS: u32 = 16;
-/// As many if blocks differ: four for each block of a group in order.
+/// Bits per bound if blocks differ: four units for each block of an ordered group.
 const CLUSTERED_BITS: u32 = 8;
-/// They may then take one part in this many of the lists, which are short if there are few values.
+/// Bounds may then take one part in this many of the lists, which are short if there are few values.
 const CLUSTERED_SHARE: u64 = 3;
-/// Enough to tell two values apart, whatever that costs.
+/// Minimum bits if blocks differ: enough to tell two values apart, at any cost.
 const FEWEST_CLUSTERED_BITS: u32 = 2;
-/// Fewer tell nothing about blocks that are all alike.
+/// Fewer bits tell nothing about blocks that are all alike.
 const MIN_BITS: u32 = 4;
-/// The bounds of a column in no order take at most one part in this many of its lists.
+/// The bounds of an unordered column take at most one part in this many of its lists.
 const SHARE: u64 = 33;
 
-/// What is known about a column before any word is read, and how its words are arranged.
+/// Facts about a column known before any word is read, and the layout of its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundsHead {
     blocks: u32,
     frame: Span,
-    /// Bits of each bound of a block; 0 if the blocks are like their group.
+    /// Bits per bound of a block; 0 if the blocks have the bounds of their group.
     bits: u32,
     has_groups: bool,
     is_clustered: bool,
 }
 
-/// Words of bounds, wherever they are.
+/// Words of bounds, wherever they are stored.
 pub trait ReadBounds {
-    /// Why words could not be read.
+    /// The reason why words could not be read.
     type Error;
 
-    /// These words of a column.
+    /// Reads these words of a column.
     fn words(&self, range: Range<usize>) -> Result<Cow<'_, [u64]>, Self::Error>;
 }
 
@@ -73,12 +73,12 @@ impl ReadBounds for [u64] {
     }
 }
 
-/// Bits of a number.
+/// Number of bits that a number takes.
 fn bits_of(number: u128) -> u32 {
     u128::BITS - number.leading_zeros()
 }
 
-/// `width` bits from bit `at` on. Bits beyond the words are zero.
+/// Reads `width` bits starting at bit `at`. Bits beyond the words are zero.
 #[inline]
 fn read_bits(words: &[u64], at: usize, width: u32) -> u128 {
     let word = |i: usize| u128::from(words.get(i).copied().unwrap_or(0));
@@ -89,7 +89,7 @@ fn read_bits(words: &[u64], at: usize, width: u32) -> u128 {
     if width == u128::BITS { all } else { all & ((1 << width) - 1) }
 }
 
-/// Writes a number of `width` bits from bit `at` on, where all bits are zero.
+/// Writes a number of `width` bits starting at bit `at`, where all bits are zero.
 fn put_bits(words: &mut [u64], at: usize, width: u32, number: u128) {
     for bit in (0..width as usize).filter(|bit| number >> bit & 1 == 1) {
         words[(at + bit) / 64] |= 1 << ((at + bit) % 64);
@@ -108,13 +108,13 @@ impl Scale {
         Self { group, shift: bits_of(group.width()).saturating_sub(bits) }
     }
 
-    /// The number of an image that is in the group.
+    /// Returns the number of an image in the group.
     #[inline]
     fn number(self, image: Image) -> u128 {
         (image.0 - self.group.low.0).checked_shr(self.shift).unwrap_or(0)
     }
 
-    /// The images between two numbers.
+    /// Returns the images between two numbers.
     fn span(self, low: u128, high: u128) -> Span {
         if low > high {
             return Span::NONE;
@@ -132,7 +132,8 @@ impl BoundsHead {
     const CLUSTERED: u8 = 0x40;
     const GROUPS: u8 = 0x20;
 
-    /// A head from a file: its [`code`](Self::code), its frame, and the number of blocks. `None` if it is invalid.
+    /// Reads a head from a file: its [`code`](Self::code), its frame, and the number of blocks. `None` if it is
+    /// invalid.
     pub fn new(code: u8, frame: Span, blocks: u32) -> Option<Self> {
         let bits = u32::from(code & 0x1f);
         let has_groups = code & Self::GROUPS != 0;
@@ -141,7 +142,7 @@ impl BoundsHead {
         is_valid.then_some(Self { blocks, frame, bits, has_groups, is_clustered })
     }
 
-    /// What a file keeps of it besides the frame: below 128.
+    /// The byte that a file stores besides the frame: below 128.
     pub fn code(&self) -> u8 {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         self.bits as u8
@@ -155,7 +156,8 @@ impl BoundsHead {
         self.frame
     }
 
-    /// Whether most blocks cover less than half of the frame, so that bounds narrow down even what lists have found.
+    /// Returns true if most blocks cover less than half of the frame, so that bounds narrow down even the blocks found
+    /// by lists.
     #[inline]
     pub fn is_clustered(&self) -> bool {
         self.is_clustered
@@ -180,14 +182,14 @@ impl BoundsHead {
         if self.has_groups { bits.div_ceil(64) as usize } else { 0 }
     }
 
-    /// The words of the blocks of these groups.
+    /// Range of the words of the blocks of these groups.
     fn block_words(&self, groups: Range<u32>) -> Range<usize> {
         let word =
             |group: u32| (self.group_words() + (2 * self.bits * group) as usize).min(self.words());
         word(groups.start)..word(groups.end)
     }
 
-    /// The spans of these groups, which follow each other.
+    /// Reads the spans of these consecutive groups.
     fn group_spans<R: ReadBounds + ?Sized>(
         &self,
         groups: Range<u32>,
@@ -210,7 +212,7 @@ impl BoundsHead {
         Ok(groups.map(span).collect())
     }
 
-    /// Of these blocks, those that may have an image in this span; no other of them has.
+    /// Keeps those of these blocks that may have an image in this span; no other of them has.
     pub fn narrow<R: ReadBounds + ?Sized>(
         &self,
         wanted: Span,
@@ -231,7 +233,7 @@ impl BoundsHead {
             return Ok(BlockSet::NONE);
         };
         let groups = first / GROUP..last / GROUP + 1;
-        // Few blocks among many groups: the spans of the others are not worth reading.
+        // Few blocks among many groups: the spans of the other groups are not worth reading.
         let touched = if blocks.len() < groups.len() / 16 {
             let own = blocks.chunk_by(|a, b| a / GROUP == b / GROUP).map(|some| some[0] / GROUP);
             let mut touched = Vec::new();
@@ -253,7 +255,7 @@ impl BoundsHead {
         group * GROUP..((group + 1) * GROUP).min(self.blocks)
     }
 
-    /// Which of these groups the span touches.
+    /// Finds those of these groups that the span touches.
     fn touched<R: ReadBounds + ?Sized>(
         &self,
         groups: Range<u32>,
@@ -264,7 +266,7 @@ impl BoundsHead {
         Ok(groups.zip(spans).filter(|(_, span)| span.overlaps(wanted)).collect())
     }
 
-    /// Of the blocks of these groups, those that the span touches.
+    /// Finds the blocks of these groups that the span touches.
     fn narrow_groups<R: ReadBounds + ?Sized, I: Iterator<Item = u32>>(
         &self,
         wanted: Span,
@@ -273,12 +275,12 @@ impl BoundsHead {
         read: &R,
     ) -> Result<BlockSet, R::Error> {
         let mut found = Vec::new();
-        // Groups that follow each other are read together.
+        // Consecutive groups are read together.
         for run in groups.chunk_by(|a, b| a.0 + 1 == b.0) {
             let first = run[0].0;
             let words = read.words(self.block_words(first..first + run.len() as u32))?;
             for &(group, span) in run {
-                // In numbers of the group: comparing these takes no arithmetic for each block.
+                // In the group's numbers: comparing them takes no arithmetic per block.
                 let scale = Scale::new(span, self.bits);
                 let low = scale.number(wanted.low.max(span.low));
                 let high = scale.number(wanted.high.min(span.high));
@@ -298,14 +300,14 @@ impl BoundsHead {
         Ok(if all { BlockSet::All } else { BlockSet::Some(found) })
     }
 
-    /// The bounds of a block, counted from the first of these words.
+    /// The bounds of a block, counted from the start of these words.
     #[inline]
     fn numbers(&self, words: &[u64], block: u32) -> (u128, u128) {
         let at = 2 * self.bits as usize * block as usize;
         (read_bits(words, at, self.bits), read_bits(words, at + self.bits as usize, self.bits))
     }
 
-    /// The bounds of all blocks, each as narrow as they are known.
+    /// Returns the bounds of all blocks, each as narrow as known.
     pub fn spans<R: ReadBounds + ?Sized>(&self, read: &R) -> Result<Vec<Span>, R::Error> {
         let groups = self.group_spans(0..self.groups(), read)?;
         let words = read.words(self.block_words(0..self.groups()))?;
@@ -329,11 +331,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Packs the spans of all blocks. `list_bits` is what the lists of the column take: what the bounds may take follows.
+    /// Packs the spans of all blocks. `list_bits` is the size of the column's lists, which limits the size of the
+    /// bounds.
     ///
     /// # Panics
     ///
-    /// If there are 2^32 blocks.
+    /// If there are 2^32 blocks or more.
     pub fn pack(spans: &[Span], list_bits: u64) -> Self {
         let union = |spans: &[Span]| spans.iter().fold(Span::NONE, |all, &span| all.with(span));
         let frame = union(spans);
@@ -364,12 +367,12 @@ impl Bounds {
         Self { head, words }
     }
 
-    /// What is known without the words.
+    /// The facts known without the words.
     pub fn head(&self) -> &BoundsHead {
         &self.head
     }
 
-    /// The words, as they are stored.
+    /// The words as stored.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -387,7 +390,7 @@ impl Bounds {
     }
 }
 
-/// The part of another span that a block covers, on average over those with values.
+/// The share of another span that a block covers, averaged over blocks with values.
 fn mean_share(spans: &[Span], of: impl Fn(usize) -> Span) -> f64 {
     let mut sum = 0.0;
     let mut count = 0.0f64;
@@ -440,7 +443,7 @@ mod tests {
         Span { low: Image(low), high: Image(high) }
     }
 
-    /// Spans of many shapes: in order or not, narrow or wide, at the ends of what there is, empty.
+    /// Spans of many shapes: ordered or not, narrow or wide, at the extremes, empty.
     fn spans() -> impl Strategy<Value = Vec<Span>> {
         let one = (any::<u64>(), 0u32..128, any::<bool>(), 0u32..12);
         (prop::collection::vec(one, 0..300), 0u32..128, any::<bool>(), any::<u128>()).prop_map(
@@ -497,7 +500,7 @@ mod tests {
                 };
                 let found = list(bounds.narrow(wanted, BlockSet::All));
                 prop_assert!(right.iter().all(|block| found.binary_search(block).is_ok()));
-                // What is found is what the known spans say, whichever way it was asked.
+                // Lookups of every form must agree with the known spans.
                 let said = |block: &u32| known[*block as usize].overlaps(wanted);
                 prop_assert!(found.iter().all(said) && found.is_sorted());
                 for step in [1, 7, 150] {
@@ -536,7 +539,7 @@ mod tests {
     const BLOCKS: usize = 20_000;
     const LISTS: u64 = 6_200 * BLOCKS as u64;
 
-    /// As many blocks, each of 512 values.
+    /// The same number of blocks, each of 512 values.
     fn of_values(value: impl Fn(u64) -> u64) -> Vec<Span> {
         let one = |block: u64| {
             let values = (512 * block..512 * (block + 1)).map(&value);

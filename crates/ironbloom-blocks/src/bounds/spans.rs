@@ -1,4 +1,4 @@
-//! The exact spans of blocks whose rows still come.
+//! The exact spans of blocks that are still receiving rows.
 
 use std::ops::Range;
 
@@ -9,25 +9,26 @@ use crate::block_set::BlockSet;
 #[derive(Clone, Debug)]
 pub struct BlockSpans {
     block_rows: u32,
-    /// The block of the first span.
+    /// Number of the first span's block.
     first_block: u64,
-    /// The next row.
+    /// Number of the next row.
     row: u64,
     spans: Vec<Span>,
 }
 
 impl BlockSpans {
-    /// For blocks of this many rows.
+    /// Creates spans for blocks of this many rows.
     pub fn new(block_rows: u32) -> Self {
         Self::starting_at(block_rows, 0)
     }
 
-    /// For rows from this one on, to be [joined](Self::take_from) with those before it.
+    /// Creates spans for rows from this one on, to be [joined](Self::take_from) with earlier ones.
     pub fn starting_at(block_rows: u32, row: u64) -> Self {
         Self { block_rows, first_block: row / u64::from(block_rows), row, spans: Vec::new() }
     }
 
-    /// Adds rows. `span_of` gives the span of some of them, numbered from 0; they are in one block.
+    /// Adds rows. `span_of` returns the span of a range of them, numbered from 0; each range is
+    /// within one block.
     pub fn push(&mut self, rows: usize, mut span_of: impl FnMut(Range<usize>) -> Span) {
         let mut done = 0;
         while done < rows {
@@ -43,7 +44,8 @@ impl BlockSpans {
         }
     }
 
-    /// Adds the spans of other rows, which come in any order but not before the first of these, and leaves none there.
+    /// Moves the spans of other rows here. They may come in any order, but not before the first of
+    /// these.
     ///
     /// # Panics
     ///
@@ -61,7 +63,7 @@ impl BlockSpans {
         *other = Self::starting_at(other.block_rows, other.row);
     }
 
-    /// Of each block; [`Span::NONE`] if all its values are null.
+    /// The span of each block; [`Span::NONE`] if all its values are null.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -71,7 +73,7 @@ impl BlockSpans {
         self.spans.iter().fold(Span::NONE, |all, &span| all.with(span))
     }
 
-    /// Of these blocks, those with an image in this span.
+    /// Keeps those of these blocks that have an image in this span.
     pub fn narrow(&self, wanted: Span, blocks: BlockSet) -> BlockSet {
         let touches = |block: &u32| self.spans[*block as usize].overlaps(wanted);
         BlockSet::Some(match blocks {
@@ -115,7 +117,7 @@ mod tests {
         let mut joined = BlockSpans::new(4);
         for part in [13usize..17, 0..3, 17..23, 3..13] {
             let mut spans = BlockSpans::starting_at(4, part.start as u64);
-            // Handed over in the middle, too.
+            // Hand over in the middle as well.
             let middle = part.start.midpoint(part.end);
             rows(&mut spans, part.start..middle);
             joined.take_from(&mut spans);

@@ -7,12 +7,12 @@ use crate::cells::{Buckets, CELL_PARTS, Entry, Partition, SealedCells, first_buc
 use crate::params::heavy;
 use crate::zeros;
 
-/// A part of a column that is being sealed: the lists of some buckets.
+/// An encoded part of a column that is being sealed: the lists of some buckets.
 pub struct EncodedPart(Lists);
 
 impl EncodedPart {
-    /// Encodes part number `part`, of [`CELL_PARTS`], of a column of `blocks` blocks. The parts are independent: threads may
-    /// share them. The memory may be that of a part of another column.
+    /// Encodes part `part` (of [`CELL_PARTS`]) of a column of `blocks` blocks. Parts are independent, so threads can
+    /// share the work. The memory may come from a part of another column.
     pub fn new(
         cells: &SealedCells,
         part: usize,
@@ -38,13 +38,13 @@ impl EncodedPart {
         Self(lists)
     }
 
-    /// Bytes of memory that are in use.
+    /// Memory in use, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.0.writer.held_bytes() + self.0.private.held_bytes()
     }
 }
 
-/// What a column has besides its parts.
+/// The rest of a column, besides its parts.
 pub struct Remainder {
     null_blocks: Vec<u32>,
     cells: u64,
@@ -52,14 +52,14 @@ pub struct Remainder {
 }
 
 impl Remainder {
-    /// Of these cells, which are not needed any more when all parts are encoded.
+    /// Takes what joining needs from these cells, which can be dropped when all parts are encoded.
     pub fn new(cells: &SealedCells) -> Self {
         let null_blocks = cells.null_blocks().to_vec();
         Self { null_blocks, cells: cells.len(), nulls: cells.nulls() }
     }
 }
 
-/// Joins all parts of a column, and returns their memory.
+/// Joins all parts of a column and returns their memory.
 pub(super) fn join(
     parts: Vec<EncodedPart>,
     rest: &Remainder,
@@ -75,7 +75,7 @@ pub(super) fn build(cells: &SealedCells, blocks: u32, bucket_bits: u32) -> Posti
     join((0..CELL_PARTS).map(part).collect(), &Remainder::new(cells), bucket_bits).0
 }
 
-/// A bucket with many cells: values that have more than `heavy` of them get private lists.
+/// Splits a bucket with many cells: values with more than `heavy` cells get private lists.
 fn split_bucket(partition: Partition, entries: &[Entry], heavy: u64, lists: &mut Lists) {
     let keys = heavy_keys(partition, entries, heavy);
     let others = entries.iter().filter(|&&entry| !keys.contains(&partition.print(entry)));
@@ -86,7 +86,7 @@ fn split_bucket(partition: Partition, entries: &[Entry], heavy: u64, lists: &mut
     }
 }
 
-/// The fingerprints of more than `heavy` cells, ascending.
+/// Returns the fingerprints with more than `heavy` cells, ascending.
 fn heavy_keys(partition: Partition, entries: &[Entry], heavy: u64) -> Vec<u32> {
     let mut prints: Vec<u32> = entries.iter().map(|&entry| partition.print(entry)).collect();
     prints.sort_unstable();
@@ -101,7 +101,7 @@ fn distinct<T: Copy + PartialEq>(numbers: impl Iterator<Item = T>) -> impl Itera
     numbers.filter(move |&number| last.replace(number) != Some(number))
 }
 
-/// Lists of blocks to be written, of all buckets or of some that follow each other.
+/// Lists of blocks to be written, of all buckets or of consecutive ones.
 pub(super) struct Lists {
     blocks: u32,
     /// Entries of the buckets.
@@ -114,13 +114,13 @@ impl Lists {
         Self { blocks, writer, private: PrivateLists::default() }
     }
 
-    /// Adds the blocks of a bucket, ascending, perhaps repeated. Buckets must come in order.
+    /// Adds the blocks of a bucket, ascending, possibly repeated. Buckets must come in order.
     pub(super) fn add(&mut self, bucket: u64, blocks: impl Iterator<Item = u32>) {
         let first = bucket * u64::from(self.blocks);
         self.writer.extend(distinct(blocks).map(|block| first + u64::from(block)));
     }
 
-    /// Adds the blocks of one fingerprint, ascending, perhaps repeated. Keys must ascend.
+    /// Adds the blocks of one fingerprint, ascending, possibly repeated. Keys must ascend.
     pub(super) fn add_private(&mut self, key: u32, blocks: impl Iterator<Item = u32>) {
         self.private.add(key, distinct(blocks));
     }
@@ -130,7 +130,7 @@ impl Lists {
     }
 }
 
-/// Writes the lists of all buckets, in order, and returns their memory. `null_blocks` ascend, each once.
+/// Writes the lists of all buckets, in order, and returns their memory. `null_blocks` are ascending and distinct.
 pub(super) fn write_all(
     parts: Vec<Lists>,
     bucket_bits: u32,
@@ -174,7 +174,7 @@ fn write(
     words: &mut [u64],
 ) -> Vec<PartMemory> {
     head.write(words);
-    // After the lists of the buckets come those of single values, then the nulls.
+    // The lists of the buckets are followed by those of single values, then the nulls.
     let shape = head.shape();
     let first = head.buckets() * u64::from(head.blocks);
     let mut last = SequenceWriter::new(shape, first, 0, PartMemory::default());
@@ -212,7 +212,7 @@ fn set_bits(bitmap: &mut [u64], blocks: impl Iterator<Item = u32>) {
     }
 }
 
-/// Which lists are better stored as bitmaps.
+/// Decides which lists are better stored as bitmaps.
 struct Density {
     blocks: u64,
     /// Bits per entry in the sequence, if everything were stored there.
@@ -233,7 +233,7 @@ impl Density {
         Self { blocks, entry_bits: u64::from(shape.low_bits()) + 2 }
     }
 
-    /// Of a list with this many blocks.
+    /// Returns true for a list with this many blocks if a bitmap is better.
     fn is_dense(&self, len: u32) -> bool {
         u64::from(len) * self.entry_bits > self.blocks
     }

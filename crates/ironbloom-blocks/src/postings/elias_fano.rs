@@ -10,20 +10,20 @@
 //!   1 1 0 0 1 1 0 0 1 0 0        the bit of number i is at (high part) + i; zero number h ends high part h
 //! ```
 //!
-//! All numbers with high part h come after zero number h - 1, so "where do the numbers from x on start?" is one
-//! `select0(x >> l - 1)`. The position of every 256th zero is kept: a select is one of these and a few words.
+//! All numbers with high part h come after zero number h - 1, so finding the first number from x on takes one
+//! `select0(x >> l - 1)`. The position of every 256th zero is stored: a select reads one of these and a few words.
 
 use std::ops::Range;
 
 /// Zeros per sample.
 pub(super) const STEP: u64 = 256;
 
-/// Where the arrays of a sequence are, in words from its start.
+/// Offsets of the arrays of a sequence, in words from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// How many numbers.
+    /// Count of numbers.
     pub(crate) len: u64,
-    /// All numbers are less than this.
+    /// Exclusive upper bound of all numbers.
     pub(crate) universe: u64,
     /// Low bits of a number.
     low_bits: u32,
@@ -35,7 +35,7 @@ impl Shape {
         Self { len, universe, low_bits }
     }
 
-    /// Bits of the shared part of each number: what a list in this sequence costs beyond two bits per entry.
+    /// Low bits of each number: the cost of a list in this sequence beyond two bits per entry.
     pub(crate) fn low_bits(self) -> u32 {
         self.low_bits
     }
@@ -44,7 +44,7 @@ impl Shape {
         if self.len == 0 { 0 } else { (self.universe >> self.low_bits) + 1 }
     }
 
-    /// Samples are 32 bits wide, two per word. Bits of the high part beyond 2^32 would not fit; [`Shape::fits`] says.
+    /// Samples are 32 bits wide, two per word. Bits of the high part beyond 2^32 would not fit: see [`Shape::fits`].
     pub(super) fn samples(self) -> u64 {
         self.zeros().div_ceil(STEP)
     }
@@ -53,7 +53,7 @@ impl Shape {
         self.len + self.zeros()
     }
 
-    /// Is every position within 32 bits?
+    /// Returns true if every position fits 32 bits.
     pub(crate) fn fits(self) -> bool {
         self.high_bits() <= u64::from(u32::MAX)
     }
@@ -80,23 +80,23 @@ impl Shape {
 
 /// Takes numbers in order, before their count is known, and then writes them as a sequence.
 ///
-/// How many low bits a number has depends on how many numbers there are. A guess is nearly always right; if it was not,
-/// everything is encoded again. The numbers of a sequence may come in parts, each with its own writer: then several threads
-/// can encode, and the bits of the parts are put side by side.
+/// The number of low bits depends on the count. A guess is nearly always right; if not, everything is encoded again.
+/// The numbers of a sequence may come in parts, each with its own writer: several threads can then encode, and the bits
+/// of the parts are concatenated.
 #[derive(Debug, Default)]
 pub(crate) struct SequenceWriter {
     low_bits: u32,
-    /// The least high part: those of other parts are not in these bits.
+    /// The lowest high part: those of earlier parts are not in these bits.
     base: u64,
     high: Vec<u64>,
     low: Vec<u64>,
     len: u64,
-    /// Low bits that do not fill a word yet, and how many.
+    /// Low bits that do not yet fill a word, and their number.
     pending: u64,
     filled: u32,
 }
 
-/// Memory of a part that was encoded, for another.
+/// Memory of an encoded part, to be reused for another.
 #[derive(Debug, Default)]
 pub struct PartMemory {
     high: Vec<u64>,
@@ -104,20 +104,20 @@ pub struct PartMemory {
 }
 
 impl PartMemory {
-    /// Bytes that are kept.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         (size_of::<u64>() * (self.high.capacity() + self.low.capacity())) as u64
     }
 }
 
 impl SequenceWriter {
-    /// For about `len` numbers from `first` on, as a part of a sequence that will have about this shape.
+    /// Creates a writer for about `len` numbers from `first` on, as a part of a sequence of about this shape.
     pub(crate) fn new(guess: Shape, first: u64, len: u64, memory: PartMemory) -> Self {
         let low_bits = guess.low_bits;
         let PartMemory { mut high, mut low } = memory;
         high.clear();
         low.clear();
-        // A unary part has a one for each number, and one or two zeros.
+        // The unary part has a one for each number, and one or two zeros.
         high.reserve((3 * len / 64 + 64) as usize);
         low.reserve((len * u64::from(low_bits) / 64 + 2) as usize);
         Self { low_bits, base: first >> low_bits, high, low, ..Self::default() }
@@ -128,20 +128,20 @@ impl SequenceWriter {
         self.len
     }
 
-    /// Bytes of memory that are in use.
+    /// Memory in use, in bytes.
     pub(crate) fn held_bytes(&self) -> u64 {
         (size_of::<u64>() * (self.high.len() + self.low.len())) as u64
     }
 
-    /// Appends numbers, none less than the one before. What changes is kept in registers meanwhile: the compiler cannot know
-    /// that the arrays are not `self`.
+    /// Appends numbers, none less than the one before. The state stays in registers during the loop: the compiler
+    /// cannot know that the arrays do not alias `self`.
     #[inline]
     pub(crate) fn extend(&mut self, numbers: impl Iterator<Item = u64>) {
         let (bits, base) = (self.low_bits, self.base);
         let mask = (1 << bits) - 1;
         let (mut high, mut low) = (std::mem::take(&mut self.high), std::mem::take(&mut self.low));
         let (mut len, mut pending, mut filled) = (self.len, self.pending, self.filled);
-        // Not a loop over `next`, which is called for each number if they are filtered.
+        // Not a loop over `next`, which would be called for each number if they are filtered.
         numbers.for_each(|number| {
             let position = (number >> bits) - base + len;
             let word = (position / 64) as usize;
@@ -156,7 +156,7 @@ impl SequenceWriter {
             if filled >= 64 {
                 low.push(pending);
                 filled -= 64;
-                // What did not fit; nothing if the word ends with the number.
+                // The bits that did not fit; none if the word ends with the number.
                 pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
             }
         });
@@ -164,7 +164,7 @@ impl SequenceWriter {
         (self.len, self.pending, self.filled) = (len, pending, filled);
     }
 
-    /// Writes the sequence of these parts, in order, into [`Shape::words`] zeros. Returns their memory.
+    /// Writes the sequence of these parts, in order, into [`Shape::words`] zero words. Returns their memory.
     ///
     /// # Panics
     ///
@@ -195,22 +195,22 @@ impl SequenceWriter {
         parts.into_iter().map(|Self { high, low, .. }| PartMemory { high, low }).collect()
     }
 
-    /// The numbers again. None can be added afterwards.
+    /// Passes the numbers to `take` once more. None can be added afterwards.
     fn numbers(&mut self, take: impl FnOnce(&mut dyn Iterator<Item = u64>)) {
         self.low.extend([self.pending, 0]);
         let (universe, low_bits) = (1 << 62, self.low_bits);
         let shape = Shape { len: self.len, universe, low_bits };
-        // Samples are only for starting elsewhere.
+        // Samples are only needed to start elsewhere.
         let part = EliasFano { shape, samples: &[], high: &self.high, low: &self.low };
         take(&mut part.range(0..universe).map(|number| number + (self.base << low_bits)));
     }
 }
 
-/// Sets in `to`, from this bit on, the bits that are set in `from`.
+/// Copies the bits set in `from` into `to`, starting at this bit.
 fn put_bits(to: &mut [u64], bit: u64, from: &[u64]) {
     let (first, shift) = ((bit / 64) as usize, bit % 64);
     let mut carry = 0;
-    // The last words of `from` may be zeros without a place.
+    // The last words of `from` may be zeros that have no place.
     for (place, &word) in (first..).zip(from.iter().chain(&[0])) {
         let both = word << shift | carry;
         carry = if shift == 0 { 0 } else { word >> (64 - shift) };
@@ -235,7 +235,7 @@ fn each_sample(shape: Shape, high: &[u64], mut found: impl FnMut(usize, u32)) {
     }
 }
 
-/// The place of one number `rank` (from 0) in a word that has more ones than that.
+/// Returns the position of one number `rank` (from 0) in a word that has more ones than that.
 #[inline]
 fn select(mut word: u64, mut rank: u32) -> u32 {
     let mut base = 0;
@@ -263,7 +263,8 @@ pub(crate) struct EliasFano<'a> {
 }
 
 impl<'a> EliasFano<'a> {
-    /// The words are those of a [`SequenceWriter`] of the same shape, or of a file, and then [`is_sound`](Self::is_sound) said so.
+    /// The words are those of a [`SequenceWriter`] of the same shape, or come from a file and passed
+    /// [`is_sound`](Self::is_sound).
     #[inline]
     pub(crate) fn new(shape: Shape, words: &'a [u64]) -> Self {
         let (samples, rest) = words.split_at(shape.sample_words());
@@ -271,10 +272,10 @@ impl<'a> EliasFano<'a> {
         Self { shape, samples, high, low }
     }
 
-    /// Whether the numbers of ones and zeros are right and the samples match. Then no read can go out of bounds.
+    /// Returns true if the counts of ones and zeros are right and the samples match. No read can then go out of bounds.
     pub(crate) fn is_sound(self) -> bool {
         let ones: u64 = self.high.iter().map(|word| u64::from(word.count_ones())).sum();
-        // The last number's bit must lie before the end of the unary part, not in what fills the last word.
+        // The last number's bit must lie before the end of the unary part, not in the padding of the last word.
         let used = self.shape.high_bits() % 64;
         let tail = self.high.last().map_or(0, |last| if used == 0 { 0 } else { last >> used });
         let mut samples = vec![0; self.samples.len()];
@@ -284,21 +285,21 @@ impl<'a> EliasFano<'a> {
         ones == self.shape.len && tail == 0 && samples == self.samples
     }
 
-    /// The place of the last zero before number `rank`, or at it, that has a sample.
+    /// Returns the position of the last sampled zero at or before number `rank`.
     #[inline]
     fn sample(&self, rank: u64) -> u64 {
         let sample = (rank / STEP) as usize;
         self.samples[sample / 2] >> (32 * (sample % 2)) & u64::from(u32::MAX)
     }
 
-    /// What a search for this number will wait for first.
+    /// Reads what a search for this number waits for first.
     #[inline]
     pub(crate) fn touch_sample(&self, number: u64) -> u64 {
         if self.shape.len == 0 { 0 } else { self.sample(number >> self.shape.low_bits) }
     }
 
-    /// What it will wait for next: where the zero should be if ones and zeros take turns, as they nearly do, and the
-    /// low bits of the number there. (Prefetching more of a long list made no difference.)
+    /// Reads what it waits for next: the zero's position if ones and zeros alternate, as they nearly do, and the low
+    /// bits of the number there. (Prefetching more of a long list made no difference.)
     #[inline]
     pub(crate) fn touch_number(&self, number: u64) -> u64 {
         let bits = u64::from(self.shape.low_bits);
@@ -309,7 +310,7 @@ impl<'a> EliasFano<'a> {
         read(self.high, place) ^ read(self.low, low)
     }
 
-    /// The place of zero number `rank`.
+    /// Returns the position of zero number `rank`.
     #[inline]
     fn select0(&self, rank: u64) -> u64 {
         let position = self.sample(rank);
@@ -336,7 +337,7 @@ impl<'a> EliasFano<'a> {
         pair & ((1 << bits) - 1)
     }
 
-    /// The numbers in this range, in order.
+    /// Returns the numbers in this range, in order.
     #[inline]
     pub(crate) fn range(self, range: Range<u64>) -> Cursor<'a> {
         let mut cursor = Cursor {
@@ -362,32 +363,32 @@ impl<'a> EliasFano<'a> {
     }
 }
 
-/// A position in a sequence. Numbers come out in order, and it can skip ahead.
+/// A position in a sequence. Yields numbers in order and can skip ahead.
 #[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     sequence: EliasFano<'a>,
-    /// Numbers before the next one.
+    /// Count of numbers before the next one.
     index: u64,
-    /// The current word of the high part, and its ones that are still to come.
+    /// The current word of the high part, and its remaining ones.
     word: usize,
     ones: u64,
-    /// Numbers below are passed over; from `end` on there are none.
+    /// Numbers below `start` are skipped; iteration stops at `end`.
     start: u64,
     end: u64,
 }
 
-/// A skip costs a select, about as much as reading this many numbers.
+/// A skip costs a select: about as much as reading this many numbers.
 const LEAP: u64 = 16;
 
 impl Cursor<'_> {
-    /// Goes to the first number whose high part is that of `target`.
+    /// Moves to the first number with the high part of `target`.
     #[inline]
     fn jump(&mut self, target: u64) {
         let high = target >> self.sequence.shape.low_bits;
         let position = if high == 0 { 0 } else { self.sequence.select0(high - 1) + 1 };
         self.index = position - high;
         self.word = (position / 64) as usize;
-        // After the last zero there is nothing, perhaps not even a word.
+        // Nothing follows the last zero, perhaps not even a word.
         let word = self.sequence.high.get(self.word).copied().unwrap_or(0);
         self.ones = word & (u64::MAX << (position % 64));
     }
@@ -405,18 +406,19 @@ impl Cursor<'_> {
         }
     }
 
-    /// No number to come has a high part below this, and none before has one above it.
+    /// High part of this position: remaining numbers are not below it, earlier ones not above.
     #[inline]
     fn high(&self) -> u64 {
         let bit = u64::from(self.ones.trailing_zeros());
         64 * self.word as u64 + bit - self.index
     }
 
-    /// Calls with all numbers to come, some at a time, each less `first`, which none is below and which brings them into 32 bits.
+    /// Calls back with all remaining numbers, several at a time, each reduced by `first`, a lower bound that brings
+    /// them into 32 bits.
     #[inline]
     pub(crate) fn each_some(mut self, first: u64, mut call: impl FnMut(&[u32])) {
         let Some(number) = self.next() else { return };
-        // What changes is in registers; numbers come by the word of the high part.
+        // The state is in registers; numbers come by the word of the high part.
         let mut some = [(number - first) as u32; 64];
         let mut count = 1;
         let Self { sequence, mut index, word, mut ones, start, end } = self;
@@ -488,12 +490,12 @@ mod tests {
         encode_guessing(numbers, universe, numbers.len() as u64)
     }
 
-    /// What was there before must not show.
+    /// Dirty memory: its old content must not show.
     fn used() -> PartMemory {
         PartMemory { high: vec![u64::MAX; 100], low: vec![u64::MAX; 100] }
     }
 
-    /// With a guess of how many numbers there will be.
+    /// Encodes with a guess of the count.
     fn encode_guessing(numbers: &[u64], universe: u64, guess: u64) -> (Shape, Vec<u64>) {
         let shape = Shape::new(numbers.len() as u64, universe);
         let mut words = vec![0; shape.words()];

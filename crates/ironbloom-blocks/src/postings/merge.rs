@@ -1,10 +1,10 @@
-//! Postings of consecutive segments become those of one, bucket by bucket, without reading the table.
+//! Merges postings of consecutive segments into one, bucket by bucket, without reading the table.
 //!
-//! List g of the whole is list g of the first, then list g of the second with its blocks renumbered to follow, and so
-//! on: linear, without sorting. Blocks can be left out on the way. A value may have a private list in one part and share a bucket in another. Then its
-//! list in the whole is its private lists and those buckets, which may name blocks of their other values (never fewer
-//! blocks than it has); if together they are few, its blocks go into the bucket instead. If a part has fewer buckets than
-//! the others, then so has the whole, and several lists of the others become one.
+//! List g of the result is list g of the first, then list g of the second with its blocks renumbered to follow, and so
+//! on: linear, without sorting. Blocks can be left out. A value may have a private list in one part and share a bucket
+//! in another. Its list in the result is then the union of its private lists and those buckets, which may name blocks
+//! of other values (never fewer blocks than it has); if the union is short, its blocks go into the bucket instead. If a
+//! part has fewer buckets than the others, so does the result, and several lists of the others become one.
 
 use std::ops::Range;
 
@@ -14,26 +14,26 @@ use super::{List, Postings};
 use crate::block_set::each_bit;
 use crate::params::{Params, heavy};
 
-/// Consecutive blocks, and the number that the first of them gets.
+/// Consecutive blocks and the new number of the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Their numbers in the segment.
     pub blocks: Range<u32>,
-    /// The number of the first in the whole.
+    /// Number of the first in the result.
     pub to: u32,
 }
 
-/// Postings to be merged, and where their blocks go.
+/// Postings to be merged, and the destinations of their blocks.
 #[derive(Clone, Copy)]
 pub struct Placed<'a> {
     /// The postings of a segment.
     pub postings: &'a Postings,
-    /// Ascending, before and after. Blocks in none of them are left out.
+    /// Moves, ascending both before and after. Blocks in none of them are left out.
     pub moves: &'a [Move],
 }
 
 impl Placed<'_> {
-    /// The number of a block in the whole; `None` if it is left out.
+    /// Returns the number of a block in the result; `None` if it is left out.
     #[inline]
     fn place(&self, block: u32) -> Option<u32> {
         let found = match self.moves {
@@ -45,7 +45,7 @@ impl Placed<'_> {
         found.blocks.contains(&block).then(|| found.to + (block - found.blocks.start))
     }
 
-    /// Appends the blocks of a list, as they are numbered in the whole.
+    /// Appends the blocks of a list with their numbers in the result.
     fn append(&self, list: List<'_>, out: &mut Vec<u32>) {
         let push = |block| out.extend(self.place(block));
         match list {
@@ -56,7 +56,7 @@ impl Placed<'_> {
         }
     }
 
-    /// The share of the blocks that is kept, of a number of cells that are spread over all.
+    /// Estimates how many of `cells` cells, spread over all blocks, are in blocks that are kept.
     fn kept(&self, cells: u64) -> u64 {
         let all = u64::from(self.postings.head.blocks).max(1);
         let kept: u64 = self.moves.iter().map(|kept| kept.blocks.len() as u64).sum();
@@ -107,7 +107,7 @@ fn all_private_keys(parts: &[Placed<'_>]) -> Vec<u32> {
     keys
 }
 
-/// All blocks that may hold this fingerprint.
+/// Returns all blocks that may hold this fingerprint.
 fn whole_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     let mut list = Vec::new();
     for part in parts {
@@ -116,7 +116,7 @@ fn whole_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     list
 }
 
-/// Only the blocks of its private lists: the others are in its bucket already.
+/// Returns only the blocks of its private lists: the others are already in its bucket.
 fn own_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     let mut list = Vec::new();
     for part in parts {
@@ -127,14 +127,14 @@ fn own_list(parts: &[Placed<'_>], print: u32) -> Vec<u32> {
     list
 }
 
-/// One part's entries in its buckets.
+/// A walk through the bucket entries of one part.
 struct Walk<'a> {
     part: Placed<'a>,
     entries: super::Cursor<'a>,
     /// The next entry.
     next: Option<u64>,
     blocks: u64,
-    /// Buckets here that are one in the whole.
+    /// Number of its buckets that form one bucket of the result.
     in_one: u64,
 }
 
@@ -148,13 +148,13 @@ impl<'a> Walk<'a> {
         Self { part: *part, entries, next, blocks, in_one }
     }
 
-    /// Appends the entries before a bucket of the whole: bucket, counted from `first`, and block.
+    /// Appends the entries before bucket `end` of the result: bucket, counted from `first`, and block.
     fn take(&mut self, first: u64, end: u64, out: &mut Vec<(u32, u32)>) {
         let end = (end * self.in_one).saturating_mul(self.blocks);
         let mut bucket = first * self.in_one;
         let mut start = bucket * self.blocks;
         while let Some(number) = self.next.filter(|&number| number < end) {
-            // Usually the same bucket or the next: a division takes longer.
+            // Usually the same bucket or the next: a division would take longer.
             if number - start >= self.blocks {
                 bucket = number / self.blocks;
                 start = bucket * self.blocks;
@@ -167,13 +167,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Entries that are sorted at a time.
+/// Number of entries sorted at a time.
 const CHUNK_ENTRIES: u64 = 1 << 18;
 
-/// Adds every bucket: what the parts have there, and what lost its private list.
+/// Adds every bucket: the entries of the parts, and values that lost their private lists.
 ///
-/// Some buckets at a time: the entries of one part after the other, distributed to their buckets in that order. So the work does not grow
-/// with the number of parts.
+/// Works on some buckets at a time: the entries of one part after the other are distributed to their buckets in that
+/// order, so the work does not grow with the number of parts.
 fn add_buckets(parts: &[Placed<'_>], bits: u32, demoted: Vec<(u64, u32)>, lists: &mut Lists) {
     let mut demoted = demoted;
     demoted.sort_unstable();
@@ -209,7 +209,7 @@ fn add_buckets(parts: &[Placed<'_>], bits: u32, demoted: Vec<(u64, u32)>, lists:
     }
 }
 
-/// Brings the blocks of each bucket together, in the order in which they were found, and notes where those of each bucket end.
+/// Gathers the blocks of each bucket in the order in which they were found, and records where each bucket ends.
 fn distribute(found: &[(u32, u32)], buckets: usize, sorted: &mut Vec<u32>, ends: &mut Vec<u32>) {
     ends.clear();
     ends.resize(buckets, 0);

@@ -1,4 +1,4 @@
-//! Sealed postings: for one column of a segment, which blocks hold a value?
+//! Sealed postings: the blocks that hold each value, for one column of a segment.
 //!
 //! ```text
 //! fingerprint ──► dense keys?    ──► bitmap over the blocks          values in a large part of all blocks
@@ -8,9 +8,9 @@
 //! one Elias–Fano sequence:   list 0 │ list 1 │ … │ list H-1 │ private lists │ nulls      x = list · blocks + block
 //! ```
 //!
-//! No keys are stored for the buckets and no directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by
-//! one select (Elias 1974, Fano 1971). Where all values are frequent, there are no buckets (H = 0), all lists are private
-//! and the answer is exact. Nulls have their own list, so that they do not affect other values.
+//! Buckets need neither keys nor a directory: list g is the range g·NB .. (g+1)·NB of the sequence, found by one select
+//! (Elias 1974, Fano 1971). Where all values are frequent, there are no buckets (H = 0), all lists are private and the
+//! answer is exact. Nulls have their own list, so that they do not affect other values.
 //!
 //! The words of a column, in memory and in the file:
 //!
@@ -46,7 +46,7 @@ use crate::params::Params;
 const LAYOUT: u64 = 1;
 const HEADER_WORDS: usize = 16;
 
-/// How the nulls of a column are kept.
+/// How the nulls of a column are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nulls {
     None,
@@ -54,11 +54,11 @@ enum Nulls {
     Bitmap,
 }
 
-/// The numbers at the start, from which all offsets follow.
+/// The numbers at the start, which determine all offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     blocks: u32,
-    /// Bits of the number of a bucket; `None` if all values have private lists.
+    /// Bits of a bucket number; `None` if all values have private lists.
     bucket_bits: Option<u32>,
     entries: u64,
     private: usize,
@@ -91,7 +91,7 @@ impl Head {
         start..start + self.dense.div_ceil(2)
     }
 
-    /// Bitmap number i; that of the nulls comes after those of the dense keys.
+    /// Range of bitmap i; the nulls' bitmap follows those of the dense keys.
     fn bitmap(&self, i: usize) -> Range<usize> {
         let start = self.dense_words().end + i * self.bitmap_words();
         start..start + self.bitmap_words()
@@ -124,10 +124,10 @@ impl Head {
         words[8] = self.null_cells;
     }
 
-    /// Of postings of `len` words that begin with these. `None` if the head is invalid.
+    /// Reads the head of postings of `len` words that begin with these. `None` if it is invalid.
     fn read(words: &[u64], len: usize) -> Option<Self> {
         let head = words.get(..HEADER_WORDS)?;
-        // Nothing is longer than the words that contain it, so sums of these cannot overflow.
+        // No part is longer than the words that contain it, so these sums cannot overflow.
         let most = (len as u64).saturating_mul(64);
         let within = |value: u64| (value <= most).then_some(value as usize);
         if head[0] != LAYOUT || head[9..].iter().any(|&word| word != 0) {
@@ -153,7 +153,7 @@ impl Head {
             cells: head[7],
             null_cells: head[8],
         };
-        // The products that follow from the head stay within 128 bits; compare them there before using them here.
+        // The products that follow from the head fit 128 bits; compare them there before using them here.
         let lists = u128::from(head.buckets()) + head.private as u128 + 1;
         let bitmaps = (head.dense as u128 + 1) * head.bitmap_words() as u128;
         if lists * u128::from(head.blocks) >= 1 << 62 || bitmaps >= 1 << 58 {
@@ -163,7 +163,7 @@ impl Head {
     }
 }
 
-/// Key number i of an array of 32-bit keys, two per word.
+/// Reads key i of an array of 32-bit keys, two per word.
 #[inline]
 fn key(words: &[u64], i: usize) -> u32 {
     (words[i / 2] >> (32 * (i % 2))) as u32
@@ -173,8 +173,8 @@ fn put_key(words: &mut [u64], i: usize, key: u32) {
     words[i / 2] |= u64::from(key) << (32 * (i % 2));
 }
 
-/// The position of a key among `len` ascending ones. Fingerprints are spread evenly, so the position can nearly be computed:
-/// the search starts there and widens.
+/// Finds the position of a key among `len` ascending ones. Fingerprints are spread evenly, so the search starts at the
+/// interpolated position and widens.
 #[inline]
 fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
     if len == 0 {
@@ -203,25 +203,25 @@ fn find_key(words: &[u64], len: usize, wanted: u32) -> Option<usize> {
 #[derive(Debug)]
 pub struct Postings {
     head: Head,
-    /// What follows from the head, computed once: it takes divisions.
+    /// Derived from the head, computed once because it takes divisions.
     shape: Shape,
     sequence: Range<usize>,
     words: WordArray,
 }
 
-/// The blocks of one value, not read yet.
+/// The blocks of one value, not yet read.
 pub enum List<'a> {
-    /// None at all.
+    /// No blocks.
     Empty,
     /// One bit per block.
     Bitmap(&'a [u64]),
     /// A range of the sequence.
     Sequence(SequenceList<'a>),
-    /// These blocks, ascending, each once.
+    /// These blocks, ascending and distinct.
     Blocks(Vec<u32>),
 }
 
-/// A list in the sequence: blocks ascending, each once.
+/// A list in the sequence: blocks ascending and distinct.
 pub struct SequenceList<'a> {
     cursor: Cursor<'a>,
     first: u64,
@@ -236,14 +236,14 @@ impl SequenceList<'_> {
         self.cursor.seek(self.first + u64::from(block));
     }
 
-    /// Room for all its blocks, most of the time: lengths of buckets vary by the square root.
+    /// Capacity that usually suffices for all its blocks: bucket lengths vary by their square root.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         let estimate = self.estimate.min(1 << 16);
         (estimate + 4 * estimate.isqrt() + 8) as usize
     }
 
-    /// Calls with all blocks to come, at most 64 at a time.
+    /// Calls back with all remaining blocks, at most 64 at a time.
     #[inline]
     pub(crate) fn each_some(self, call: impl FnMut(&[u32])) {
         self.cursor.each_some(self.first, call);
@@ -260,12 +260,12 @@ impl Iterator for SequenceList<'_> {
 }
 
 impl Postings {
-    /// Seals a column of `blocks` blocks, with this many [bits](Params::bucket_bits) for the number of a bucket.
+    /// Seals a column of `blocks` blocks, with bucket numbers of this many [bits](Params::bucket_bits).
     pub fn build(cells: &SealedCells, blocks: u32, bucket_bits: u32) -> Self {
         build::build(cells, blocks, bucket_bits)
     }
 
-    /// Joins all parts of a column, of which there are [`CELL_PARTS`](crate::CELL_PARTS), in order. The result is that of
+    /// Joins all [`CELL_PARTS`](crate::CELL_PARTS) parts of a column, in order. The result is that of
     /// [`build`](Self::build). Also returns the memory of the parts.
     pub fn join(
         parts: Vec<EncodedPart>,
@@ -275,8 +275,8 @@ impl Postings {
         build::join(parts, rest, bucket_bits)
     }
 
-    /// The postings of consecutive segments as those of one with `blocks` blocks. If their numbers of buckets differ, the
-    /// result has the smallest of them: what has been in one bucket cannot be told apart any more.
+    /// Merges the postings of consecutive segments into those of one with `blocks` blocks. If their numbers of buckets
+    /// differ, the result has the smallest: values that shared a bucket can no longer be told apart.
     pub fn merge(segments: &[Placed<'_>], blocks: u32, params: Params) -> Self {
         merge::merge(segments, blocks, params)
     }
@@ -285,7 +285,7 @@ impl Postings {
         Self { head, shape: head.shape(), sequence: head.sequence(), words }
     }
 
-    /// The postings in these words of a file, whose checksum was right. `None` if they are invalid.
+    /// Takes the postings in these words of a file, whose checksum was right. `None` if they are invalid.
     pub fn from_words(words: WordArray, blocks: u32) -> Option<Self> {
         let head = Head::read(&words, words.len())?;
         if head.blocks != blocks || head.words() != words.len() {
@@ -295,7 +295,8 @@ impl Postings {
         postings.is_sound().then_some(postings)
     }
 
-    /// What lookups rely on: keys ascend, bitmaps name only existing blocks, and the sequence can be read to its end.
+    /// Checks what lookups rely on: keys ascend, bitmaps name only existing blocks, and the sequence can be read to its
+    /// end.
     fn is_sound(&self) -> bool {
         let ascend = |keys: &[u64], len: usize| (1..len).all(|i| key(keys, i - 1) < key(keys, i));
         let bitmaps = &self.words[self.head.bitmap(0).start..self.head.sequence().start];
@@ -307,17 +308,18 @@ impl Postings {
             && self.sequence().is_sound()
     }
 
-    /// Everything, as it is stored.
+    /// All words, as stored.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Cells that are not null, and cells that are.
+    /// Numbers of cells that are not null, and of cells that are.
     pub fn cells(&self) -> (u64, u64) {
         (self.head.cells, self.head.null_cells)
     }
 
-    /// Whether every fingerprint has its own list, so that values with different fingerprints are never confused.
+    /// Returns true if every fingerprint has its own list, so that values with different fingerprints are never
+    /// confused.
     pub fn is_exact(&self) -> bool {
         self.head.bucket_bits.is_none()
     }
@@ -327,7 +329,7 @@ impl Postings {
         EliasFano::new(self.shape, &self.words[self.sequence.clone()])
     }
 
-    /// List number `list` of the sequence.
+    /// Returns list number `list` of the sequence.
     #[inline]
     fn sequence_list(&self, list: u64, estimate: u64) -> List<'_> {
         let blocks = u64::from(self.head.blocks);
@@ -339,13 +341,13 @@ impl Postings {
         })
     }
 
-    /// The blocks that may hold a value of this fingerprint; no other block does.
+    /// Returns the blocks that may hold a value with this fingerprint; no other block does.
     #[inline]
     pub fn list(&self, print: u32) -> List<'_> {
         self.private_list(print).unwrap_or_else(|| self.bucket(print))
     }
 
-    /// The list of this fingerprint alone, if it has one.
+    /// Returns the list of this fingerprint alone, if it has one.
     #[inline]
     fn private_list(&self, print: u32) -> Option<List<'_>> {
         let head = &self.head;
@@ -353,7 +355,7 @@ impl Postings {
             return Some(List::Bitmap(&self.words[head.bitmap(i)]));
         }
         let rank = find_key(&self.words[head.private_words()], head.private, print)?;
-        // Its exact length would take two selects; it is longer than a bucket's, and sparser than a bitmap.
+        // Its exact length would take two selects; it is longer than a bucket's list, and sparser than a bitmap.
         let estimate = u64::from(head.blocks) / 16;
         Some(self.sequence_list(head.buckets() + rank as u64, estimate))
     }
@@ -368,8 +370,8 @@ impl Postings {
         }
     }
 
-    /// Reads what a lookup in the buckets will wait for first, or (`stage` 1) what it will wait for next. The result means
-    /// nothing.
+    /// Reads what a lookup in the buckets waits for first, or (`stage` 1) what it waits for next. The result is
+    /// meaningless.
     #[inline]
     pub fn touch(&self, print: u32, stage: u32) -> u64 {
         self.bucket_start(print).map_or(0, |number| match stage {
@@ -384,7 +386,7 @@ impl Postings {
         Some((u64::from(print) >> (32 - bits)) * u64::from(self.head.blocks))
     }
 
-    /// The blocks that hold nulls.
+    /// Returns the blocks that hold nulls.
     pub fn nulls(&self) -> List<'_> {
         match self.head.nulls {
             Nulls::None => List::Empty,
@@ -396,7 +398,7 @@ impl Postings {
         }
     }
 
-    /// All fingerprints with their own lists, ascending.
+    /// All fingerprints with private lists, ascending.
     fn private_keys(&self) -> Vec<u32> {
         let keys = |words: Range<usize>, len: usize| {
             let words = &self.words[words];
@@ -433,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Words in memory that are read as if they were elsewhere.
+    /// Words in memory, read as if they were elsewhere.
     struct Reader<'a> {
         words: &'a [u64],
         read: std::cell::Cell<usize>,
@@ -456,7 +458,7 @@ mod tests {
         fn invalid(&self) {}
     }
 
-    /// Fingerprints of which some are frequent, some null, some in one bucket with others.
+    /// Fingerprints, some of them frequent, some null, some sharing a bucket.
     fn prints() -> impl Strategy<Value = Vec<u32>> {
         let print = prop_oneof![
             2 => Just(0u32),
@@ -482,11 +484,11 @@ mod tests {
             prop_assert_eq!(blocks(postings.nulls()), nulls);
         }
 
-        /// Read whole or leapt through, what two lists have in common is the same.
+        /// The intersection of two lists is the same whether they are read whole or skipped through.
         #[test]
         fn lists_intersect_as_sets_do(prints in prints(), some in prop::collection::btree_set(0u32..188, 0..40)) {
             let postings = postings(&prints, 4);
-            // Only blocks that are there.
+            // Only existing blocks.
             let some: std::collections::BTreeSet<u32> =
                 some.into_iter().filter(|&block| block < postings.head.blocks).collect();
             for print in [0x8000_0001, 0x8000_0007, prints.last().copied().unwrap_or(1).max(1)] {
@@ -544,7 +546,7 @@ mod tests {
             prop_assert!(Postings::from_words(words, next).is_some());
         }
 
-        /// From a few words, or with all in memory: the lists are the same.
+        /// Lists are the same whether read from a few words or with everything in memory.
         #[test]
         fn an_outline_reads_the_same_lists(prints in prints(), selectivity in 1u32..=20) {
             let postings = postings(&prints, selectivity);
@@ -596,7 +598,7 @@ mod tests {
     #[test]
     fn a_list_of_a_large_column_takes_a_few_of_its_words() {
         let print = |row: u32| (row + 1).wrapping_mul(0x9e37_79b1);
-        // Every tenth row has one of 300 frequent values, with lists and keys of their own.
+        // Every tenth row has one of 300 frequent values, with private lists and keys.
         let prints: Vec<u32> = (0..2_000_000u32)
             .map(|row| print(if row % 10 == 0 { row / 10 % 300 } else { row }))
             .collect();

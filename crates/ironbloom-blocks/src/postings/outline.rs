@@ -1,4 +1,4 @@
-//! The lists of postings that are not in memory: of their words, only those are read that a list needs.
+//! Lists of postings that are not in memory: only the words that a list needs are read.
 //!
 //! ```text
 //! head ──► where everything is            16 words, read once
@@ -6,8 +6,9 @@
 //! list ──► two samples ──► the words of the high and of the low parts between them
 //! ```
 //!
-//! Nobody has walked through the whole sequence before, as [`Postings::from_words`](super::Postings::from_words) does. So
-//! whatever the words say is compared with the bounds that follow from the head, and what cannot be is an error.
+//! Unlike [`Postings::from_words`](super::Postings::from_words), this does not check the whole sequence first. So
+//! everything the words say is checked against the bounds that follow from the head, and anything outside them is an
+//! error.
 
 use std::ops::Range;
 
@@ -15,15 +16,15 @@ use super::elias_fano::{STEP, Shape};
 use super::{HEADER_WORDS, Head, List, Nulls, key};
 use crate::block_set::each_bit;
 
-/// The words of postings, in a file or anywhere else.
+/// The words of postings, in a file or elsewhere.
 pub trait ReadWords {
-    /// Why words could not be read.
+    /// The reason why words could not be read.
     type Error;
 
-    /// These words, as they were written.
+    /// Reads these words, as they were written.
     fn words(&self, range: Range<usize>) -> Result<Vec<u64>, Self::Error>;
 
-    /// Says that these will be read. Where each read takes long, they can be fetched together.
+    /// Announces that these will be read. Where reads are slow, they can be fetched together.
     fn prepare(&self, ranges: &[Range<usize>]) -> Result<(), Self::Error> {
         let _ = ranges;
         Ok(())
@@ -33,7 +34,7 @@ pub trait ReadWords {
     fn invalid(&self) -> Self::Error;
 }
 
-/// What the first words of postings say. From it follows which words a list needs.
+/// The contents of the first words of postings, which determine the words that a list needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline {
     head: Head,
@@ -41,7 +42,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Of postings of `len` words for `blocks` blocks.
+    /// Reads the outline of postings of `len` words for `blocks` blocks.
     pub fn read<R: ReadWords>(words: &R, len: usize, blocks: u32) -> Result<Self, R::Error> {
         if len < HEADER_WORDS {
             return Err(words.invalid());
@@ -53,7 +54,7 @@ impl Outline {
         }
     }
 
-    /// The blocks that may hold a value of this fingerprint; no other block does.
+    /// Returns the blocks that may hold a value with this fingerprint; no other block does.
     pub fn list<R: ReadWords>(&self, print: u32, words: &R) -> Result<List<'static>, R::Error> {
         let head = &self.head;
         words.prepare(&self.first_words(print))?;
@@ -69,7 +70,7 @@ impl Outline {
         }
     }
 
-    /// What is read first for a fingerprint: keys about where it should be among them, and samples of its bucket.
+    /// The words read first for a fingerprint: keys near its expected position, and samples of its bucket.
     fn first_words(&self, print: u32) -> [Range<usize>; 3] {
         let head = &self.head;
         let keys = |words: Range<usize>, len: usize| match len {
@@ -88,7 +89,7 @@ impl Outline {
         [keys(head.dense_words(), head.dense), keys(head.private_words(), head.private), samples]
     }
 
-    /// The blocks that hold nulls.
+    /// Returns the blocks that hold nulls.
     pub fn nulls<R: ReadWords>(&self, words: &R) -> Result<List<'static>, R::Error> {
         match self.head.nulls {
             Nulls::None => Ok(List::Empty),
@@ -108,7 +109,7 @@ impl Outline {
         }
     }
 
-    /// List number `list` of the sequence.
+    /// Reads list number `list` of the sequence.
     fn sequence_list<R: ReadWords>(&self, list: u64, words: &R) -> Result<List<'static>, R::Error> {
         let blocks = u64::from(self.head.blocks);
         let range = list * blocks..(list + 1) * blocks;
@@ -121,16 +122,16 @@ impl Outline {
     }
 }
 
-/// Keys on either side of the place where a key should be that are read first.
+/// Number of keys read first on either side of a key's expected position.
 const FIRST_REACH: usize = 256;
 
-/// The keys to look at. Fingerprints are spread evenly: about here, unless there are few of them.
+/// Range of keys to look at. Fingerprints are spread evenly: near the interpolated position, unless there are few.
 fn key_window(len: usize, wanted: u32, reach: usize) -> Range<usize> {
     let guess = ((u64::from(wanted) * len as u64) >> 32) as usize;
     guess.saturating_sub(reach) / 2 * 2..guess.saturating_add(reach).min(len)
 }
 
-/// The words that hold these keys, of an array in these words.
+/// The words that hold these keys, in an array at these words.
 fn key_words(array: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
     array.start + keys.start / 2..array.start + keys.end.div_ceil(2)
 }
@@ -151,14 +152,14 @@ impl Samples {
         Self { shape, first, from: first.saturating_sub(1) / STEP, to: last / STEP + 1 }
     }
 
-    /// Where they are, in a sequence that starts here.
+    /// Range of their words, in a sequence that starts here.
     fn words(&self, start: usize) -> Range<usize> {
         let end = (self.to / 2 + 1).min(self.shape.sample_words() as u64);
         start + (self.from / 2) as usize..start + end as usize
     }
 }
 
-/// The place of a key among `len` ascending ones in these words.
+/// Finds the position of a key among `len` ascending ones in these words.
 fn find_key<R: ReadWords>(
     words: &R,
     range: Range<usize>,
@@ -191,7 +192,7 @@ fn find_key<R: ReadWords>(
 /// The words of a sequence that hold the numbers of a range.
 struct Window {
     shape: Shape,
-    /// Bits of the high part, and in which words of it they are.
+    /// Bits of the high part, and the words that hold them.
     bits: Range<u64>,
     high: Vec<u64>,
     /// Numbers that these bits stand for, and the words of their low parts from `low_start` on.
@@ -260,7 +261,8 @@ impl Window {
         pair & ((1 << bits) - 1)
     }
 
-    /// The numbers of the range, each less its start. `None` if they do not ascend, or are more than there can be.
+    /// Returns the numbers of the range, each relative to its start. `None` if they do not ascend, or are more than
+    /// possible.
     fn numbers(&self, range: &Range<u64>) -> Option<Vec<u32>> {
         let mut numbers = Vec::new();
         let mut index = self.indices.start;

@@ -1,17 +1,17 @@
-//! Lists of single values while a column is encoded. A column of frequent values has nothing else, so they are kept short: as gaps of
-//! seven bits a byte.
+//! Lists of single values while a column is encoded. A column of frequent values consists of these
+//! alone, so they are compact: gaps with seven bits per byte.
 
 /// Lists of blocks, by value.
 #[derive(Default)]
 pub(super) struct PrivateLists {
-    /// Keys ascend.
+    /// The lists, with ascending keys.
     pub(super) lists: Vec<Ends>,
-    /// Blocks of all lists.
+    /// Total number of blocks in all lists.
     pub(super) entries: u64,
     gaps: Vec<u8>,
 }
 
-/// One list, and where its gaps end.
+/// One list, and the end of its gaps.
 pub(super) struct Ends {
     key: u32,
     len: u32,
@@ -55,7 +55,7 @@ impl PrivateLists {
         })
     }
 
-    /// Bytes of memory that are in use.
+    /// Memory in use, in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         (self.gaps.len() + size_of_val(&self.lists[..])) as u64
     }

@@ -1,47 +1,49 @@
-//! Ascending numbers in a fixed number of words: what a page of a database holds, readable without any other page.
+//! Ascending numbers in a fixed number of words: the content of a database page, readable without any other page.
 //!
 //! ```text
 //! numbers ──► fit: how many of them have room ──► write ──► words, and a head: first number, last number, how many
 //! ```
 //!
-//! Each run has its own low bits, which follow from its head. So a run of a dense list takes two bits a number, and one
-//! of sparse lists takes what they need.
+//! Each run has its own number of low bits, which follows from its head. So a run of a dense list takes two bits per
+//! number, and one of sparse lists takes what they need.
 
 use std::ops::Range;
 
 use super::elias_fano::{EliasFano, PartMemory, SequenceWriter, Shape};
 
-/// What is needed to read a run, beside its words.
+/// The data needed to read a run, besides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunHead {
     /// The first number.
     pub first: u64,
     /// The last number.
     pub last: u64,
-    /// How many numbers there are.
+    /// Count of numbers.
     pub len: u64,
 }
 
 impl RunHead {
-    /// Of these numbers, which ascend. There must be one.
+    /// Describes these ascending numbers. There must be at least one.
     pub fn of(numbers: &[u64]) -> Self {
         Self { first: numbers[0], last: numbers[numbers.len() - 1], len: numbers.len() as u64 }
     }
 
-    /// Numbers that are just less than a power of two apart get one more low bit: that takes as many bits, but half the samples.
+    /// Numbers just less than a power of two apart get one more low bit: the size is the same, but with half the
+    /// samples.
     fn shape(self) -> Shape {
         let range = self.last - self.first + 1;
         let low_bits = ((range + range / 64) / self.len).max(1).ilog2();
         Shape::new(self.len, range.max(self.len << low_bits))
     }
 
-    /// Words that its numbers take.
+    /// Number of words that its numbers take.
     pub fn words(self) -> usize {
         self.shape().words()
     }
 }
 
-/// How many of these ascending numbers, from the first on, have room in this number of words. At least one if there are four words.
+/// Counts how many of these ascending numbers, from the first on, fit into this number of words. At least one if there
+/// are four words.
 pub fn fit(numbers: &[u64], words: usize) -> usize {
     let fits = |len: usize| RunHead::of(&numbers[..len]).words() <= words;
     if numbers.is_empty() || !fits(1) {
@@ -74,10 +76,10 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// `None` if the head is invalid or asks for more words than there are.
+    /// Opens a run; `None` if the head is invalid or asks for more words than there are.
     #[inline]
     pub fn new(head: RunHead, words: &'a [u64]) -> Option<Self> {
-        // No number takes less than a bit: larger lengths are nonsense, and products of smaller ones stay within 64 bits.
+        // Every number takes at least a bit: larger lengths are invalid, and products of smaller ones fit 64 bits.
         let most = words.len() as u64 * 64;
         if head.len == 0 || head.len > most || head.last < head.first || head.last >> 62 != 0 {
             return None;
@@ -87,8 +89,8 @@ impl<'a> Run<'a> {
         Some(Self { head, sequence: EliasFano::new(shape, words) })
     }
 
-    /// Whether no read can go out of bounds, and first and last number are what the head says. For words whose checksum was not
-    /// compared, or to be certain.
+    /// Returns true if no read can go out of bounds, and first and last number agree with the head. For words without a
+    /// verified checksum, or to be certain.
     pub fn is_sound(self) -> bool {
         let ends = || {
             let mut numbers = self.numbers(0..u64::MAX);
@@ -98,7 +100,7 @@ impl<'a> Run<'a> {
         self.sequence.is_sound() && ends()
     }
 
-    /// The numbers in this range, in order.
+    /// Returns the numbers in this range, in order.
     #[inline]
     pub fn numbers(self, range: Range<u64>) -> impl Iterator<Item = u64> + 'a {
         let first = self.head.first;
