@@ -116,8 +116,7 @@ impl BlockSet {
         Self::Some(all)
     }
 
-    /// Like [`any_of`](Self::any_of) for any number of sets of blocks below `blocks`, in no more memory than the sets
-    /// take.
+    /// Like [`any_of`](Self::any_of), for any number of sets of blocks below `blocks`, with one flag per block.
     pub(crate) fn any_of_many<E>(
         sets: impl ExactSizeIterator<Item = Result<Self, E>>,
         blocks: u32,

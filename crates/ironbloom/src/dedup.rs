@@ -1,4 +1,5 @@
-//! Which keys come for the first time? A few exact hashes first, then a filter that grows; or a window.
+//! Deduplication: tells which keys come for the first time. A few exact hashes first, then a filter that grows; or a
+//! window.
 //!
 //! ```
 //! use ironbloom::dedup::Deduplicator;
@@ -11,12 +12,12 @@
 //! # Ok::<(), ironbloom::ParamError>(())
 //! ```
 //!
-//! What comes for the second time is dropped, so an adversary must not know which new key is taken for a known one: keys are
-//! hashed under a random key, which the saved state contains, unless the caller chooses a function.
+//! Repeated keys are dropped, so an adversary must not know which new key is mistaken for a known one: keys are hashed
+//! under a random key, which the saved state contains, unless the caller chooses a function.
 //!
-//! A filter made for a million keys suits large inputs, where there are few stages to ask, and is a waste for three keys.
-//! So the first keys are kept exactly, and a filter is made when there are many, or when the state is saved, then of the
-//! size that they need.
+//! A filter made for a million keys suits large inputs, where there are few stages to query, and is wasteful for three
+//! keys. So the first keys are kept exactly. A filter is created once there are many keys, or when the state is saved,
+//! in the size that they need.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -26,17 +27,17 @@ use crate::error::ParamError;
 use crate::hash::{HashFn, KeyTypes};
 use crate::{Scalable, ScalableParams, StageKind, Windowed, WindowedParams};
 
-/// Capacity of the first stage for large inputs, and the growth of each next one: few stages to ask.
+/// Capacity of the first stage for large inputs, and the growth of each later one: few stages to query.
 const FIRST_STAGE: u64 = 1_000_000;
 const GROWTH: u64 = 4;
 
-/// Keys that are kept as they are, in less memory than a filter of [`FIRST_STAGE`].
+/// Number of keys kept exactly, in less memory than a filter of [`FIRST_STAGE`].
 const MAX_EXACT: u64 = FIRST_STAGE / GROWTH;
 
-/// The smallest first stage of a saved state, about 9 KB. Its stages grow to those of large inputs.
+/// The smallest first stage of a saved state, about 9 KB. Its stages grow to match those of large inputs.
 const MIN_STAGE: u64 = FIRST_STAGE / GROWTH.pow(5);
 
-/// The first stage of a state with this many keys: one from which stages grow to [`FIRST_STAGE`].
+/// The first stage of a state with this many keys, from which stages grow to [`FIRST_STAGE`].
 fn first_stage(keys: u64) -> u64 {
     let mut stage = FIRST_STAGE;
     while stage / GROWTH >= keys.max(MIN_STAGE) {
@@ -50,7 +51,7 @@ fn params(first_stage: u64, rate: f64) -> Result<ScalableParams, ParamError> {
     Ok(params.with_growth(GROWTH)?.with_stages_of(StageKind::Blocked))
 }
 
-/// For a set of hashes, which need not be hashed again.
+/// A hasher for a set of hashes, which need not be hashed again.
 #[derive(Default)]
 struct Identity(u64);
 
@@ -68,7 +69,7 @@ impl Hasher for Identity {
     }
 }
 
-/// Some hashes, exactly.
+/// An exact set of hashes.
 #[derive(Debug)]
 struct Exact {
     rate: f64,
@@ -88,7 +89,7 @@ impl Exact {
         }
     }
 
-    /// The same keys in a filter that grows.
+    /// Converts the keys to a filter that grows.
     fn to_filter(&self, first_stage: u64) -> Result<Scalable, ParamError> {
         let mut filter = Scalable::new(params(first_stage, self.rate)?, self.hash_fn)?;
         filter.note_keys(self.types);
@@ -109,23 +110,23 @@ enum Memory {
 pub struct Deduplicator(Memory);
 
 impl Deduplicator {
-    /// Remembers all keys, of which a new one is taken for a known one at this rate; which one, nobody can foresee.
+    /// Remembers all keys. A new key is mistaken for a known one at this rate; which one is unpredictable.
     ///
     /// # Errors
     ///
-    /// [`ParamError`] if no filter holds the rate.
+    /// [`ParamError`] if no filter can reach the rate.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn of_all(rate: f64) -> Result<Self, ParamError> {
         Self::of_all_with(rate, HashFn::random())
     }
 
-    /// As [`of_all`](Self::of_all), of keys that are hashed with this function.
+    /// Like [`of_all`](Self::of_all), for keys hashed with this function.
     ///
     /// # Errors
     ///
-    /// As [`of_all`](Self::of_all).
+    /// Same as [`of_all`](Self::of_all).
     pub fn of_all_with(rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
-        params(FIRST_STAGE, rate)?; // refused now, not when there are many keys
+        params(FIRST_STAGE, rate)?; // fails now rather than after many keys
         let (seen, in_order, types) = (HashSet::default(), Vec::new(), KeyTypes::NONE);
         Ok(Self(Memory::Exact(Exact { rate, hash_fn, types, seen, in_order })))
     }
@@ -140,17 +141,17 @@ impl Deduplicator {
         Self::of_window_with(keys, rate, HashFn::random())
     }
 
-    /// As [`of_window`](Self::of_window), of keys that are hashed with this function.
+    /// Like [`of_window`](Self::of_window), for keys hashed with this function.
     ///
     /// # Errors
     ///
-    /// As [`of_window`](Self::of_window).
+    /// Same as [`of_window`](Self::of_window).
     pub fn of_window_with(keys: u64, rate: f64, hash_fn: HashFn) -> Result<Self, ParamError> {
         let params = WindowedParams::for_keys(keys, rate)?;
         Ok(Self(Memory::Window(Windowed::new(params, hash_fn)?)))
     }
 
-    /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`].
+    /// Records the types of keys whose hashes are inserted next: see [`KeyTypes`].
     pub fn note_keys(&mut self, types: KeyTypes) {
         match &mut self.0 {
             Memory::Exact(exact) => exact.types = exact.types.union(types),
@@ -159,7 +160,7 @@ impl Deduplicator {
         }
     }
 
-    /// Goes on from a filter of [`into_filter`](Self::into_filter). Other kinds are handed back.
+    /// Continues from a filter of [`into_filter`](Self::into_filter). Other kinds are handed back.
     pub fn from_filter(filter: AnyFilter) -> Result<Self, Box<AnyFilter>> {
         match filter {
             AnyFilter::Scalable(filter) => Ok(Self(Memory::All(filter))),
@@ -177,7 +178,7 @@ impl Deduplicator {
         }
     }
 
-    /// Inserts keys in their order; `new[i]` tells whether `hashes[i]` came for the first time.
+    /// Inserts keys in order; sets `new[i]` to whether `hashes[i]` came for the first time.
     ///
     /// # Errors
     ///
@@ -199,11 +200,11 @@ impl Deduplicator {
         }
     }
 
-    /// The filter to be saved.
+    /// Returns the filter to be saved.
     ///
     /// # Errors
     ///
-    /// [`ParamError::Memory`] if it cannot be made.
+    /// [`ParamError::Memory`] if it cannot be created.
     pub fn into_filter(self) -> Result<AnyFilter, ParamError> {
         Ok(match self.0 {
             Memory::Exact(exact) => {

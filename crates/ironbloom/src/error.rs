@@ -1,4 +1,4 @@
-//! One small type for each way to fail. Errors carry fields, not sentences: `Display` makes the sentence.
+//! One small type for each way to fail. Errors carry fields, not sentences: `Display` forms the sentence.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ pub enum ParamError {
         /// The requested rate.
         rate: f64,
     },
-    /// The rate is below what the hash can deliver for this many keys.
+    /// The rate is below the hash's limit for this many keys.
     RateBelowHash {
         /// The requested rate.
         rate: f64,
@@ -47,11 +47,11 @@ pub enum ParamError {
     },
     /// Two names that must differ are the same.
     Twice {
-        /// What they are.
+        /// The kind of name.
         what: &'static str,
-        /// Place of the first, from 0.
+        /// Position of the first, from 0.
         first: usize,
-        /// Place of the second.
+        /// Position of the second.
         second: usize,
     },
     /// The system could not provide that much memory.
@@ -92,7 +92,7 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// Checks a rate against (0, 1) and against what a 64-bit hash can deliver for `capacity` keys.
+/// Checks a rate against (0, 1) and against the limit of a 64-bit hash for `capacity` keys.
 pub(crate) fn check_rate(capacity: u64, rate: f64) -> Result<(), ParamError> {
     check_range("capacity", capacity, 1, MAX_CAPACITY)?;
     if !(rate > 0.0 && rate < 1.0) {
@@ -121,7 +121,7 @@ pub(crate) fn check_range(
 /// Two filters that cannot be combined, with the value on each side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What differs.
+    /// The property that differs.
     pub what: &'static str,
     /// The value on the left (the filter that would have been changed but was not).
     pub left: String,
@@ -130,7 +130,7 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
-    /// What differs in growing filters that have not grown alike.
+    /// The property in which growing filters differ that have not grown alike.
     pub const STAGES: &'static str = "number of stages";
 
     /// Returns an error if the two values differ.
@@ -298,7 +298,7 @@ pub enum DecodeError {
     },
     /// A checksum does not match: the bytes were damaged after they were written.
     Damaged {
-        /// What is damaged: "header", "payload" or "checksum table".
+        /// The damaged part: "header", "payload" or "checksum table".
         part: &'static str,
         /// First byte of the damaged part.
         offset: u64,
@@ -312,11 +312,12 @@ pub enum DecodeError {
         /// Its value.
         value: u64,
     },
-    /// The key of the hash was given, and is not the one that the filter was made with.
+    /// The hash key given is not the one that the filter was created with.
     HashKey {
-        /// What tells the right one apart from others ([`HashKey::check`](crate::HashKey::check)); `None` if the file needs none.
+        /// The number that identifies the right key ([`HashKey::check`](crate::HashKey::check)); `None` if the file
+        /// needs none.
         wanted: Option<u64>,
-        /// The same of the one that was given.
+        /// The number of the key given.
         found: u64,
     },
     /// The parameters are intact, but there is not enough memory for the filter.
@@ -376,7 +377,7 @@ pub enum FileError {
     Decode {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: DecodeError,
     },
 }

@@ -1,4 +1,4 @@
-//! Bloom filters and friends: fast set membership in a few bits per key.
+//! Bloom filters and relatives: fast set membership in a few bits per key.
 //!
 //! ```
 //! use ironbloom::Bloom;
@@ -34,8 +34,8 @@
 //! - **Adversaries** who know the source cannot choose false positives if the hash is secret: [`HashFn::random`].
 //! - **The same answers everywhere**: one hash contract ([`HashFn`]) and exact sizing ([`sizing`]) for all kinds, on every
 //!   platform and in every release.
-//! - **One interface**: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them. An `insert` says whether the key
-//!   was new; what can be full says so in its type. [`plan`] compares the cost of all kinds.
+//! - **One interface**: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them. `insert` returns whether
+//!   the key was new; a filter that can be full says so in its type. [`plan`] compares the cost of all kinds.
 //! - **Files** ([`Persist`]) are checked completely when they are read. A filter of unknown kind is an [`AnyFilter`].
 //!
 //! ```
@@ -53,8 +53,8 @@
 //!
 //! # Features
 //!
-//! - `simd`, on by default: vector instructions, chosen at run time. Without it plain code runs, with the same answers.
-//! - `mmap`, on by default: filters that are memory-mapped files, and large arrays on large pages.
+//! - `simd`, on by default: vector instructions, chosen at run time. Without it, plain code gives the same answers.
+//! - `mmap`, on by default: memory-mapped filters, and large arrays on large pages.
 //! - `serde`: filters inside documents of other formats.
 
 mod bits;
@@ -77,7 +77,7 @@ pub use hash::{Encoded, HashFn, HashKey, Hashed, Key, KeyType, KeyTypes, Scheme}
 pub use kinds::*;
 pub use shared::atomic::{self, AtomicBlockedBloom, AtomicBloom};
 
-/// The examples of the README are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

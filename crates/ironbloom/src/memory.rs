@@ -1,19 +1,18 @@
-//! Where the memory of filters comes from, prefetching, and counting bits.
+//! Memory of filters: where it comes from, prefetching, and counting bits.
 //!
-//! For programs that do their own memory accounting, such as a server that counts what its allocator handed out, and that
-//! have filters of their own.
+//! For programs that do their own memory accounting, such as a server that counts its allocator's memory, and that
+//! implement their own filters.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::error::ParamError;
 use crate::kernel;
 
-/// From now on all memory of filters comes from the program's allocator. Otherwise arrays of 2 MiB and more come
-/// directly from the system, which has larger pages for them; but then they are invisible to accounting in the
-/// allocator.
+/// Makes all memory of filters come from the program's allocator from now on. Otherwise arrays of 2 MiB and more come
+/// directly from the system, which has larger pages for them, but are invisible to accounting in the allocator.
 ///
-/// This is for servers, and so new filters are on pages of 4 KiB: a page of 2 MiB is cleared as a whole when its first byte is
-/// touched, while others wait. When a filter is [dense](dense_at), ask for larger ones
+/// This is for servers, so new filters are on 4 KiB pages: a 2 MiB page is cleared as a whole when its first byte is
+/// touched, while other clients wait. When a filter is [dense](dense_at), request larger ones
 /// ([`prefer_huge_pages`](crate::format::native::prefer_huge_pages)).
 pub fn take_all_from_allocator() {
     kernel::take_all_from_allocator();
@@ -26,25 +25,25 @@ pub fn prefetch(bytes: &[u8], index: usize) {
     kernel::prefetch_line(bytes.as_ptr().wrapping_add(index).cast());
 }
 
-/// Tells the system that an array is accessed at random, so that it may put it on pages of 2 MiB: accesses then hit the
-/// TLB. A hint, for memory from the caller's allocator; filters of this crate do this themselves.
+/// Tells the system that an array is accessed at random, so that it may use 2 MiB pages: accesses then hit the TLB. A
+/// hint, for memory from the caller's allocator; filters of this crate do this themselves.
 pub fn prefer_huge_pages(array: &[u8]) {
     kernel::prefer_huge_pages(array.as_ptr(), array.len());
 }
 
 /// Number of keys after which nearly every page of an array of `bytes` has been written to, at `places` random places per key,
-/// so that larger pages cost no memory. An array that is too small for them never gets there.
+/// so that larger pages cost no memory. An array too small for them never gets there.
 pub fn dense_at(bytes: u64, places: u32) -> u64 {
     kernel::dense_at(bytes, places)
 }
 
-/// Number of bits that are set, by the instructions that the processor has for it.
+/// Counts the bits that are set, with the best instructions of the processor.
 pub fn count_ones(bytes: &[u8]) -> u64 {
     kernel::count_ones(bytes)
 }
 
-/// Sets in one array the bits of another, and counts the bits of the result, in one pass over memory. Where the other has
-/// nothing but zeros, nothing is written.
+/// Sets the bits of another array, and counts the ones of the result, in one pass over memory. Where the other array is
+/// zero, nothing is written.
 ///
 /// # Panics
 ///
@@ -55,8 +54,8 @@ pub fn union_counting(bytes: &mut [u8], other: &[u8]) -> u64 {
     kernel::or_counting(bytes, other)
 }
 
-/// An array of 64-bit words where those of filters are: in the allocator's memory, or, if it is large, directly from the
-/// system on pages of 2 MiB, because it is accessed at random.
+/// An array of 64-bit words, allocated like those of filters: from the allocator or, if large, directly from the system
+/// on 2 MiB pages, because it is accessed at random.
 #[derive(Clone, Debug)]
 pub struct WordArray {
     words: kernel::Words,
@@ -64,7 +63,7 @@ pub struct WordArray {
 }
 
 impl WordArray {
-    /// `len` zeros.
+    /// Allocates `len` zeros.
     ///
     /// # Errors
     ///

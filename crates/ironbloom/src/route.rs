@@ -1,4 +1,4 @@
-//! One logical filter in several parts, each of which may live on its own machine: which part has a key?
+//! One logical filter in several parts, each possibly on its own machine: finds the part that has a key.
 //!
 //! ```text
 //! key ──hash──► h ──┬─ mix64, high bits ──► shard s of n        where to ask
@@ -6,15 +6,15 @@
 //! ```
 //!
 //! The shard must not be taken from h directly: filters take a block or a bucket from its high bits, so the keys of one
-//! shard would lie in one n-th of its blocks, and the other bits are used, too. A remix of all bits spreads the keys of
-//! a shard evenly over their filter, so a shard needs no more bits than any filter of its keys.
+//! shard would lie in one n-th of its blocks, and the other bits are used as well. A remix of all bits spreads the keys
+//! of a shard evenly over their filter, so a shard needs no more bits than any filter of its keys.
 //!
 //! The rule is a contract: parts are filled by one program and queried by another, perhaps in another language
 //! (docs/redis.md). It does not change.
 
 use crate::hash::{fastrange, mix64};
 
-/// Which of `shards` shards a key with this hash belongs to: `fastrange(mix64(hash), shards)`.
+/// Returns the shard, out of `shards`, of a key with this hash: `fastrange(mix64(hash), shards)`.
 ///
 /// ```
 /// use ironbloom::{BlockedBloom, HashFn, route::shard_of};
@@ -42,7 +42,7 @@ pub fn shard_of(hash: u64, shards: u32) -> u32 {
 /// Number of keys that each of `shards` shards must have room for, if `capacity` keys are distributed at random.
 ///
 /// The mean plus six standard deviations of the binomial distribution: fewer than one filter in 10^8 has a shard above
-/// it, for up to ten shards. Of 10 M keys in 8 shards it is half a percent more than the mean.
+/// it, for up to ten shards. For 10 M keys in 8 shards it is half a percent above the mean.
 ///
 /// # Panics
 ///
@@ -95,7 +95,7 @@ mod tests {
         for shards in [2, 4, 8, 16] {
             let mine: Vec<u64> =
                 (0..400_000).map(hash).filter(|&h| shard_of(h, shards) == 1).collect();
-            // The cells that blocks, buckets and bits come from: high and low bits, and those of a remix.
+            // The bits that select blocks, buckets and positions: high and low bits, and those of a remix.
             let cells: [fn(u64) -> u64; 3] = [
                 |h| fastrange(h, CELLS),
                 |h| h & (CELLS - 1),
@@ -125,7 +125,8 @@ mod tests {
         assert!(parts.iter().all(|part| !part.is_over_capacity()));
         let probes = 200_000;
         let wrong = (keys..keys + probes).filter(|&i| found(i)).count() as f64;
-        // 2000 expected at most; six sigma above. Two thirds of that at least: room for six sigma of keys is no more.
+        // At most 2000 expected, plus six sigma; at least two thirds of that: the spare room for six sigma of keys is
+        // small.
         assert!((1333.0..2000.0 + 6.0 * 2000f64.sqrt()).contains(&wrong), "{wrong}");
     }
 

@@ -1,16 +1,16 @@
-//! Arrays of bits: where a bit lies, counting and clearing ranges, and [`packed`] numbers of any width.
+//! Bit arrays: addressing bits, counting and clearing ranges, and [`packed`] numbers of any width.
 //!
 //! The arrays themselves, owned or mapped, are [`Words`](crate::kernel::Words).
 
 pub(crate) mod packed;
 
-/// Word and mask of a bit.
+/// Returns word and mask of a bit.
 #[inline]
 pub(crate) fn address(position: u64) -> (usize, u64) {
     ((position / 64) as usize, 1 << (position % 64))
 }
 
-/// Ones among the bits `start..end`.
+/// Counts the ones among the bits `start..end`.
 pub(crate) fn count_ones_in(words: &[u64], start: u64, end: u64) -> u64 {
     if start >= end {
         return 0;
@@ -25,7 +25,7 @@ pub(crate) fn count_ones_in(words: &[u64], start: u64, end: u64) -> u64 {
     middle + u64::from((words[first] & head).count_ones() + (words[last] & tail).count_ones())
 }
 
-/// Clears the bits `start..end`, of which there is at least one.
+/// Clears the bits `start..end`, at least one.
 pub(crate) fn clear_bits(words: &mut [u64], start: u64, end: u64) {
     let (first, last) = ((start / 64) as usize, ((end - 1) / 64) as usize);
     let head = u64::MAX << (start % 64);

@@ -4,23 +4,24 @@
 //! width 12    | 0·········· | 1·········· | 2·········· | …      number i is bits 12·i .. 12·i + 12
 //! ```
 //!
-//! A number may straddle two words; one spare word after the last makes it always possible to read two.
+//! A number may straddle two words; a spare word after the last ensures that two can always be read.
 
 use crate::error::ParamError;
 use crate::kernel::{Words, prefetch};
 
-/// Widest number stored. Two adjacent words always hold one, wherever it starts.
+/// Maximum width of a number. Two adjacent words always hold one, wherever it starts.
 pub(crate) const MAX_WIDTH: u32 = 64;
 
-/// Bits that [`window`] reads, wherever it starts in a byte.
+/// Minimum number of bits that [`window`] reads, wherever it starts in a byte.
 pub(crate) const WINDOW_BITS: u32 = 57;
 
-/// The bits from this one on as the low bits of the result: 64 - bit mod 8 of them, at least [`WINDOW_BITS`]; what is
-/// above them is unspecified. One unaligned load, where joining two aligned words takes two and twice the instructions.
+/// Returns the bits from this one on as the low bits of the result: 64 - bit mod 8 of them, at least [`WINDOW_BITS`];
+/// the bits above are unspecified. One unaligned load, where joining two aligned words takes two and twice the
+/// instructions.
 ///
 /// # Panics
 ///
-/// If the eight bytes starting with the bit's byte are not all inside.
+/// If the eight bytes starting with the bit's byte are not all inside the array.
 #[inline]
 pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     if cfg!(target_endian = "little") {
@@ -34,10 +35,10 @@ pub(crate) fn window(words: &[u64], bit: u64) -> u64 {
     }
 }
 
-/// Bits that [`narrow`] reads, wherever it starts in a byte.
+/// Minimum number of bits that [`narrow`] reads, wherever it starts in a byte.
 pub(crate) const NARROW_BITS: u32 = 9;
 
-/// At least [`NARROW_BITS`] bits from this bit on, as [`window`], but by a load of two bytes.
+/// Like [`window`], but at least [`NARROW_BITS`] bits with a two-byte load.
 #[inline]
 pub(crate) fn narrow(words: &[u64], bit: u64) -> u64 {
     if cfg!(target_endian = "little") {
@@ -50,7 +51,7 @@ pub(crate) fn narrow(words: &[u64], bit: u64) -> u64 {
     }
 }
 
-/// Byte `index` of the array.
+/// Returns byte `index` of the array.
 #[inline]
 pub(crate) fn byte(words: &[u64], index: u64) -> u8 {
     if cfg!(target_endian = "little") {
@@ -60,18 +61,18 @@ pub(crate) fn byte(words: &[u64], index: u64) -> u8 {
     }
 }
 
-/// Does not say where: a message with numbers would keep them in registers during every lookup.
+/// Panics without a position: formatting numbers would keep them in registers during every lookup.
 #[cold]
 #[inline(never)]
 fn outside() -> ! {
     panic!("bits outside the array")
 }
 
-/// Flips some of the bits that [`window`] reads there: those that are set in `bits`.
+/// Flips those of the bits read by [`window`] that are set in `bits`.
 ///
 /// # Panics
 ///
-/// If the eight bytes starting with the bit's byte are not all inside.
+/// If the eight bytes starting with the bit's byte are not all inside the array.
 #[inline]
 pub(crate) fn flip(words: &mut [u64], bit: u64, bits: u64) {
     if cfg!(target_endian = "little") {
@@ -96,18 +97,18 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Bits of storage for `len` numbers, the spare word included. `None` if that exceeds 64 bits.
+    /// Bits of storage for `len` numbers, including the spare word. `None` if that exceeds 64 bits.
     pub(crate) fn bits_for(len: u64, width: u32) -> Option<u64> {
         len.checked_mul(u64::from(width))?.checked_add(64)
     }
 
-    /// `len` zeros.
+    /// Creates an array of `len` zeros.
     pub(crate) fn zeroed(len: u64, width: u32) -> Result<Self, ParamError> {
         let bits = Self::bits_for(len, width).ok_or(ParamError::Memory { bytes: u64::MAX })?;
         Ok(Self::from_words(Words::zeroed(bits)?, width))
     }
 
-    /// Words with room for [`bits_for`](Self::bits_for) bits.
+    /// Takes words with room for [`bits_for`](Self::bits_for) bits.
     pub(crate) fn from_words(words: Words, width: u32) -> Self {
         debug_assert!((1..=MAX_WIDTH).contains(&width));
         Self { words, width, mask: u64::MAX >> (64 - width) }
@@ -118,7 +119,7 @@ impl Packed {
         self.row::<1>(index)[0]
     }
 
-    /// `N` numbers in a row. The array is accessed once, not N times.
+    /// Returns `N` consecutive numbers. The array is accessed once, not N times.
     #[inline]
     pub(crate) fn row<const N: usize>(&self, index: u64) -> [u64; N] {
         let words: &[u64] = &self.words;
@@ -168,7 +169,7 @@ impl Packed {
         self.words.to_mut()
     }
 
-    /// Access for filling many numbers that are still zero.
+    /// Gives access for filling many numbers that are still zero.
     pub(crate) fn filler(&mut self) -> Filler<'_> {
         Filler { words: self.words.to_mut(), width: u64::from(self.width) }
     }
@@ -185,13 +186,13 @@ pub(crate) struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// A number as the low bits of the result; what is above them is unspecified.
+    /// Returns a number as the low bits of the result; the bits above are unspecified.
     #[inline]
     pub(crate) fn window(&self, index: u64) -> u64 {
         window(self.words, index * self.width)
     }
 
-    /// Writes a number in a place that is still zero.
+    /// Writes a number whose place is still zero.
     #[inline]
     pub(crate) fn fill(&mut self, index: u64, value: u64) {
         let bit = index * self.width;

@@ -1,4 +1,4 @@
-//! Asking an index: for each section the slices of the keys, ANDed and ORed.
+//! Querying an index: the slices of the keys are ANDed and ORed in each section.
 //!
 //! ```text
 //! section   of each key: slice ∧ slice ∧ slice     of each clause: key ∨ key ∨ …     of the question: clause ∧ clause ∧ …
@@ -15,7 +15,7 @@ use super::transpose::slice_bytes;
 use super::write::{CHECKSUM, HEAD, MAGIC, RUN, Run, SECTION, TAIL, VERSION, head, slice_seed};
 use super::{BITS, LogQuery};
 
-/// An index of logs blooms in a file, or in other bytes.
+/// An index of logs blooms, in a file or in other bytes.
 #[derive(Debug)]
 pub struct Index<F> {
     file: F,
@@ -36,7 +36,7 @@ pub enum IndexError {
         /// The version of the file.
         found: u32,
     },
-    /// A part is damaged, or missing.
+    /// A part is damaged or missing.
     Damaged {
         /// The part.
         part: &'static str,
@@ -67,7 +67,7 @@ impl From<io::Error> for IndexError {
 }
 
 impl<F: ReadAt> Index<F> {
-    /// Reads the beginning and the end of an index, and checks them. Slices are checked whenever they are read.
+    /// Opens an index: reads and checks its beginning and its end. Slices are checked whenever they are read.
     pub fn open(file: F) -> Result<Self, IndexError> {
         let length = file.length()?;
         let mut start = [0; HEAD as usize];
@@ -94,7 +94,7 @@ impl<F: ReadAt> Index<F> {
         file.read_at(&mut tail, length - TAIL)?;
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| tail[at + i]));
         let (blocks, runs, checksum) = (number(0), number(8), number(16));
-        // The length must follow from these numbers before memory is taken for them.
+        // The length must follow from these numbers before memory is allocated for them.
         let expected = file_bytes(blocks, runs);
         if expected != Some(length) {
             return Err(damaged("the end", length - TAIL));
@@ -118,14 +118,14 @@ impl<F: ReadAt> Index<F> {
         self.blocks
     }
 
-    /// The numbers of the first and the last block; `None` if there is none.
+    /// Numbers of the first and the last block; `None` without blocks.
     pub fn range(&self) -> Option<(u64, u64)> {
         let last = self.runs.last()?;
         Some((self.runs.first()?.number, last.number + (self.blocks - 1 - last.place)))
     }
 
-    /// The blocks with these numbers that may hold such a log, in ascending order. Damage to slices that the question does
-    /// not need goes unnoticed; [`verify`](Self::verify) reads everything.
+    /// Returns the blocks in this range that may hold such a log, in ascending order. Damage to slices that the query
+    /// does not need goes unnoticed; [`verify`](Self::verify) reads everything.
     pub fn find(
         &self,
         query: &LogQuery,
@@ -154,7 +154,7 @@ impl<F: ReadAt> Index<F> {
         Ok(found)
     }
 
-    /// Reads all slices, and names the first that is damaged.
+    /// Reads all slices and returns an error for the first damaged one.
     pub fn verify(&self) -> Result<(), IndexError> {
         let mut words = Vec::new();
         for section in 0..self.blocks.div_ceil(SECTION as u64) {
@@ -165,7 +165,7 @@ impl<F: ReadAt> Index<F> {
         Ok(())
     }
 
-    /// Which blocks of a section match, a bit each, in `slices.all`.
+    /// Finds the matching blocks of a section, as a bit each in `slices.all`.
     fn find_in(
         &self,
         section: u64,
@@ -180,7 +180,7 @@ impl<F: ReadAt> Index<F> {
             all[blocks / 64] = (1 << (blocks % 64)) - 1;
         }
         for clause in &query.clauses {
-            // Nothing can be added any more.
+            // No block is left.
             if all.iter().all(|&word| word == 0) {
                 return Ok(());
             }
@@ -200,7 +200,7 @@ impl<F: ReadAt> Index<F> {
         Ok(())
     }
 
-    /// Which blocks of a section may have a key.
+    /// Finds the blocks of a section that may have a key.
     fn read_key(
         &self,
         section: u64,
@@ -216,19 +216,19 @@ impl<F: ReadAt> Index<F> {
         Ok(())
     }
 
-    /// Blocks of a section.
+    /// Number of blocks in a section.
     fn blocks_of(&self, section: u64) -> usize {
         (self.blocks - section * SECTION as u64).min(SECTION as u64) as usize
     }
 
-    /// A slice of a section, checked.
+    /// Reads and checks a slice of a section.
     fn read_slice(&self, section: u64, slice: u16, words: &mut Vec<u64>) -> Result<(), IndexError> {
         let blocks = self.blocks_of(section);
         let bytes = slice_bytes(blocks);
         let record = (bytes + CHECKSUM) as u64;
         let start = HEAD + section * BITS * (slice_bytes(SECTION) + CHECKSUM) as u64;
         let offset = start + u64::from(slice) * record;
-        // All of it is read: what was there before need not be cleared.
+        // The read overwrites all of it: old content need not be cleared.
         words.resize(record as usize / 8, 0);
         self.file.read_at(bytemuck::cast_slice_mut(words), offset)?;
         let stored = words.pop().map(u64::from_le).unwrap_or_default();
@@ -242,13 +242,13 @@ impl<F: ReadAt> Index<F> {
         Ok(())
     }
 
-    /// The run of a block by its place.
+    /// Returns the number of a block by its position.
     fn number_of(&self, place: u64) -> u64 {
         let run = self.runs[self.runs.partition_point(|run| run.place <= place) - 1];
         run.number + (place - run.place)
     }
 
-    /// The place of the first block whose number is at least this one.
+    /// Returns the position of the first block whose number is at least this one.
     fn place_of(&self, number: u64) -> u64 {
         let next = self.runs.partition_point(|run| run.number <= number);
         let Some(run) = next.checked_sub(1).map(|i| self.runs[i]) else { return 0 };
@@ -261,14 +261,14 @@ impl<F: ReadAt> Index<F> {
     }
 }
 
-/// Memory for the slices of a section, used again for the next.
+/// Memory for the slices of a section, reused for the next.
 #[derive(Default)]
 struct Slices {
-    /// What the question leaves.
+    /// Blocks that match the query so far.
     all: Vec<u64>,
-    /// What a clause leaves.
+    /// Blocks that match a clause.
     any: Vec<u64>,
-    /// What a key leaves.
+    /// Blocks that match a key.
     key: Vec<u64>,
     slice: Vec<u64>,
 }
@@ -277,7 +277,7 @@ fn combine(to: &mut [u64], from: &[u64], op: impl Fn(u64, u64) -> u64) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to = op(*to, from));
 }
 
-/// The length of a file with this many blocks and runs, if it is possible.
+/// Length of a file with this many blocks and runs, if possible.
 fn file_bytes(blocks: u64, runs: u64) -> Option<u64> {
     let section = |blocks: u64| BITS * (slice_bytes(blocks as usize) + CHECKSUM) as u64;
     let whole = (blocks / SECTION as u64).checked_mul(section(SECTION as u64))?;
@@ -289,7 +289,7 @@ fn file_bytes(blocks: u64, runs: u64) -> Option<u64> {
     HEAD.checked_add(sections)?.checked_add(runs.checked_mul(RUN)?)?.checked_add(TAIL)
 }
 
-/// The runs, if they are in order and no number is too large.
+/// Parses the runs; `None` if they are out of order or a number is too large.
 fn parse_runs(bytes: &[u8], blocks: u64) -> Option<Vec<Run>> {
     let (pairs, _) = bytes.as_chunks::<{ RUN as usize }>();
     let word = |pair: &[u8], at: usize| u64::from_le_bytes(std::array::from_fn(|i| pair[at + i]));

@@ -1,8 +1,8 @@
-//! Logs of an Ethereum chain: which blocks may hold one?
+//! Logs of an Ethereum chain: finds the blocks that may hold one.
 //!
 //! Every block header has a logs bloom: 2048 bits with the addresses and topics of its logs. To find logs, a client tests
 //! the bloom of each header, 256 bytes of which it needs three bits per key. [`Index`] stores the blooms of many headers
-//! transposed, so that a question reads only the bits it needs: three slices per key.
+//! transposed, so that a query reads only the bits it needs: three slices per key.
 //!
 //! ```
 //! use ironbloom::ethereum::{Index, IndexWriter, LogQuery, LogsBloom};
@@ -46,12 +46,12 @@ impl Default for LogsBloom {
 }
 
 impl LogsBloom {
-    /// From its 256 bytes, or from 512 hexadecimal digits, after `0x` or not. `None` if it is neither.
+    /// Parses 256 bytes, or 512 hexadecimal digits with or without `0x`. `None` for anything else.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         bytes_of(bytes).map(Self)
     }
 
-    /// Its bytes, as a header has them.
+    /// The bytes, as in a header.
     pub fn bytes(&self) -> &[u8; BYTES] {
         &self.0
     }
@@ -64,7 +64,7 @@ impl LogsBloom {
         }
     }
 
-    /// Whether a log with this address or topic may be in the block.
+    /// Returns true if a log with this address or topic may be in the block.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.has(positions(key))
     }
@@ -86,23 +86,23 @@ fn positions(key: &[u8]) -> [u16; 3] {
     Pairs.hash(key)
 }
 
-/// Byte and mask of a bit: they are counted from the end.
+/// Returns byte and mask of a bit; bits are counted from the end.
 fn place(position: u16) -> (usize, u8) {
     (BYTES - 1 - usize::from(position / 8), 1 << (position % 8))
 }
 
-/// A question as `eth_getLogs` asks it: any of these addresses, and at each position any of these topics.
+/// A query in the form of `eth_getLogs`: any of these addresses, and at each position any of these topics.
 ///
-/// A bloom does not know at which position a topic stood, nor whether address and topic were in one log; what it says may
-/// be there is then looked for in the logs.
+/// A bloom records neither the position of a topic nor whether address and topic were in one log; the logs of the
+/// blocks found must be checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// All must hold; of each, one key suffices. Keys by their positions.
+    /// Clauses that must all hold; one key of each suffices. Keys are given by their positions.
     clauses: Vec<Vec<[u16; 3]>>,
 }
 
 impl LogQuery {
-    /// The same question, and one of these keys must be there. Without keys, there is no such condition.
+    /// Adds the condition that one of these keys is present. Without keys, adds no condition.
     #[must_use]
     pub fn any_of<K: AsRef<[u8]>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         let clause: Vec<_> = keys.into_iter().map(|key| positions(key.as_ref())).collect();
@@ -112,7 +112,7 @@ impl LogQuery {
         self
     }
 
-    /// Whether a block with this bloom may hold such a log.
+    /// Returns true if a block with this bloom may hold such a log.
     pub fn matches(&self, bloom: &LogsBloom) -> bool {
         self.clauses.iter().all(|keys| keys.iter().any(|&key| bloom.has(key)))
     }

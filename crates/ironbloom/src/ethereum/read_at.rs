@@ -1,14 +1,15 @@
-//! Bytes at an offset. A question reads hundreds of slices: each in one call of the system, and none moves a position.
+//! Reading bytes at an offset. A query reads hundreds of slices: each in one system call, without
+//! moving a position.
 
 use std::fs::File;
 use std::io::{self, Cursor};
 
-/// What an index is read from.
+/// A source that an index is read from.
 pub trait ReadAt {
     /// Number of bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills the buffer with the bytes from an offset on. Too few are an error.
+    /// Fills the buffer with the bytes starting at an offset. Fewer bytes are an error.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

@@ -1,9 +1,10 @@
-//! Many blooms of 2048 bits to 2048 slices of many bits.
+//! Transposes many blooms of 2048 bits into 2048 slices of many bits.
 
 use super::LogsBloom;
 use crate::format::foreign::ethereum::{BITS, BYTES};
 
-/// The slices of some blooms, one after the other: bit b of slice i is bit i of bloom b. Each slice has whole words.
+/// Returns the slices of some blooms, one after the other: bit b of slice i is bit i of bloom b. Each slice has whole
+/// words.
 pub(super) fn slices(blooms: &[LogsBloom]) -> Vec<u8> {
     let bytes = slice_bytes(blooms.len());
     let mut slices = vec![0; bytes * BITS as usize];
@@ -23,12 +24,12 @@ pub(super) fn slices(blooms: &[LogsBloom]) -> Vec<u8> {
     slices
 }
 
-/// Bytes of a slice of this many blooms.
+/// Bytes per slice of this many blooms.
 pub(super) fn slice_bytes(blooms: usize) -> usize {
     blooms.div_ceil(64) * 8
 }
 
-/// Eight rows of eight bits, as columns: bit c of byte r becomes bit r of byte c. Three exchanges of ever larger squares
+/// Transposes eight rows of eight bits: bit c of byte r becomes bit r of byte c. Three exchanges of ever larger squares
 /// (Hacker's Delight, 7-3).
 fn transposed(mut x: u64) -> u64 {
     for (shift, mask) in

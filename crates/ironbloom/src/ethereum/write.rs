@@ -20,7 +20,7 @@
 //! ```
 //!
 //! Numbers are little-endian. Blocks are in ascending order of their numbers; gaps begin a run. The length of the file
-//! follows from the end, and a question reads, checks and needs only its slices: three per key and section.
+//! follows from the end, and a query reads and checks only the slices it needs: three per key and section.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ pub(super) const CHECKSUM: usize = 8;
 pub(super) struct Run {
     /// The number of the first one.
     pub(super) number: u64,
-    /// Its place among all blocks.
+    /// Its position among all blocks.
     pub(super) place: u64,
 }
 
@@ -58,17 +58,17 @@ pub(super) fn head() -> [u8; HEAD as usize] {
     head
 }
 
-/// The seed of a slice's checksum: a slice in a wrong place is as bad as a damaged one.
+/// Seed of a slice's checksum, so that a misplaced slice is detected like a damaged one.
 pub(super) fn slice_seed(section: u64, slice: u64) -> u64 {
     super::BITS * section + slice
 }
 
-/// A block whose number is not above the one before it.
+/// A block whose number is not above the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
     /// The number of the block.
     pub number: u64,
-    /// The number of the one before it.
+    /// The number of the previous block.
     pub previous: u64,
 }
 
@@ -92,15 +92,15 @@ pub struct IndexWriter<W> {
 }
 
 impl<W: Write> IndexWriter<W> {
-    /// An index without blocks.
+    /// Starts an index without blocks.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&head())?;
         let blooms = Vec::new();
         Ok(Self { out, blooms, sections: 0, blocks: 0, runs: Vec::new(), previous: None })
     }
 
-    /// Adds a block. Its number must be above that of the one before; otherwise nothing is added, and the error is an
-    /// [`OutOfOrder`] inside.
+    /// Adds a block. Its number must be above the previous one; otherwise nothing is added, and the error wraps an
+    /// [`OutOfOrder`].
     pub fn push(&mut self, number: u64, bloom: &LogsBloom) -> io::Result<()> {
         match self.previous {
             Some(previous) if number <= previous => {
@@ -136,7 +136,7 @@ impl<W: Write> IndexWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left, and the end.
+    /// Writes the remaining blocks and the end.
     pub fn finish(mut self) -> io::Result<W> {
         if !self.blooms.is_empty() {
             self.write_section()?;

@@ -1,4 +1,4 @@
-//! A dump: the chunks of one or several filters as a server of Redis returned them, in a file (`.ibd`). This header is its
+//! A dump: the chunks of one or several filters as a Redis server returned them, in a file (`.ibd`). This header is its
 //! specification.
 //!
 //! ```text
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! Numbers are little-endian. A file that ends early, has bytes after its end, or chunks in another order is refused. A
-//! single filter in one of our own layouts needs no dump: its file is the `.ibf` file. What the chunks hold is said in
-//! [`redis_chunks`](super::redis_chunks).
+//! single filter in one of our own layouts needs no dump: its file is the `.ibf` file.
+//! [`redis_chunks`](super::redis_chunks) describes the chunks' contents.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,16 +27,16 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The first bytes of a dump.
 pub const MAGIC: [u8; 8] = *b"\x89IBD\r\n\x1a\n";
-/// Maximum number of shards. More than a cluster can have servers are of no use.
+/// Maximum number of shards: more than the servers of any cluster are useless.
 pub const MAX_SHARDS: u32 = 1000;
 
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 32;
-/// More than any server returns at once: RedisBloom 16 MiB, a server by default 512 MiB.
+/// Maximum length of a chunk, more than any server returns at once: RedisBloom 16 MiB, a server by default 512 MiB.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
-/// The two families of commands.
+/// The two command families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Bloom filters.
@@ -46,7 +46,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The start of the names of its commands.
+    /// Prefix of its command names.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Bloom => "BF",
@@ -62,7 +62,7 @@ impl Family {
     }
 }
 
-/// A file that is not a whole dump.
+/// A file that is not a complete dump.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DumpError {
@@ -88,21 +88,21 @@ pub enum DumpError {
     Trailing,
     /// The length of a chunk is impossible.
     Length {
-        /// The number of the chunk.
+        /// Number of the chunk.
         chunk: u64,
         /// Its length.
         found: u64,
     },
     /// The checksum of a chunk is wrong.
     Checksum {
-        /// The number of the chunk.
+        /// Number of the chunk.
         chunk: u64,
     },
     /// A chunk belongs to neither family.
     Family {
-        /// The number of the chunk.
+        /// Number of the chunk.
         chunk: u64,
-        /// The number of the family.
+        /// Number of the family.
         found: u64,
     },
 }
@@ -142,10 +142,10 @@ impl From<io::Error> for DumpError {
     }
 }
 
-/// A chunk with the family of its filter.
+/// A chunk and the family of its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpChunk {
-    /// The family of commands it is for.
+    /// The command family of its filter.
     pub family: Family,
     /// The iterator that the server returned with it.
     pub iterator: i64,
@@ -157,7 +157,7 @@ pub struct DumpChunk {
 #[derive(Debug)]
 pub struct DumpWriter<W> {
     out: W,
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     chunk: u64,
 }
 
@@ -188,7 +188,7 @@ impl<W: Write> DumpWriter<W> {
         Ok(())
     }
 
-    /// To be called after the last chunk of a filter.
+    /// Ends a filter; called after its last chunk.
     pub fn end_filter(&mut self, family: Family) -> io::Result<()> {
         self.chunk(family, 0, &[])
     }
@@ -205,7 +205,7 @@ fn checksum(chunk: u64, record: &[u8; RECORD_BYTES], bytes: &[u8]) -> u64 {
 #[derive(Debug)]
 pub struct DumpReader<R> {
     input: R,
-    /// The number of the next chunk.
+    /// Number of the next chunk.
     chunk: u64,
     shards: Option<u32>,
 }
@@ -245,7 +245,7 @@ impl<R: Read> DumpReader<R> {
         self.shards.unwrap_or(1)
     }
 
-    /// The next chunk of a filter; `None` after its last.
+    /// Returns the next chunk of a filter; `None` after its last.
     pub fn next_chunk(&mut self) -> Result<Option<DumpChunk>, DumpError> {
         let mut record = [0; RECORD_BYTES];
         self.input.read_exact(&mut record)?;
@@ -255,7 +255,7 @@ impl<R: Read> DumpReader<R> {
             return Err(DumpError::Length { chunk, found: len });
         }
         let mut bytes = Vec::new();
-        // Takes memory as bytes arrive: the length is a claim.
+        // Allocates memory as bytes arrive: the length is only a claim.
         self.input.by_ref().take(len).read_to_end(&mut bytes)?;
         if (bytes.len() as u64) < len {
             return Err(DumpError::CutShort);
@@ -272,7 +272,7 @@ impl<R: Read> DumpReader<R> {
         Ok((iterator != 0).then_some(DumpChunk { family, iterator, bytes }))
     }
 
-    /// To be called after the last filter: nothing may follow.
+    /// Ends the dump; called after the last filter. Nothing may follow.
     pub fn finish(mut self) -> Result<(), DumpError> {
         match self.input.read(&mut [0])? {
             0 => Ok(()),
@@ -301,7 +301,7 @@ mod tests {
         bytes
     }
 
-    /// All chunks of all filters, or why not.
+    /// Reads all chunks of all filters.
     fn read(bytes: &[u8]) -> Result<Vec<(i64, Vec<u8>)>, DumpError> {
         let mut reader = DumpReader::new(bytes)?;
         let mut chunks = Vec::new();

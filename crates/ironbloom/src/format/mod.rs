@@ -1,6 +1,6 @@
-//! Filters as bytes. [`native`] is Ironbloom's own format, `.ibf`; [`redis_chunks`] is how filters travel to and from a
-//! server of Redis, and [`dump`] a file of such chunks, `.ibd`; [`foreign`] are the files of other programs, and
-//! [`parquet_file`] finds the filters in a Parquet file.
+//! Filters as bytes. [`native`] is Ironbloom's own format, `.ibf`; [`redis_chunks`] is the form in which filters travel
+//! to and from a Redis server, and [`dump`] a file of such chunks, `.ibd`; [`foreign`] holds the files of other
+//! programs, and [`parquet_file`] finds the filters in a Parquet file.
 
 pub mod dump;
 pub mod foreign;

@@ -1,4 +1,4 @@
-//! The Bloom filters in a Parquet file: where they are, and which bytes of a value they hash.
+//! The Bloom filters in a Parquet file: their locations, and the bytes of a value that they hash.
 //!
 //! ```text
 //!  … row groups, filters │ footer (Thrift) │ its length │ PAR1          a column chunk's metadata says where its filter is
@@ -13,10 +13,10 @@
 //!  FIXED_LEN_BYTE_ARRAY  the bytes; a decimal in all of them, big-endian, sign-extended
 //! ```
 //!
-//! Where a value can be stored in several ways (a zero, a decimal of a variable number of bytes), all are asked. Other
-//! programs did otherwise and lost rows: int8 and int16 asked as one or two bytes (apache/arrow-rs#5550), decimals of fixed
-//! length by their minimal bytes (apache/datafusion#22994). A value that cannot be a value of its column is an error, and
-//! so is one of a type that has no rule here; a row group without a filter may hold anything.
+//! Where a value can be stored in several ways (a zero, a decimal of a variable number of bytes), all forms are looked
+//! up. Other programs did otherwise and lost rows: int8 and int16 looked up as one or two bytes (apache/arrow-rs#5550),
+//! fixed-length decimals by their minimal bytes (apache/datafusion#22994). A value that cannot occur in its column is
+//! an error, and so is one of a type that has no rule here; a row group without a filter may hold anything.
 
 mod footer;
 mod plain;
@@ -39,7 +39,7 @@ const TAIL: u64 = 8;
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED: &[u8] = b"PARE";
 
-/// Longer than the footer of any sane file, so that a forged length takes no memory.
+/// Maximum length of a footer, beyond any sane file, so that a forged length takes no memory.
 const MAX_FOOTER: u64 = 1 << 30;
 
 /// A Parquet file, as far as its filters are concerned.
@@ -53,7 +53,7 @@ pub struct ParquetFile<F> {
     pub groups: Vec<RowGroup>,
 }
 
-/// A Parquet file that cannot be asked.
+/// A Parquet file that cannot be queried.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ParquetError {
@@ -68,11 +68,11 @@ pub enum ParquetError {
         /// The byte of the file at which it begins.
         offset: u64,
     },
-    /// A filter is damaged, or not one that the specification knows.
+    /// A filter is damaged, or not in the specification.
     Filter {
         /// The byte of the file at which it begins.
         offset: u64,
-        /// What is wrong, counted from there.
+        /// The problem, with offsets relative to the filter.
         error: ForeignError,
     },
     /// There is no such column.
@@ -80,11 +80,11 @@ pub enum ParquetError {
         /// The name asked for.
         name: String,
     },
-    /// The value cannot be one of this column.
+    /// The value cannot occur in this column.
     Value {
         /// The value.
         value: String,
-        /// What values of the column are.
+        /// The values that the column has.
         wanted: String,
     },
 }
@@ -111,7 +111,7 @@ impl From<io::Error> for ParquetError {
     }
 }
 
-/// Whether these are the first bytes of a Parquet file.
+/// Returns true if these are the first bytes of a Parquet file.
 pub fn is_parquet(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(ENCRYPTED)
 }
@@ -138,13 +138,13 @@ impl<F: Read + Seek> ParquetFile<F> {
         Ok(Self { file, length, columns, groups })
     }
 
-    /// The place of a column, by its path with dots.
+    /// Returns the position of a column, by its dotted path.
     pub fn column(&self, name: &str) -> Result<usize, ParquetError> {
         let place = self.columns.iter().position(|column| column.path == name);
         place.ok_or_else(|| ParquetError::NoColumn { name: name.to_owned() })
     }
 
-    /// The filter of a column in a row group; `None` if there is none.
+    /// Reads the filter of a column in a row group; `None` if there is none.
     pub fn filter(
         &mut self,
         group: usize,
@@ -156,12 +156,13 @@ impl<F: Read + Seek> ParquetFile<F> {
         let left = self.length.saturating_sub(offset);
         let head = read_at(&mut self.file, offset, left.min(parquet::MAX_HEADER))?;
         let (header, bits) = parquet::head(&head).map_err(damaged)?;
-        // Never more than the file has: then the error says how much is missing.
+        // Never more than the file has: the error then says how much is missing.
         let bytes = read_at(&mut self.file, offset, left.min(header + bits))?;
         parquet::read(&bytes).map(Some).map_err(damaged)
     }
 
-    /// The row groups that may hold a value, given as text, in a column: those whose filter finds it, and those without.
+    /// For each row group, returns true if it may hold a value, given as text, in a column: if its filter finds it, or
+    /// it has no filter.
     pub fn may_hold(&mut self, column: usize, value: &str) -> Result<Vec<bool>, ParquetError> {
         let forms = self.columns[column].encoded(value)?;
         let hashes: Vec<u64> = forms.iter().map(|form| StoredFilter::hash(form)).collect();

@@ -1,4 +1,4 @@
-//! A filter as it goes to and from a server of Redis: the pairs of iterator and bytes that SCANDUMP returns and LOADCHUNK
+//! A filter on its way to or from a Redis server: the pairs of iterator and bytes that SCANDUMP returns and LOADCHUNK
 //! takes.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!                        of a cuckoo filter on a server also: 8 whether it grows, 8 keys removed
 //! ```
 //!
-//! A scan ends with iterator 0. The server keeps nothing between two calls, so a filter that is changed meanwhile comes in
-//! pieces of different ages, and keys could be missing from the copy. That shows: our announcement has a checksum, and
-//! RedisBloom's header has the number of keys.
+//! A scan ends with iterator 0. The server keeps nothing between two calls, so a filter that changes during the scan
+//! arrives in pieces of different ages, and keys could be missing from the copy. This is detected: our announcement has
+//! a checksum, and RedisBloom's header has the number of keys.
 
 use std::io::{self, Write};
 
@@ -21,14 +21,14 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::Persist;
 
-/// The first bytes of an announcement. RedisBloom's header begins with its number of keys, and no filter has this many.
+/// The first bytes of an announcement. RedisBloom's header begins with its number of keys, which is never this large.
 pub const MAGIC: [u8; 8] = *b"IBLOOM01";
 /// The iterator of the first chunk.
 pub const FIRST: i64 = 1;
-/// Bytes of a file that are sent at once: few enough to stay in the cache on their way, and not to hold up a server.
+/// Bytes of a file sent at once: few enough to stay in the cache, and not to hold up a server.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// What is said about a `.ibf` file before its bytes.
+/// The announcement that precedes the bytes of a `.ibf` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// Its length.
@@ -37,14 +37,14 @@ pub struct Announcement {
     pub checksum: u64,
 }
 
-/// What the first chunk of a filter says.
+/// The content of a filter's first chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkHeader {
-    /// What follows is in RedisBloom's layout.
+    /// RedisBloom's layout follows.
     RedisBloom,
-    /// What follows is a `.ibf` file.
+    /// A `.ibf` file follows.
     File(Announcement),
-    /// What follows may be several of them: a cuckoo filter that grows by adding filters.
+    /// Possibly several files follow: a cuckoo filter that grows by adding filters.
     Files(Announcement),
 }
 
@@ -64,7 +64,7 @@ impl ChunkHeader {
 }
 
 impl Announcement {
-    /// The first chunk of the filter.
+    /// Encodes the first chunk of the filter.
     pub fn encode(self) -> [u8; 24] {
         let mut header = [0; 24];
         header[..8].copy_from_slice(&MAGIC);
@@ -79,7 +79,8 @@ pub fn for_each_chunk<E>(
     filter: &impl Persist,
     mut take: impl FnMut(i64, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    // The bytes are made twice: the checksum comes first, and a second copy of a large filter would need its memory.
+    // The bytes are produced twice: the checksum comes first, and keeping a large filter's bytes would take as much
+    // memory again.
     let mut sum = ChunkSum::default();
     filter.write_to(&mut sum).expect("summing cannot fail");
     take(FIRST, &sum.announcement().encode())?;
@@ -94,7 +95,7 @@ pub fn for_each_chunk<E>(
     }
 }
 
-/// Length and checksum of a `.ibf` file, from its chunks.
+/// Length and checksum of a `.ibf` file, computed from its chunks.
 #[derive(Default)]
 pub struct ChunkSum {
     bytes: u64,
@@ -108,7 +109,7 @@ impl ChunkSum {
         self.sum.update(bytes);
     }
 
-    /// What the announcement of these chunks must be.
+    /// The announcement that these chunks require.
     pub fn announcement(&self) -> Announcement {
         Announcement { bytes: self.bytes, checksum: self.sum.digest() }
     }
@@ -131,12 +132,12 @@ impl Write for ChunkSum {
     }
 }
 
-/// Cuts what is written into chunks.
+/// Cuts its input into chunks.
 struct Chunks<F, E> {
     buffer: Vec<u8>,
     sent: i64,
     take: F,
-    /// Why a chunk was not taken. A writer can only say that something failed.
+    /// The reason why a chunk was not taken: a writer can only report that something failed.
     failure: Option<E>,
 }
 

@@ -1,5 +1,5 @@
-//! Filters inside other documents: with the feature `serde`, every kind is the bytes of its `.ibf` file, checksums
-//! included, so what is read back is as it was written or an error.
+//! Filters inside other documents: with the feature `serde`, every kind is stored as the bytes of
+//! its `.ibf` file, checksums included, so reading returns what was written or an error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,10 +10,10 @@ use serde::ser::{Serialize, Serializer};
 use super::native::Persist;
 use crate::kinds::{AnyFilter, with_kinds};
 
-/// Bytes, or in formats without bytes, such as JSON, a list of numbers.
+/// Bytes; in formats without bytes, such as JSON, a list of numbers.
 struct Bytes<F>(PhantomData<F>);
 
-/// Bytes of a list that are reserved on its word.
+/// Maximum bytes reserved for a list on its claimed length.
 const MAX_RESERVED: usize = 1 << 16;
 
 impl<'de, F: Persist> Visitor<'de> for Bytes<F> {

@@ -1,7 +1,6 @@
-//! Structs of Thrift in its compact protocol, in which Parquet writes its footer, its page headers and the headers of its
-//! filters.
+//! Thrift structs in the compact protocol, in which Parquet writes its footer, page headers and filter headers.
 //!
-//! Each field is one byte (how far its number is from the last one, and its type) and its value; a zero byte ends the
+//! Each field is one byte (the difference from the last field number, and its type) and its value; a zero byte ends the
 //! struct. Reference: the specification of the Thrift compact protocol.
 
 // Types of the compact protocol.
@@ -9,9 +8,9 @@ const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I8: u8 = 3;
 const I16: u8 = 4;
-/// A number of 32 bits.
+/// A 32-bit number.
 pub const I32: u8 = 5;
-/// A number of 64 bits.
+/// A 64-bit number.
 pub const I64: u8 = 6;
 const DOUBLE: u8 = 7;
 /// Bytes, or text.
@@ -30,24 +29,24 @@ const MAX_DEPTH: u32 = 16;
 pub struct Compact<'a>(&'a [u8]);
 
 impl<'a> Compact<'a> {
-    /// These bytes, from their beginning.
+    /// Starts at the beginning of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// What has not been read yet.
+    /// The bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub fn byte(&mut self) -> Option<u8> {
         let (&byte, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(byte)
     }
 
-    /// An unsigned number, seven bits per byte.
+    /// Reads an unsigned number, seven bits per byte.
     pub fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -60,7 +59,7 @@ impl<'a> Compact<'a> {
         None
     }
 
-    /// A signed number: zigzag, so that small negative ones are short.
+    /// Reads a signed number: zigzag, so that small negative ones are short.
     pub fn integer(&mut self) -> Option<i64> {
         let number = self.varint()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
@@ -71,7 +70,7 @@ impl<'a> Compact<'a> {
         Some(())
     }
 
-    /// The type of the next field, whose number is put into `field`; `Some(None)` at the end of the struct.
+    /// Reads the type of the next field and puts its number into `field`; `Some(None)` at the end of the struct.
     pub fn field(&mut self, field: &mut i64) -> Option<Option<u8>> {
         let byte = self.byte()?;
         if byte == 0 {
@@ -84,7 +83,7 @@ impl<'a> Compact<'a> {
         Some(Some(byte & 0x0f))
     }
 
-    /// Passes over a value of this type, which lies in `depth` others.
+    /// Skips a value of this type, nested in `depth` others.
     pub fn skip(&mut self, of: u8, depth: u32) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
@@ -133,7 +132,7 @@ impl<'a> Compact<'a> {
         }
         for _ in 0..length {
             for &of in types {
-                // Inside a list a boolean is a byte of its own.
+                // Inside a list a boolean takes a byte.
                 if of == TRUE || of == FALSE { self.pass(1)? } else { self.skip(of, depth + 1)? }
             }
         }

@@ -1,7 +1,7 @@
 //! Values of any type as keys, through `std::hash::Hash`.
 //!
 //! Text, bytes and integers are keys by themselves ([`Key`]), with an encoding that never changes. Everything else that
-//! can be hashed becomes a number of 64 bits here, made of what the type writes into a hasher.
+//! can be hashed becomes a 64-bit number here, computed from what the type writes into a hasher.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::key::{Encoded, Key};
 
-/// Any value that implements [`Hash`], as a key: tuples, structs, enums, sets of them.
+/// Any value that implements [`Hash`], as a key: tuples, structs, enums, collections of them.
 ///
 /// ```
 /// use ironbloom::{Bloom, Hashed};
@@ -26,15 +26,16 @@ use super::key::{Encoded, Key};
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
 ///
-/// # Is it the same tomorrow?
+/// # Stability
 ///
-/// What the value writes into a hasher is collected and hashed as a whole, by the filter's function and seed. Single numbers
-/// are written as little-endian, `usize` and `isize` as 64 bits. But *what* a type writes is up to its implementation of
-/// `Hash`: that of a derived one follows the order of the fields, the standard library does not promise that its own stay as
-/// they are, and a slice or array of integers is written as the memory of the machine, which differs between platforms. For
-/// files that outlive a release of your program or go to other machines, implement [`Key`] and choose the bytes yourself.
+/// The bytes that the value writes into a hasher are collected and hashed as a whole, with the filter's function and
+/// seed. Single numbers are written as little-endian, `usize` and `isize` as 64 bits. But *what* a type writes is up to
+/// its implementation of `Hash`: a derived one follows the order of the fields, the standard library does not promise
+/// that its own never change, and a slice or array of integers is written as raw memory, which differs between
+/// platforms. For files that outlive a release of your program or go to other machines, implement [`Key`] and choose
+/// the bytes yourself.
 ///
-/// Text inside is not the key that the text alone is: `Hashed("a")` and `"a"` differ.
+/// Text inside differs from the text alone: `Hashed("a")` and `"a"` are different keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Hashed<T>(pub T);
 
@@ -75,19 +76,19 @@ pub(super) fn with_bytes<R>(value: &dyn Written, use_bytes: impl FnOnce(&[u8]) -
     }
 }
 
-/// The number that releases up to 0.2 made of a value, and hashed like an integer.
+/// The number that releases up to 0.2 computed for a value, and hashed like an integer.
 pub(super) fn digest(value: &dyn Written) -> u64 {
     with_bytes(value, xxh3_64)
 }
 
-/// Bytes of a value that are collected without an allocation.
+/// Bytes of a value collected without an allocation.
 const SHORT: usize = 120;
 
-/// A hasher that keeps what is written.
+/// A hasher that keeps its input.
 struct Buffer {
     bytes: [u8; SHORT],
     len: usize,
-    /// All bytes, once there are too many.
+    /// All bytes, once they no longer fit `bytes`.
     long: Vec<u8>,
 }
 
@@ -131,7 +132,7 @@ impl Hasher for Buffer {
         write_isize(isize as i64);
     }
 
-    /// Not asked for: the bytes are hashed when all are there.
+    /// Never called: the bytes are hashed when all have been collected.
     fn finish(&self) -> u64 {
         0
     }
@@ -149,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Written down: what filters in files rely on.
+    /// Pins values that filters in files rely on.
     #[test]
     fn numbers_are_hashed_as_the_same_bytes_everywhere() {
         assert_eq!(bytes(Hashed(7u32)), [7, 0, 0, 0]);
@@ -182,12 +183,13 @@ mod tests {
         assert_eq!(old.hash(Hashed(7u32)), expected);
     }
 
-    /// Values for which XXH3 with its public secret multiplies by zero: the first 8 bytes are words of the secret, so that
-    /// the other 8 of each 16 vanish from the unseeded hash. Hashing that hash under a seed cannot part them again.
+    /// Values for which XXH3 with its public secret multiplies by zero: the first 8 bytes of each 16 are words of the
+    /// secret, so that the other 8 vanish from the unseeded hash. Hashing that hash with a seed cannot separate them
+    /// again.
     fn colliding(i: u64) -> [u64; 4] {
         const SECRET: [u64; 4] = [
             0xbe4b_a423_396c_feb8,
-            0x1cad_2172_1f72_5f5e, // any value does: the product is zero
+            0x1cad_2172_1f72_5f5e, // any value works: the product is zero
             0xdb97_9083_e96d_d4de,
             0x1f67_b3b7_a4a4_4072,
         ];

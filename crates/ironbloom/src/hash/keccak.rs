@@ -1,9 +1,9 @@
-//! Keccak-256 as Ethereum has it: before NIST changed the padding to that of SHA-3.
+//! Keccak-256 as in Ethereum: before NIST changed the padding to that of SHA-3.
 
-/// Bytes that are taken up between two permutations.
+/// Bytes absorbed between two permutations.
 const RATE: usize = 136;
 
-/// Keccak-256 of some bytes.
+/// Returns the Keccak-256 hash of some bytes.
 pub(crate) fn keccak256(bytes: &[u8]) -> [u8; 32] {
     let mut state = [0; 25];
     let (blocks, rest) = bytes.as_chunks::<RATE>();
@@ -38,8 +38,8 @@ mod tests {
         keccak256(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The vectors of the Keccak team's submission (and, the first, the code hash of an account without code), computed
-    /// again with `eth-hash` 0.8 over pycryptodome.
+    /// The vectors of the Keccak team's submission (and, the first, the code hash of an account
+    /// without code), recomputed with `eth-hash` 0.8 over pycryptodome.
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
         let empty = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";

@@ -1,4 +1,4 @@
-//! What a key is: bytes, or an integer.
+//! Keys: bytes, or an integer.
 //!
 //! ```text
 //!  key                     what is hashed
@@ -12,8 +12,8 @@
 //! casts to: if you mix signed and unsigned integers in one filter, you may find `u64::MAX` for -1, but never miss a
 //! key.
 //!
-//! Types are listed one by one rather than by `AsRef<[u8]>`, because the compiler would then have to assume that
-//! integers might implement it some day. `u8` is left out: `b"abc"` as a slice of keys would be three integers.
+//! Types are listed one by one rather than by `AsRef<[u8]>`, because the compiler would have to assume that integers
+//! might implement it some day. `u8` is left out: `b"abc"` as a slice of keys would be three integers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,7 +40,7 @@ use super::hashed::Written;
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
 ///
-/// Implement it for your own types by choosing one of these:
+/// Implement it for your own types by returning one of these:
 ///
 /// ```
 /// use ironbloom::{Bloom, Encoded, Key};
@@ -56,7 +56,7 @@ use super::hashed::Written;
 /// # Ok::<(), ironbloom::ParamError>(())
 /// ```
 pub trait Key {
-    /// What is hashed.
+    /// Returns the form that is hashed.
     fn encoded(&self) -> Encoded<'_>;
 }
 
@@ -68,9 +68,9 @@ pub enum Encoded<'a> {
     Bytes(&'a [u8]),
     /// An integer in two's complement: 8 bytes, little-endian.
     Integer(u64),
-    /// A value of another type ([`Hashed`](crate::Hashed)), which writes what is hashed.
+    /// A value of another type ([`Hashed`](crate::Hashed)), which writes the bytes to hash.
     Hashed(&'a dyn Written),
-    /// A value that is neither text nor an integer, as bytes that a program in another language has chosen for it: Python's
+    /// A value that is neither text nor an integer, in an encoding chosen by a program in another language: Python's
     /// floats, dates and tuples.
     Value(&'a [u8]),
 }
@@ -88,8 +88,8 @@ impl Encoded<'_> {
     }
 }
 
-/// What a key is. A filter takes keys of all types unless its hash function is for one of them
-/// ([`HashFn::Typed`](crate::HashFn::Typed)), and notes which it was given ([`KeyTypes`](crate::KeyTypes)).
+/// The type of a key. A filter takes keys of all types unless its hash function is for one of them
+/// ([`HashFn::Typed`](crate::HashFn::Typed)), and notes the types that it was given ([`KeyTypes`](crate::KeyTypes)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyType {
@@ -99,14 +99,14 @@ pub enum KeyType {
     Integer,
     /// Values of another type, hashed ([`Hashed`](crate::Hashed)).
     Hashed,
-    /// Values that are neither text nor integers, as a program in another language encodes them ([`Encoded::Value`]).
+    /// Values that are neither text nor integers, encoded by a program in another language ([`Encoded::Value`]).
     Value,
-    /// Hashed values as releases up to 0.2 hashed them: without a seed first. Only files written by them have it.
+    /// Hashed values as releases up to 0.2 hashed them: first without a seed. Found only in their files.
     Digest,
 }
 
 impl KeyType {
-    /// Whether a filter declared to hold keys of this type takes such a key.
+    /// Returns true if a filter declared to hold keys of this type takes such a key.
     pub(super) fn takes(self, found: Self) -> bool {
         self == found || (self, found) == (Self::Digest, Self::Hashed)
     }
@@ -149,7 +149,7 @@ macro_rules! integers {
         impl Key for $integer {
             #[inline(always)]
             fn encoded(&self) -> Encoded<'_> {
-                Encoded::Integer(*self as u64) // extends the sign
+                Encoded::Integer(*self as u64) // sign-extends
             }
         }
     )*};

@@ -1,4 +1,4 @@
-//! What the keys of another program's filter are, and which bytes it hashes of each.
+//! The form of the keys of another program's filter, and the bytes that it hashes of each.
 //!
 //! ```text
 //!  form      a key is            what is hashed
@@ -10,14 +10,14 @@
 //!  hex       digits, 0x optional the bytes that they spell
 //! ```
 //!
-//! Few formats record it, and a wrong guess makes every key "absent". So a filter whose file does not say refuses all keys
-//! until somebody says it.
+//! Few formats record it, and a wrong guess makes every key "absent". So a filter whose file does not record it refuses
+//! all keys until the caller specifies it.
 
 use std::fmt;
 
 use super::{Encoded, KeyError, KeyType};
 
-/// What the keys of a foreign filter are.
+/// The form of the keys of a foreign filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyForm {
@@ -25,22 +25,22 @@ pub enum KeyForm {
     Text,
     /// Text, as UTF-16 code units in little-endian order: Java's `char`s.
     Chars,
-    /// Integers of 64 bits, signed.
+    /// Signed 64-bit integers.
     Long,
-    /// Integers of 32 bits, signed.
+    /// Signed 32-bit integers.
     Int,
-    /// Floating-point numbers of 64 bits.
+    /// 64-bit floating-point numbers.
     Double,
-    /// Bytes, written in hexadecimal digits.
+    /// Bytes, written as hexadecimal digits.
     Hex,
 }
 
 impl KeyForm {
-    /// All forms. Their places here, from 1, are their numbers in files.
+    /// All forms. Their positions here, from 1, are their numbers in files.
     pub const ALL: [Self; 6] =
         [Self::Text, Self::Chars, Self::Long, Self::Int, Self::Double, Self::Hex];
 
-    /// The word for it on the command line and in reports.
+    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -57,7 +57,7 @@ impl KeyForm {
         place.map_or(0, |place| place as u16 + 1)
     }
 
-    /// The form of a number in a file. `None` if there is none with this number; `Some(None)` if it is not recorded.
+    /// Returns the form with a number in a file. `None` if the number is unknown; `Some(None)` if no form is recorded.
     pub(crate) fn from_number(number: u16) -> Option<Option<Self>> {
         match number.checked_sub(1) {
             None => Some(None),
@@ -65,7 +65,7 @@ impl KeyForm {
         }
     }
 
-    /// Calls `hash` with the bytes that are hashed of a key. Text stands for a number that it spells.
+    /// Calls `hash` with the bytes of a key that are hashed. Text may spell a number.
     #[inline]
     pub(crate) fn with_bytes<R>(
         self,
@@ -101,8 +101,8 @@ impl KeyForm {
         }
     }
 
-    /// The forms of a zero, if the key is one and has two: some programs hash 0 and −0 alike, others do not, and a file does
-    /// not say which it was.
+    /// Returns both forms of a zero, if the key is one and has two: some programs hash 0 and −0 alike, others do not,
+    /// and a file does not say which.
     pub(crate) fn zeros(self, key: Encoded<'_>) -> Option<[&'static [u8]; 2]> {
         match (self, key) {
             (Self::Double, Encoded::Bytes(text)) if parse_double(text) == Some(0.0) => {
@@ -138,14 +138,14 @@ impl KeyForm {
     }
 }
 
-/// The bits that stand for everything that is not a number.
+/// The bits that stand for every NaN.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 fn parse_double(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The bytes that an even number of hexadecimal digits spell, after `0x` or without it.
+/// Decodes an even number of hexadecimal digits, with or without `0x`.
 pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);

@@ -1,24 +1,24 @@
-//! From a key to the number that a filter of any kind uses for it, or why there is none.
+//! From a key to the number that a filter of any kind uses for it, or the reason why there is none.
 
 use std::fmt;
 
 use crate::hash::HashFn;
 use crate::hash::{Encoded, Key, KeyForm, KeyType, KeyTypes};
 
-/// How the keys of a filter become the numbers that its operations take.
+/// How a filter's keys become the numbers that its operations take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHash {
-    /// Keys are hashed; in a filter of integers ([`HashFn::Typed`]), decimal text is the integer that it spells.
+    /// Keys are hashed; in a filter of integers ([`HashFn::Typed`]), decimal text stands for the integer.
     Hash(HashFn),
-    /// The same for a filter that has noted the types of its keys: others are refused.
+    /// Like `Hash`, for a filter that has noted the types of its keys: others are refused.
     Held(HashFn, KeyTypes),
     /// Keys are integers, which are hashed, or their decimal text: [`of_text`](Self::of_text) of a filter of integers.
     Digits(HashFn),
-    /// Keys are integers, or their decimal text, used as they are: a bitmap.
+    /// Keys are integers, or their decimal text, used unchanged: a bitmap.
     Integer,
-    /// Keys are rows of several attributes, which [`Attributes`](crate::kinds::multi::Attributes) hashes, not bytes.
+    /// Keys are rows of several attributes, hashed by [`Attributes`](crate::kinds::multi::Attributes), not bytes.
     Row(HashFn),
-    /// Keys are hashed by the rule of another program, to more than one number:
+    /// Keys are hashed by another program's rule, to more than one number:
     /// [`Foreign::contains`](crate::Foreign::contains).
     Foreign(HashFn),
 }
@@ -32,14 +32,14 @@ pub enum KeyError {
         /// The number that program assigned to its hash function.
         id: u64,
     },
-    /// A key of another type than the filter holds ([`HashFn::Typed`]).
+    /// The key has a different type than the filter holds ([`HashFn::Typed`]).
     Type {
         /// The type of the filter's keys.
         wanted: KeyType,
         /// The type of this key.
         found: KeyType,
     },
-    /// A key of another type than those the filter was given ([`KeyTypes`]).
+    /// The key has a different type than those the filter was given ([`KeyTypes`]).
     NotHeld {
         /// The types of the filter's keys.
         held: KeyTypes,
@@ -51,24 +51,24 @@ pub enum KeyError {
         /// The types of the filter's keys.
         held: KeyTypes,
     },
-    /// A hashed value ([`Hashed`](crate::Hashed)), where only an earlier release knew what is hashed of one.
+    /// A hashed value ([`Hashed`](crate::Hashed)), for a file whose hashed values only an earlier release can compute.
     OldHashed,
-    /// The key of the hash function is not in the file, and was not given.
+    /// The hash key is not in the file, and was not given.
     Locked {
-        /// What tells it apart from others: [`HashKey::check`](crate::HashKey::check).
+        /// The number that identifies the key: [`HashKey::check`](crate::HashKey::check).
         check: u64,
     },
     /// A single key, in a filter of rows with several attributes.
     Row,
-    /// A key of a foreign filter, where a hash of 64 bits is needed.
+    /// A key of a foreign filter, where a 64-bit hash is needed.
     Foreign,
-    /// A foreign filter, of which nobody has said what its keys are: text or numbers.
+    /// A foreign filter whose key form is unknown: text or numbers.
     UnknownForm,
-    /// Not what the keys of a foreign filter are.
+    /// The key does not have the form of a foreign filter's keys.
     NotOfForm {
         /// The key.
         key: String,
-        /// What they are.
+        /// The form of the filter's keys.
         form: KeyForm,
     },
     /// Not a decimal integer, in a filter of integers.
@@ -113,7 +113,7 @@ impl fmt::Display for KeyError {
 impl std::error::Error for KeyError {}
 
 impl KeyHash {
-    /// How keys are hashed in a filter with this function, which has noted these types.
+    /// How keys are hashed in a filter with this function that has noted these types.
     #[inline]
     pub(crate) fn of_filter(hash_fn: HashFn, held: KeyTypes) -> Self {
         if hash_fn.declared().is_some() || held.is_nothing() {
@@ -123,7 +123,7 @@ impl KeyHash {
         }
     }
 
-    /// The number that represents a key.
+    /// Returns the number that represents a key.
     #[inline]
     pub fn of(self, key: impl Key) -> Result<u64, KeyError> {
         match self {
@@ -151,7 +151,7 @@ impl KeyHash {
 }
 
 impl KeyHash {
-    /// The filter's hash function; a bitmap has none.
+    /// Returns the filter's hash function; `None` for a bitmap.
     pub fn hash_fn(self) -> Option<HashFn> {
         match self {
             Self::Hash(hash_fn)
@@ -163,7 +163,7 @@ impl KeyHash {
         }
     }
 
-    /// How text whose type is not known, such as a line of a file, becomes a number: it is text, or an integer if the filter
+    /// How text of unknown type, such as a line of a file, becomes a number: as text, or as an integer if the filter
     /// holds nothing else. `Err` if it could be either, or if the filter takes no text at all.
     ///
     /// ```
@@ -198,7 +198,7 @@ impl KeyHash {
         }
     }
 
-    /// The same, if the caller knows that text stands for keys of this type.
+    /// Like [`of_text`](Self::of_text), if the caller knows that text stands for keys of this type.
     pub fn of_text_as(self, keys: KeyType) -> Result<Self, KeyError> {
         let Some(hash_fn) = self.hash_fn() else { return self.of_text() };
         if let HashFn::Locked { check } = hash_fn {
@@ -216,7 +216,7 @@ impl KeyHash {
     }
 }
 
-/// The hash of a key that the function does not take: text, if it is an integer in a filter of those.
+/// Hashes a key that the function does not take: text, if it spells an integer in a filter of integers.
 #[cold]
 fn hash_text(hash_fn: HashFn, key: Encoded<'_>) -> Result<u64, KeyError> {
     match (hash_fn, key) {
@@ -230,7 +230,7 @@ fn hash_text(hash_fn: HashFn, key: Encoded<'_>) -> Result<u64, KeyError> {
     }
 }
 
-/// The number of 64 bits, signed or unsigned, that a text spells.
+/// Parses text as a 64-bit number, signed or unsigned.
 fn parse_integer(text: &[u8]) -> Result<u64, KeyError> {
     parse(text).or_else(|error| match parse::<i64>(text) {
         Ok(negative) => Ok(negative as u64),
@@ -238,8 +238,8 @@ fn parse_integer(text: &[u8]) -> Result<u64, KeyError> {
     })
 }
 
-/// Parses a text as a decimal integer, written in the one way that numbers are: blanks, a plus sign and zeros in front belong to
-/// text, and two texts must not be one key.
+/// Parses text as a decimal integer in its canonical form: blanks, a plus sign and leading zeros make it text, since
+/// two texts must not be one key.
 pub(crate) fn parse<N: std::str::FromStr>(text: &[u8]) -> Result<N, KeyError> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let plain = match digits {

@@ -1,4 +1,4 @@
-//! Which types of keys a filter holds: noted as keys come, recorded in its file.
+//! The types of keys that a filter holds: noted as keys arrive, recorded in its file.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,17 +26,17 @@ use crate::error::Mismatch;
 ///
 /// # Not recorded
 ///
-/// No type is recorded for a filter that was filled by hash, or read from a file that records none: nothing is known of
-/// its keys, and it answers for keys of any type. Types of keys that come later are then not noted either, because they
-/// would not be those of all keys. Callers that hash keys themselves say what they are *before* they insert the hashes:
+/// No type is recorded for a filter that was filled by hash, or read from a file that records none: nothing is known
+/// about its keys, and it accepts lookups of any type. Types of later keys are then not noted either, because they
+/// would not cover all keys. Callers that hash keys themselves declare the types *before* they insert the hashes:
 /// [`AnyFilter::note_keys`](crate::AnyFilter::note_keys).
 ///
-/// A filter of a kind known at compile time answers for keys of any type: it is a set inside one program.
+/// A filter of a kind known at compile time accepts lookups of any type: it is a set inside one program.
 #[derive(Clone, Copy, Default)]
 pub struct KeyTypes(u8);
 
-/// Read from a file without types: values that are hashed ([`Hashed`](crate::Hashed)) had other hashes when such files
-/// were written.
+/// Read from a file without types: hashed values ([`Hashed`](crate::Hashed)) had different hashes when such files were
+/// written.
 const UNKNOWN: u8 = 0x80;
 
 const ALL: [KeyType; 4] = [KeyType::Bytes, KeyType::Integer, KeyType::Hashed, KeyType::Value];
@@ -52,28 +52,28 @@ const fn bit(key_type: KeyType) -> u8 {
 }
 
 impl KeyTypes {
-    /// None recorded.
+    /// No types recorded.
     pub const NONE: Self = Self(0);
 
-    /// Whether none is recorded.
+    /// Returns true if no type is recorded.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.bits() == 0
     }
 
-    /// Whether nothing is known, and nothing is known to be missing.
+    /// Returns true if no type is recorded and none is known to be missing.
     #[inline]
     pub(crate) fn is_nothing(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this one is recorded.
+    /// Returns true if this type is recorded.
     #[inline]
     pub fn contains(self, key_type: KeyType) -> bool {
         self.0 & bit(key_type) != 0
     }
 
-    /// These types and those.
+    /// Returns the types of both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -84,19 +84,19 @@ impl KeyTypes {
         ALL.into_iter().filter(move |&key_type| self.contains(key_type))
     }
 
-    /// The type, if there is exactly one.
+    /// Returns the type, if there is exactly one.
     pub fn only(self) -> Option<KeyType> {
         let mut types = self.iter();
         types.next().filter(|_| types.next().is_none())
     }
 
-    /// The types of these keys.
+    /// Collects the types of these keys.
     #[inline]
     pub(crate) fn of_keys<K: Key>(keys: &[K]) -> Self {
         keys.iter().fold(Self::NONE, |types, key| types.union(key.encoded().key_type().into()))
     }
 
-    /// Whether some of these types are not recorded yet.
+    /// Returns true if some of these types are not recorded yet.
     #[inline]
     pub(crate) fn lacks(self, new: Self) -> bool {
         new.0 & !self.0 != 0
@@ -113,12 +113,12 @@ impl KeyTypes {
         }
     }
 
-    /// The hash of a key.
+    /// Hashes a key.
     ///
     /// # Panics
     ///
-    /// As [`HashFn::hash`], and if it is a hashed value in a filter of which only an earlier release knew what such a
-    /// value is.
+    /// Same as [`HashFn::hash`]; also if it is a hashed value in a filter whose hashed values only an earlier release
+    /// can compute.
     #[inline]
     #[track_caller]
     pub(crate) fn hash(self, hash_fn: HashFn, key: &impl Key) -> u64 {
@@ -128,7 +128,7 @@ impl KeyTypes {
         hash_fn.hash(key)
     }
 
-    /// Why keys of this type cannot be inserted.
+    /// Returns an error if keys of this type cannot be inserted.
     pub(crate) fn accepts_new(self, found: KeyType) -> Result<(), KeyError> {
         if self.0 & UNKNOWN != 0 && found == KeyType::Hashed {
             return Err(KeyError::OldHashed);
@@ -136,7 +136,7 @@ impl KeyTypes {
         Ok(())
     }
 
-    /// Why keys of this type cannot be looked up.
+    /// Returns an error if keys of this type cannot be looked up.
     pub(crate) fn accepts(self, found: KeyType) -> Result<(), KeyError> {
         self.accepts_new(found)?;
         if self.is_empty() || self.contains(found) {
@@ -145,7 +145,7 @@ impl KeyTypes {
         Err(KeyError::NotHeld { held: self, found })
     }
 
-    /// The types of a union of two filters with these numbers of keys. `Err` if they have no type in common.
+    /// Returns the types of a union of two filters with these numbers of keys. `Err` if they have no type in common.
     pub(crate) fn united(self, len: u64, other: Self, other_len: u64) -> Result<Self, Mismatch> {
         match (self.is_empty(), other.is_empty()) {
             (false, false) if self.bits() & other.bits() == 0 => Err(Mismatch {
@@ -166,19 +166,19 @@ impl KeyTypes {
         self.0 & !UNKNOWN
     }
 
-    /// The types with these bits in a file, if they are known.
+    /// Returns the types with these bits in a file, if they are known.
     pub(crate) fn from_bits(bits: u8) -> Option<Self> {
         (bits < 1 << ALL.len()).then_some(Self(bits))
     }
 
-    /// As read from a file: without a type, nothing is known of its keys.
+    /// Returns the types as read from a file: without a type, nothing is known about its keys.
     pub(crate) fn read(self, len: u64) -> Self {
         if self.is_empty() && len > 0 { Self(UNKNOWN) } else { self }
     }
 }
 
-/// The types of the keys that threads insert at once into a filter. Unless types were known when they began, none are noted: the
-/// keys of before would be left out.
+/// The types of keys that threads insert into a filter concurrently. Unless types were known at the start, none are
+/// noted: those of earlier keys would be missing.
 #[derive(Debug)]
 pub(crate) struct AtomicKeyTypes {
     held: AtomicU8,
@@ -203,7 +203,7 @@ impl AtomicKeyTypes {
     }
 }
 
-/// Whether the same types are recorded.
+/// Compares the recorded types.
 impl PartialEq for KeyTypes {
     fn eq(&self, other: &Self) -> bool {
         self.bits() == other.bits()

@@ -1,28 +1,30 @@
-//! SipHash-1-3 under a secret key of 128 bits: the hash for keys that an adversary chooses.
+//! SipHash-1-3 under a secret 128-bit key: the hash for keys that an adversary chooses.
 //!
-//! XXH3 is not made for that. Without the seed being secret, false positives are computed; with it, the seed is 64 bits
-//! that are added to public constants, and an integer's hash is a public permutation of the integer xor a number made of the
-//! seed. SipHash is a pseudo-random function \[AB12\]: who does not know the key cannot tell its values from random ones, nor
-//! find two keys with related hashes, other than by asking. One round a word and three at the end are what Rust's and
-//! Python's hash tables use; no attack on the full function is known. `docs/adversaries.md` has the argument, the
+//! XXH3 is not made for that. If its seed is public, false positives can be computed; if it is secret, it is still only
+//! 64 bits added to public constants, and an integer's hash is a public permutation of the integer xor a number derived
+//! from the seed. SipHash is a pseudo-random function \[AB12\]: without the key, its values cannot be told from random
+//! ones, and keys with related hashes can be found only by querying. Rust's and Python's hash tables also use one round
+//! per word and three at the end; no attack on the full function is known. `docs/adversaries.md` has the argument, the
 //! measurements and what else was considered.
 
 use std::fmt;
 
 use siphasher::sip::{SipHasher13, SipHasher24};
 
-/// A secret key for [`HashFn::SipHash13`](crate::HashFn::SipHash13): 128 bits. It is not printed, by `Debug` neither.
+/// A secret key for [`HashFn::SipHash13`](crate::HashFn::SipHash13): 128 bits. It is never printed, not even by
+/// `Debug`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HashKey([u64; 2]);
 
 impl HashKey {
-    /// A key of these 16 bytes, which should be random.
+    /// Creates a key from 16 bytes, which should be random.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         let number = u128::from_le_bytes(bytes);
         Self([number as u64, (number >> 64) as u64])
     }
 
-    /// The key in a file of secrets: 16 bytes, or 32 hexadecimal digits with nothing but blanks and line ends around them.
+    /// Parses the contents of a secrets file: 16 bytes, or 32 hexadecimal digits surrounded only by blanks and line
+    /// ends.
     pub fn parse(contents: &[u8]) -> Option<Self> {
         if let Ok(bytes) = contents.try_into() {
             return Some(Self::from_bytes(bytes));
@@ -35,10 +37,10 @@ impl HashKey {
         Some(Self::from_bytes(bytes.try_into().ok()?))
     }
 
-    /// A new key that nobody knows, from the random numbers of the operating system.
+    /// Creates a new secret key from the operating system's random numbers.
     ///
-    /// It is derived from the keys of the standard library's hash tables, which are such numbers. There are none in
-    /// WebAssembly outside a browser's interface: make the bytes there (`crypto.getRandomValues`), and call
+    /// Derives it from the keys of the standard library's hash tables, which are such numbers. WebAssembly outside a
+    /// browser's interface has none: generate the bytes yourself (`crypto.getRandomValues`), and call
     /// [`from_bytes`](Self::from_bytes).
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn random() -> Self {
@@ -47,23 +49,23 @@ impl HashKey {
         Self([state.hash_one("ironbloom: first half"), state.hash_one("ironbloom: second half")])
     }
 
-    /// The 16 bytes. Whoever knows them can compute false positives.
+    /// The 16 bytes. Anyone who knows them can compute false positives.
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.0[1]) << 64 | u128::from(self.0[0])).to_le_bytes()
     }
 
-    /// A number that tells keys apart and says nothing about them: what files without the key record.
+    /// A number that identifies a key without revealing it, recorded in files without the key.
     pub fn check(self) -> u64 {
         self.derived(b"ironbloom: check of a hash key")
     }
 
-    /// The key of the values of attribute `i`.
+    /// Derives the key for the values of attribute `i`.
     pub(crate) fn of_attribute(self, i: usize) -> Self {
         let half = |half: &[u8]| self.derived(&[half, &(i as u64).to_le_bytes()].concat());
         Self([half(b"ironbloom: attribute, first "), half(b"ironbloom: attribute, second ")])
     }
 
-    /// By another function than keys are hashed with, so that no key can be chosen that gives this away.
+    /// Derives a number with a different function than the one that hashes keys, so that no chosen key can reveal it.
     fn derived(self, purpose: &[u8]) -> u64 {
         SipHasher24::new_with_keys(self.0[0], self.0[1]).hash(purpose)
     }
@@ -92,8 +94,8 @@ impl fmt::Debug for HashKey {
 mod tests {
     use super::*;
 
-    /// Written down: what files rely on. The numbers are those of a transcription of \[AB12\] that gives the paper's test
-    /// vector for two and four rounds.
+    /// Pins values that files rely on. The numbers are those of a transcription of \[AB12\] that reproduces the paper's
+    /// test vector for two and four rounds.
     #[test]
     fn hashes_and_derived_numbers_stay() {
         let key = HashKey::from_bytes(std::array::from_fn(|i| i as u8));

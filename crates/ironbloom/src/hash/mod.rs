@@ -2,10 +2,10 @@
 //!
 //! Every structure of the crate sees a key only through one seeded 64-bit hash of its bytes, so the same key gives the
 //! same answer on every machine and in every release. [`Key`] defines what is hashed for text, bytes and integers.
-//! Filters note which of these they were given, and their files record it ([`KeyTypes`]). If strangers choose the keys, take a
-//! secret function ([`HashFn::random`]).
-//! `std::hash::Hash` promises neither; [`Hashed`] uses it for values of other types, and says what that means. If you
-//! want another hash, compute it yourself and call the `_hash` form of each operation.
+//! Filters note which of these they were given, and their files record it ([`KeyTypes`]). If strangers choose the keys,
+//! use a secret function ([`HashFn::random`]). `std::hash::Hash` promises neither; [`Hashed`] uses it for values of
+//! other types and documents the consequences. If you want another hash, compute it yourself and call the `_hash` form
+//! of each operation.
 //!
 //! # Uniform hashes
 //!
@@ -64,7 +64,7 @@ pub enum HashFn {
         seed: u64,
     },
     /// XXH3-64 with a seed, for keys of one type. Any other key is refused, and files record the type, so a filter of
-    /// integers is never asked for text by mistake. Filters can be merged only if the type is equal, too.
+    /// integers is never asked for text by mistake. Filters can be merged only if the type is also equal.
     ///
     /// ```
     /// use ironbloom::{AnyFilter, Bloom, BloomParams, HashFn, KeyType, Persist};
@@ -84,24 +84,24 @@ pub enum HashFn {
         /// Seed of the hash.
         seed: u64,
     },
-    /// SipHash-1-3 under a secret key of 128 bits, for keys that an adversary may choose: without the key nobody finds false
-    /// positives, or keys that fall on one place, other than by asking. [`HashFn::random`] makes a key.
+    /// SipHash-1-3 under a secret 128-bit key, for keys that an adversary may choose: without the key, false positives
+    /// and keys that collide can be found only by querying. [`HashFn::random`] creates a key.
     ///
-    /// It costs a few nanoseconds a key more than XXH3, and filters can be merged only if they have the same key.
+    /// It costs a few nanoseconds per key more than XXH3, and filters can be merged only if they have the same key.
     SipHash13 {
         /// The key.
         key: HashKey,
-        /// Whether files contain the key. Without it they are read by [`Persist::load_with_key`](crate::Persist) and
-        /// the like, and a filter read without its key refuses keys.
+        /// True if files contain the key. Otherwise they are read by [`Persist::load_with_key`](crate::Persist) and the
+        /// like, and a filter read without its key refuses keys.
         in_files: bool,
     },
-    /// SipHash-1-3 under a key that is not in the file the filter was read from: all keys are refused until it is given
-    /// ([`Persist::load_with_key`](crate::Persist::load_with_key)).
+    /// SipHash-1-3 under a key that is not in the file the filter was read from: it refuses all keys until the key is
+    /// given ([`Persist::load_with_key`](crate::Persist::load_with_key)).
     Locked {
-        /// What tells the key apart from others: [`HashKey::check`].
+        /// The number that identifies the key: [`HashKey::check`].
         check: u64,
     },
-    /// XXH64 with a seed. Seed 0 is what Parquet's split block filter prescribes.
+    /// XXH64 with a seed. Parquet's split block filter prescribes seed 0.
     Xxh64 {
         /// Seed of the hash.
         seed: u64,
@@ -111,9 +111,9 @@ pub enum HashFn {
         /// A number chosen by the caller to identify the function; filters can be merged only if it is equal.
         id: u64,
     },
-    /// The rule of another program, which a [`Foreign`](crate::Foreign) filter knows. No other kind has it.
+    /// The rule of another program, known only to a [`Foreign`](crate::Foreign) filter.
     Foreign {
-        /// What the keys are, if it is known.
+        /// The form of the keys, if known.
         form: Option<KeyForm>,
         /// Seed of the hash, where the rule has one.
         seed: u64,
@@ -130,10 +130,10 @@ impl Default for HashFn {
 }
 
 impl HashFn {
-    /// A function that nobody else knows: SipHash-1-3 under a new random key, which the filter's file contains.
+    /// Creates a secret function: SipHash-1-3 under a new random key, which the filter's file contains.
     ///
-    /// For what drops or guards data, and whatever else takes keys from strangers. Filters made with it cannot be merged,
-    /// and their files differ from run to run, so it is not the default.
+    /// For filters that drop or guard data, and for any keys from strangers. Filters made with it cannot be merged, and
+    /// their files differ from run to run, so it is not the default.
     ///
     /// ```
     /// use ironbloom::{Bloom, BloomParams, HashFn};
@@ -152,14 +152,14 @@ impl HashFn {
         Self::SipHash13 { key, in_files: false }
     }
 
-    /// The hash of a key's bytes, or `None` if keys are not bytes: the caller hashes ([`HashFn::External`]), or the
-    /// filter is of another type ([`HashFn::Typed`]).
+    /// Hashes a key's bytes; `None` if keys are not bytes: the caller hashes ([`HashFn::External`]), or the filter has
+    /// another type ([`HashFn::Typed`]).
     #[inline]
     pub fn try_hash(self, key: &[u8]) -> Option<u64> {
         self.hash_as(KeyType::Bytes, key)
     }
 
-    /// The hash of a key.
+    /// Hashes a key.
     ///
     /// # Panics
     ///
@@ -188,7 +188,7 @@ impl HashFn {
         }
     }
 
-    /// The type that keys were declared to have.
+    /// The declared type of the keys.
     pub(crate) fn declared(self) -> Option<KeyTypes> {
         match self {
             Self::Typed { keys, .. } => Some(keys.into()),
@@ -196,7 +196,7 @@ impl HashFn {
         }
     }
 
-    /// Whether keys of this type can be hashed, or why not.
+    /// Checks that keys of this type can be hashed.
     pub fn accepts(self, found: KeyType) -> Result<(), KeyError> {
         match self {
             Self::External { id } => Err(KeyError::External { id }),
@@ -209,7 +209,7 @@ impl HashFn {
         }
     }
 
-    /// The hash of any key, or `None` if [`accepts`](Self::accepts) fails.
+    /// Hashes any key; `None` if [`accepts`](Self::accepts) fails.
     #[inline]
     pub(crate) fn try_hash_key<K: Key + ?Sized>(self, key: &K) -> Option<u64> {
         let encoded = key.encoded();
@@ -226,8 +226,8 @@ impl HashFn {
         }
     }
 
-    // Always inlined: what is left is a call with the bytes and the seed in registers. `self`, passed on through memory
-    // piece by piece, had to be waited for (5 of 10 ns per text).
+    // Always inlined: only a call with the bytes and the seed in registers remains. `self`, passed on through memory
+    // piece by piece, caused a wait (5 of 10 ns per text).
     #[inline(always)]
     fn hash_as(self, found: KeyType, bytes: &[u8]) -> Option<u64> {
         match self {
@@ -241,8 +241,8 @@ impl HashFn {
         }
     }
 
-    /// The hashes of many keys, one for each place: faster than [`hash`](Self::hash) in a loop, because the function is
-    /// chosen once. Keys beyond the last place are left out, and so are places beyond the last key.
+    /// Hashes many keys, one per place: faster than [`hash`](Self::hash) in a loop, because the function is chosen
+    /// once. Keys beyond the last place are ignored, and so are places beyond the last key.
     ///
     /// ```
     /// let hash_fn = ironbloom::HashFn::default();
@@ -253,7 +253,7 @@ impl HashFn {
     ///
     /// # Panics
     ///
-    /// As [`hash`](Self::hash).
+    /// Same as [`hash`](Self::hash).
     #[inline]
     #[track_caller]
     pub fn hash_keys<K: Key>(self, keys: impl IntoIterator<Item = K>, hashes: &mut [u64]) {
@@ -274,11 +274,11 @@ impl HashFn {
         }
     }
 
-    /// The hashes of at most [`GROUP`] keys, in the buffer.
+    /// Hashes at most [`GROUP`] keys into the buffer.
     ///
     /// # Panics
     ///
-    /// As [`hash`](Self::hash), and if there are more keys.
+    /// Same as [`hash`](Self::hash); also if there are more keys.
     #[inline]
     pub(crate) fn hash_group<'b, K: Key>(
         self,
@@ -290,7 +290,8 @@ impl HashFn {
         hashes
     }
 
-    /// The seed; the caller's number for an external hash; what tells a secret key apart from others ([`HashKey::check`]).
+    /// The seed; the caller's number for an external hash; the number that identifies a secret key
+    /// ([`HashKey::check`]).
     pub fn seed(self) -> u64 {
         match self {
             Self::SipHash13 { key, .. } => key.check(),
@@ -325,7 +326,7 @@ impl fmt::Display for HashFn {
     }
 }
 
-/// The hashes of keys that all hash functions but typed ones take.
+/// Hashes keys with a function that is not typed.
 #[inline(always)]
 fn hash_each<K: Key>(
     keys: impl IntoIterator<Item = K>,
@@ -360,7 +361,7 @@ pub(crate) const fn remix(hash: u64) -> u64 {
     hash.wrapping_mul(MULTIPLIER)
 }
 
-/// What SplitMix64 adds in each step: 2^64 over the golden ratio.
+/// The increment of SplitMix64: 2^64 over the golden ratio.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes all bits of an integer into all others: a bijection, one step of SplitMix64 (Stafford's mix 13).
@@ -381,7 +382,7 @@ pub fn mix64(x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Pinned forever: a change here is a change of every file ever written. The values are those of the reference
+    /// Pinned forever: a change here changes every file ever written. The values are those of the reference
     /// implementation (xxHash 0.8.4, through Python's `xxhash`).
     #[test]
     fn hashes_are_those_of_the_reference_implementation() {
@@ -476,7 +477,7 @@ mod tests {
         for i in 0..100_000u64 {
             counts[fastrange(mix64(i), 10) as usize] += 1;
         }
-        // 10,000 expected a cell, sigma 95: six sigma.
+        // 10,000 expected per cell, sigma 95: six sigma.
         assert!(counts.iter().all(|&c| (9_430..=10_570).contains(&c)), "{counts:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The remainder of a division by a number that is known beforehand, without the division.
+//! The remainder of a division by a number known in advance, without dividing.
 //!
 //! ```text
 //! any x < 2^64    r = floor((2^64 - 1) / d)      q = floor(x·r / 2^64)         x - q·d  is  x mod d  or  x mod d + d
@@ -6,13 +6,13 @@
 //! ```
 //!
 //! The first quotient is at most one too small: 2^64/d - r is at most 1, so x/d - x·r/2^64 is below 1 for every x below
-//! 2^64. One subtraction, or none, is left. The second one is exact, with 2^l the least power of two that is at least d:
-//! f·d is above 2^(63+l) by less than d, so x·f/2^(63+l) is above x/d by less than x/2^(63+l), which is below 1/d (Granlund and
-//! Montgomery 1994). f has 64 bits: with one bit more in x it would need 65.
+//! 2^64. At most one subtraction remains. The second one is exact, with 2^l the least power of two that is at least d:
+//! f·d is above 2^(63+l) by less than d, so x·f/2^(63+l) is above x/d by less than x/2^(63+l), which is below 1/d
+//! (Granlund and Montgomery 1994). f has 64 bits: with one bit more in x it would need 65.
 //!
-//! Filters of other programs divide once a probe, and a division of 64 bits takes as long as seven multiplications or more.
+//! Other programs' filters divide once per probe, and a 64-bit division takes as long as seven multiplications or more.
 
-/// A divisor and what makes dividing by it cheap.
+/// A divisor, prepared for cheap division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulus {
     divisor: u64,
@@ -23,10 +23,10 @@ pub struct Modulus {
 }
 
 impl Modulus {
-    /// Remainders by `divisor`, which is not 0 and not above 2^63 (a sum below must not wrap).
+    /// Prepares remainders by `divisor`, which is not 0 and at most 2^63 (a sum below must not wrap).
     pub fn new(divisor: u64) -> Self {
         debug_assert!((1..=1 << 63).contains(&divisor), "{divisor}");
-        // By 1, only `of` divides.
+        // For divisor 1, only `of` is used.
         let log = divisor.next_power_of_two().trailing_zeros().max(1);
         let factor = (1u128 << (63 + log)).div_ceil(divisor.into()) as u64;
         Self { divisor, reciprocal: u64::MAX / divisor, factor, shift: log - 1 }
@@ -49,13 +49,13 @@ impl Modulus {
     #[inline]
     pub fn of_63_bits(self, x: u64) -> u64 {
         debug_assert!(x >> 63 == 0 && self.divisor > 1, "{x} mod {}", self.divisor);
-        // The shift is below 64: saying so spares a check.
+        // The shift is below 64: the mask avoids a check.
         let quotient = high(x, self.factor) >> (self.shift & 63);
         x.wrapping_sub(quotient.wrapping_mul(self.divisor))
     }
 }
 
-/// The upper half of a product.
+/// Returns the upper half of a product.
 #[inline]
 fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Divisors of every size, and those beside the powers of two.
+    /// Divisors of every size, and those next to powers of two.
     fn divisors() -> impl Strategy<Value = u64> {
         (0u32..64, any::<u64>(), -1i64..=1).prop_map(|(shift, random, beside)| {
             let near_power = (1u64 << shift).saturating_add_signed(beside);
@@ -84,7 +84,7 @@ mod tests {
             divisor in divisors(), x in any::<u64>(), times in any::<u64>(), beside in -1i64..=1,
         ) {
             let modulus = Modulus::new(divisor);
-            // Also just below, at and above a multiple, where a quotient that is one off shows.
+            // Also just below, at and above a multiple, where an off-by-one quotient shows.
             let multiple = times / divisor * divisor;
             for x in [x, multiple.saturating_add_signed(beside), u64::MAX, 0] {
                 prop_assert_eq!(modulus.of(x), x % divisor);

@@ -1,14 +1,14 @@
 //! MurmurHash3 (Appleby, public domain), in the two forms that other programs' filters use.
 //!
 //! Our own code instead of a crate: the usual one reads its input through `io::Read`, a few bytes at a time, and Spark's
-//! form is not the standard one.
+//! variant is not standard.
 
 use std::array;
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// MurmurHash3 for 64-bit machines, 128 bits, seed 0: the low and the high half.
+/// MurmurHash3 for 64-bit machines, 128 bits, seed 0: returns the low and the high half.
 #[inline]
 pub(crate) fn x64_128(bytes: &[u8]) -> [u64; 2] {
     let mut state = [0; 2];
@@ -19,7 +19,7 @@ pub(crate) fn x64_128(bytes: &[u8]) -> [u64; 2] {
     finish(state, rest, bytes.len() as u64)
 }
 
-/// The same for bytes that are followed by one more, as if they were one array.
+/// Like [`x64_128`], for bytes followed by one more, as if they were one array.
 #[inline]
 pub(crate) fn x64_128_and(bytes: &[u8], last: u8) -> [u64; 2] {
     let mut state = [0; 2];
@@ -47,13 +47,13 @@ fn mix_block([mut h1, mut h2]: [u64; 2], block: &[u8; 16]) -> [u64; 2] {
     [h1, h2]
 }
 
-/// The rest, fewer than 16 bytes, and the final mixing.
+/// Mixes the remaining bytes, fewer than 16, and finishes.
 #[inline]
 fn finish([mut h1, mut h2]: [u64; 2], rest: &[u8], len: u64) -> [u64; 2] {
     let mut block = [0; 16];
     block[..rest.len()].copy_from_slice(rest);
     let (k1, k2) = halves(&block);
-    // Zeros scramble to zero, so the bytes that are missing change nothing.
+    // Zeros scramble to zero, so missing bytes change nothing.
     h2 ^= scramble_2(k2) ^ len;
     h1 ^= scramble_1(k1) ^ len;
     h1 = h1.wrapping_add(h2);
@@ -87,7 +87,7 @@ fn avalanche(mut k: u64) -> u64 {
     k ^ (k >> 33)
 }
 
-/// MurmurHash3 of 32 bits as Spark computes it: each byte after the last whole word is sign-extended and mixed like a
+/// Computes 32-bit MurmurHash3 as Spark does: each byte after the last whole word is sign-extended and mixed like a
 /// word. The standard function mixes these bytes together, once, and differently.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {
@@ -115,7 +115,7 @@ fn mix_32(hash: u32, word: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Vectors of the reference implementation (smhasher), as the Python package `mmh3` 5.2 computes them:
+    /// Vectors of the reference implementation (smhasher), computed with the Python package `mmh3` 5.2:
     /// `mmh3.hash64(b"…", 0, signed=False)`.
     #[test]
     fn the_wide_form_is_that_of_the_reference_implementation() {
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Of whole words it is the standard function (vectors of smhasher); what Spark does with other bytes is shown by
-    /// the golden files.
+    /// For whole words it is the standard function (vectors of smhasher); the golden files cover Spark's treatment of
+    /// other bytes.
     #[test]
     fn the_narrow_form_of_whole_words_is_the_standard_one() {
         assert_eq!(spark_32(b"", 0), 0);

@@ -1,8 +1,8 @@
 //! From one hash to k positions: the probe sequences of a Bloom filter.
 //!
-//! [`Scheme::Remix`] is what Ironbloom uses. The others are from the literature and from existing code. They are kept
-//! to demonstrate the difference, recorded in the file, and never chosen silently. Rates relative to theory (20
-//! bits/key, k = 14, n = 1,000; `tests/measured_rate.rs` pins them):
+//! Ironbloom uses [`Scheme::Remix`]. The others are from the literature and from existing code. They are kept to
+//! demonstrate the difference, recorded in the file, and never chosen silently. Rates relative to theory (20 bits/key,
+//! k = 14, n = 1,000; `tests/measured_rate.rs` pins them):
 //!
 //! | scheme | positions | rate / theory |
 //! |---|---|---|
@@ -23,7 +23,7 @@ pub enum Scheme {
     /// One multiplication per probe, position from the high bits. The default.
     #[default]
     Remix,
-    /// k seeded hashes: what textbooks assume, and the slowest.
+    /// k seeded hashes: the textbook assumption, and the slowest.
     Independent,
     /// Enhanced double hashing \[DM04\]: the increment itself grows.
     Enhanced,
@@ -39,7 +39,7 @@ impl Scheme {
     pub const ALL: [Self; 5] =
         [Self::Remix, Self::Independent, Self::Enhanced, Self::Double, Self::LevelDb];
 
-    /// The word used for it on the command line and in reports.
+    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Remix => "remix",

@@ -1,9 +1,9 @@
-//! Numbers that look random.
+//! Pseudo-random numbers.
 
 use super::mix64;
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): numbers that look random, the same on every machine for the same seed. For
-/// measurements and tests, not for secrets.
+/// SplitMix64 (Steele, Lea and Flood, 2014): pseudo-random numbers, the same on every machine for
+/// the same seed. For measurements and tests, not for secrets.
 ///
 /// ```
 /// # use ironbloom::hash::SplitMix64;
@@ -15,7 +15,7 @@ use super::mix64;
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
-    /// The next number.
+    /// Returns the next number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let number = mix64(self.0);

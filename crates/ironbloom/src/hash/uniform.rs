@@ -12,13 +12,13 @@
 
 use std::cell::Cell;
 
-/// The most hashes in a row that may look raw.
+/// Maximum number of consecutive hashes that may look raw.
 const MAX_RAW: u32 = 7;
 
-/// Numbers closer than this to the one before are taken for counters rather than hashes.
+/// Numbers closer than this to the previous one count as counters rather than hashes.
 const NEAR: u64 = 1 << 20;
 
-/// The last hash that this thread inserted, and how many in a row look raw.
+/// The last hash inserted by this thread, and how many in a row look raw.
 #[derive(Clone, Copy)]
 struct Seen {
     last: u64,
@@ -59,7 +59,7 @@ impl Seen {
     fn then(self, hash: u64) -> Self {
         let looks_raw = hash >> 32 == 0 || hash << 32 == 0 || hash.abs_diff(self.last) < NEAR;
         let raw = match hash == self.last {
-            true => self.raw, // the same key again tells nothing
+            true => self.raw, // a repeated key says nothing
             false if looks_raw => self.raw + 1,
             false => 0,
         };
@@ -92,7 +92,7 @@ mod tests {
         assert!(most_raw(halves) > MAX_RAW);
     }
 
-    /// 2^31 inserts for one that looks raw by chance: a million have none with a chance of 0.9995, and never two.
+    /// One hash in 2^31 looks raw by chance: with probability 0.9995 a million have none, and never two.
     #[test]
     fn uniform_hashes_are_not_noticed_in_any_order_and_as_often_as_they_come() {
         let mut hashes: Vec<u64> = (0..1_000_000).map(mix64).collect();

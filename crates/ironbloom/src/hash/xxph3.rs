@@ -1,4 +1,4 @@
-//! The preview of XXH3 that RocksDB is tied to: xxHash 0.7.2, seed 0, 64 bits.
+//! The preview of XXH3 on which RocksDB depends: xxHash 0.7.2, seed 0, 64 bits.
 //!
 //! The released function differs in almost every path: in how short keys are mixed, in the last steps, and in which lane
 //! of a stripe is added to which sum. No crate has this version, so it is written here from the description of its steps;
@@ -31,7 +31,7 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// Bytes of a stripe, and how far the secret moves from one to the next.
+/// Bytes per stripe, and how far the secret moves from one to the next.
 const STRIPE: usize = 64;
 const SECRET_STEP: usize = 8;
 
@@ -45,7 +45,7 @@ fn half(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32::from_le_bytes(array::from_fn(|i| bytes[at + i])))
 }
 
-/// Both halves of a product of 128 bits.
+/// Xors both halves of a 128-bit product.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -58,7 +58,7 @@ fn avalanche(hash: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The hash of a key.
+/// Hashes a key.
 pub(crate) fn hash(key: &[u8]) -> u64 {
     match key.len() {
         0 => fold(word(&SECRET, 0), PRIME64_2), // RocksDB's own: the preview has 0 here
@@ -92,7 +92,7 @@ fn medium(key: &[u8]) -> u64 {
     avalanche((len as u64).wrapping_add(low).wrapping_add(high).wrapping_add(fold(low, high)))
 }
 
-/// 16 bytes of a key with 16 bytes of the secret.
+/// Mixes 16 bytes of a key with 16 bytes of the secret.
 #[inline]
 fn mix(key: &[u8], at: usize, secret: usize) -> u64 {
     fold(word(key, at) ^ word(&SECRET, secret), word(key, at + 8) ^ word(&SECRET, secret + 8))

@@ -1,15 +1,15 @@
-//! Where in a filter the block of a hash is.
+//! The position of a hash's block in a filter.
 
 use super::batch::prefetch_line;
 use super::scalar::block_of;
 use crate::hash::fastrange;
 
-/// The bytes before the block of a hash: [`block_of`] times the bytes of a block.
+/// Byte offset of a hash's block: [`block_of`] times the bytes of a block.
 ///
 /// For whole lines the size goes into the multiplication and the remainder is masked off. If it were multiplied
 /// afterwards, the compiler would merge the shifts into a double shift, which takes six micro-operations on AMD
-/// processors: a tenth of a lookup in cache, and a bounds check as much again. That is why the two functions below are
-/// unsafe.
+/// processors: a tenth of an in-cache lookup; a bounds check costs as much again. That is why the two functions below
+/// are unsafe.
 #[inline(always)]
 fn offset<const W: usize>(hash: u64, count: u64) -> usize {
     if W == 8 {
@@ -19,7 +19,7 @@ fn offset<const W: usize>(hash: u64, count: u64) -> usize {
     }
 }
 
-/// The block of a hash. Words are `u64` or atomics.
+/// Returns the block of a hash. Words are `u64` or atomics.
 ///
 /// # Safety
 ///
@@ -32,7 +32,7 @@ pub(super) unsafe fn block_at<T, const W: usize>(blocks: &[[T; W]], hash: u64) -
     unsafe { &*blocks.as_ptr().byte_add(offset::<W>(hash, blocks.len() as u64)) }
 }
 
-/// The block of a hash.
+/// Returns the block of a hash.
 ///
 /// # Safety
 ///

@@ -16,7 +16,7 @@ pub struct AtomicWords {
 
 impl AtomicWords {
     pub(crate) fn from_words(mut words: Words) -> Self {
-        words.to_mut(); // a map becomes memory of our own
+        words.to_mut(); // a map becomes our own memory
         Self { words, kernel: Kernel::best() }
     }
 
@@ -48,7 +48,7 @@ impl AtomicWords {
         self.cells().as_chunks().0
     }
 
-    /// A copy of the current words. Concurrent inserts may or may not be in it.
+    /// Copies the current words. Concurrent inserts may or may not be included.
     pub(crate) fn snapshot(&self) -> Words {
         let mut copy = Words::zeroed(8 * self.size_in_bytes() as u64)
             .unwrap_or_else(|error| panic!("a copy of the filter: {error}"));
@@ -63,7 +63,7 @@ impl AtomicWords {
     }
 }
 
-/// Sets a bit. True if it was not set.
+/// Sets a bit. Returns true if it was not set.
 ///
 /// Written so that the compiler sees one bit go in and come out, which is a single instruction on x86-64; checking
 /// first whether it is already set would be a branch that is mispredicted half the time, and would cost more (54 ns per

@@ -14,14 +14,14 @@ use std::sync::atomic::AtomicU64;
 
 use super::scalar::SALTS;
 
-/// The salts for lanes of 64 bits: those of words 0 to 3, each next to that of the word four further on. What belongs
-/// in one register is then in the low halves of 64 bits, the rest in the high halves, and nothing has to cross lanes.
+/// The salts for 64-bit lanes: those of words 0 to 3, each next to that of the word four further on. The salts of one
+/// register are then in the low halves, those of the other in the high halves, and nothing has to cross lanes.
 const WIDE_SALTS: [u32; 8] = {
     let [a, b, c, d, e, f, g, h] = SALTS;
     [a, e, b, f, c, g, d, h]
 };
 
-/// The hash times each salt.
+/// Multiplies the hash by each salt.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn products(hash: u64, salts: [u32; 8]) -> __m256i {
@@ -29,7 +29,7 @@ fn products(hash: u64, salts: [u32; 8]) -> __m256i {
     _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), _mm256_setr_epi32(a, b, c, d, e, f, g, h))
 }
 
-/// The bits of a hash in a block of eight lanes of 32 bits.
+/// The bits of a hash in a block of eight 32-bit lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn narrow_mask(hash: u64) -> __m256i {
@@ -37,7 +37,7 @@ fn narrow_mask(hash: u64) -> __m256i {
     _mm256_sllv_epi32(_mm256_set1_epi32(1), bits)
 }
 
-/// The bits of a hash in words 0 to 3 and in words 4 to 7 of a block of lanes of 64 bits.
+/// The bits of a hash in words 0 to 3 and in words 4 to 7 of a block of 64-bit lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn wide_masks(hash: u64) -> [__m256i; 2] {
@@ -47,7 +47,7 @@ fn wide_masks(hash: u64) -> [__m256i; 2] {
     [_mm256_sllv_epi64(one, low), _mm256_sllv_epi64(one, high)]
 }
 
-/// Is every bit of the masks set in the block?
+/// Returns true if every bit of the masks is set in the block.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn has_all(block: [__m256i; 2], masks: [__m256i; 2]) -> bool {
@@ -56,14 +56,14 @@ fn has_all(block: [__m256i; 2], masks: [__m256i; 2]) -> bool {
     _mm256_testz_si256(missing, missing) != 0
 }
 
-/// Is every bit of the mask set in the block?
+/// Returns true if every bit of the mask is set in the block.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn has_narrow(block: __m256i, mask: __m256i) -> bool {
     _mm256_testc_si256(block, mask) != 0
 }
 
-/// Four words of a block.
+/// Loads four words of a block.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(words: &[u64; 4]) -> __m256i {
@@ -71,7 +71,7 @@ fn load(words: &[u64; 4]) -> __m256i {
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// Four words of a block that other threads may write to.
+/// Loads four words of a block that other threads may write to.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_shared(words: &[AtomicU64; 4]) -> __m256i {
@@ -97,7 +97,7 @@ fn store(words: &mut [u64; 4], value: __m256i) {
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), value) };
 }
 
-/// The two halves of a block of eight words, or the one of a block of four twice.
+/// The two halves of a block of eight words, or a block of four words twice.
 #[inline(always)]
 fn halves<T, const W: usize>(block: &[T; W]) -> [&[T; 4]; 2] {
     const { assert!(W == 4 || W == 8, "lanes have 32 or 64 bits") };
@@ -105,7 +105,7 @@ fn halves<T, const W: usize>(block: &[T; W]) -> [&[T; 4]; 2] {
     [&halves[0], &halves[W / 4 - 1]]
 }
 
-/// As [`scalar::contains`](super::scalar::contains).
+/// Same as [`scalar::contains`](super::scalar::contains).
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn contains<const W: usize>(block: &[u64; W], hash: u64) -> bool {
@@ -117,7 +117,7 @@ pub(super) fn contains<const W: usize>(block: &[u64; W], hash: u64) -> bool {
     }
 }
 
-/// As [`scalar::contains_shared`](super::scalar::contains_shared).
+/// Same as [`scalar::contains_shared`](super::scalar::contains_shared).
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
@@ -129,7 +129,7 @@ pub(super) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64)
     }
 }
 
-/// As [`scalar::insert`](super::scalar::insert).
+/// Same as [`scalar::insert`](super::scalar::insert).
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {

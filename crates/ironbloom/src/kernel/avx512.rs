@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Rotation takes its count modulo 64, so the six bits do not have to be extracted from the product, and the
-//! multiplication of 32-bit halves to 64 bits takes half as long as the one that AVX2 has for lanes of 32 bits (5
-//! cycles instead of 10 on Intel processors). Blocks of four words are half a register and left to AVX2: these
-//! functions compile for them, and panic.
+//! multiplication of 32-bit halves to 64 bits takes half as long as AVX2's for 32-bit lanes (5 cycles instead of 10 on
+//! Intel processors). Blocks of four words are half a register and left to AVX2: these functions compile for them, and
+//! panic.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -16,9 +16,9 @@ use std::sync::atomic::AtomicU64;
 
 use super::scalar::SALTS;
 
-/// Does this processor have what the kernel needs, without slowing down other code?
+/// Returns true if this processor supports the kernel without slowing down other code.
 ///
-/// The instructions are all of AVX-512F. But processors before Ice Lake lower their clock for 512-bit multiplications,
+/// All instructions are in AVX-512F. But processors before Ice Lake lower their clock for 512-bit multiplications,
 /// which also affects other code; they lack VBMI2.
 pub(super) fn is_worthwhile() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vbmi2")
@@ -34,7 +34,7 @@ fn mask(hash: u64) -> __m512i {
     _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64::<26>(products))
 }
 
-/// Is every bit of the mask, one in each word, set in the block?
+/// Returns true if every bit of the mask, one in each word, is set in the block.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn has_all(block: __m512i, mask: __m512i) -> bool {
@@ -49,7 +49,7 @@ fn load<const W: usize>(block: &[u64; W]) -> __m512i {
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
-/// A block that other threads may write to.
+/// Loads a block that other threads may write to.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_shared<const W: usize>(block: &[AtomicU64; W]) -> __m512i {
@@ -67,21 +67,21 @@ fn load_shared<const W: usize>(block: &[AtomicU64; W]) -> __m512i {
     loaded
 }
 
-/// As [`scalar::contains`](super::scalar::contains).
+/// Same as [`scalar::contains`](super::scalar::contains).
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn contains<const W: usize>(block: &[u64; W], hash: u64) -> bool {
     has_all(load(block), mask(hash))
 }
 
-/// As [`scalar::contains_shared`](super::scalar::contains_shared).
+/// Same as [`scalar::contains_shared`](super::scalar::contains_shared).
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
     has_all(load_shared(block), mask(hash))
 }
 
-/// As [`scalar::insert`](super::scalar::insert).
+/// Same as [`scalar::insert`](super::scalar::insert).
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A filter larger than the cache answers one lookup in one memory latency, but memory serves dozens of requests at a
-//! time. Prefetching turns latency into throughput. What `ask` has computed for a hash (a block, buckets, positions)
-//! waits in a ring for its turn, so that it is computed only once.
+//! time. Prefetching turns latency into throughput. The result of `ask` for a hash (a block, buckets, positions) waits
+//! in a ring for its turn, so that it is computed only once.
 
 use std::convert::Infallible;
 
@@ -24,14 +24,15 @@ pub(super) const AHEAD_BY_LINE: usize = 32;
 /// gains nothing (2.9 ns per lookup without, 3.6 with; docs/benchmarks/kernels.md).
 const NEAR_BYTES: usize = 512 << 10;
 
-/// Is an array of this size so small that prefetching does not pay, if a hash has one cache line?
+/// Returns true if an array of this size is too small for prefetching to pay, given one cache line per hash.
 #[inline]
 pub(super) fn is_near(bytes: usize) -> bool {
     bytes <= NEAR_BYTES
 }
 
-/// The same if a hash has many cache lines. Finding and prefetching them takes longer, and some are not needed, so it
-/// starts to pay later: a lookup of 1.2 MB took 17 ns without and 24 with, one of 12 MB 40 without and 32 with.
+/// Like [`is_near`], given many cache lines per hash. Finding and prefetching them takes longer, and some are not
+/// needed, so it starts to pay later: a lookup in 1.2 MB took 17 ns without and 24 with, in 12 MB 40 without and 32
+/// with.
 #[inline]
 pub(crate) fn is_near_for_many(bytes: usize) -> bool {
     bytes <= 8 * NEAR_BYTES
@@ -84,7 +85,7 @@ pub(crate) fn for_each_ahead<T: ?Sized, H: Copy, Q: Copy>(
     for_each_so_far_ahead::<AHEAD, T, H, Q>(filter, hashes, ask, work);
 }
 
-/// [`for_each_ahead`] at another distance.
+/// [`for_each_ahead`] at a given distance.
 #[inline(always)]
 pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, H: Copy, Q: Copy>(
     filter: &mut T,
@@ -99,7 +100,7 @@ pub(super) fn for_each_so_far_ahead<const AHEAD: usize, T: ?Sized, H: Copy, Q: C
     let Ok(()) = try_for_each_so_far_ahead::<AHEAD, T, H, Q, Infallible>(filter, hashes, ask, work);
 }
 
-/// Batch lookup: `found[i]` is what `answer` makes of `hashes[i]` and what `ask` made of it before.
+/// Batch lookup: sets `found[i]` to `answer` of `hashes[i]` and of the earlier result of `ask` for it.
 ///
 /// # Panics
 ///
@@ -143,7 +144,7 @@ pub(crate) fn prefetch_line(address: *const i8) {
         // SAFETY: a prefetch never faults and never changes memory, whatever the address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
     }
-    // The intrinsic is not stable on this architecture, the instruction is.
+    // The intrinsic is not stable on this architecture, but the instruction is.
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a prefetch never faults and never changes memory, a register or a flag, whatever the address.
     unsafe {

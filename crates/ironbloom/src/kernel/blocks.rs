@@ -8,7 +8,7 @@ use super::dispatch::Kernel;
 use super::scalar;
 use super::words::{LINE_WORDS, Words};
 
-/// Blocks of `W` words. The last line of the words may have room for one more block, which is not used.
+/// Blocks of `W` words. The last line of the words may have room for one more block, which is unused.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks<const W: usize> {
     words: Words,
@@ -17,7 +17,7 @@ pub(crate) struct Blocks<const W: usize> {
 }
 
 impl<const W: usize> Blocks<W> {
-    /// The first `count` blocks of these words.
+    /// Takes the first `count` blocks of these words.
     ///
     /// # Panics
     ///
@@ -26,7 +26,7 @@ impl<const W: usize> Blocks<W> {
         Self::with_kernel(words, count, Kernel::best())
     }
 
-    /// As [`new`](Self::new), with one of the kernels that are [available](Kernel::available).
+    /// Like [`new`](Self::new), with one of the [available](Kernel::available) kernels.
     pub(super) fn with_kernel(words: Words, count: u64, kernel: &'static Kernel<W>) -> Self {
         assert!(0 < count && count <= words.as_chunks::<W>().0.len() as u64, "blocks out of range");
         Self { words, count, kernel }
@@ -57,14 +57,14 @@ impl<const W: usize> Blocks<W> {
         unsafe { self.words.to_mut().as_chunks_mut().0.get_unchecked_mut(..self.count as usize) }
     }
 
-    /// Are all bits of the hash set in its block?
+    /// Returns true if all bits of the hash are set in its block.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         // SAFETY: there is a block, and the kernel is available (`with_kernel`).
         unsafe { self.kernel.contains(self.all(), hash) }
     }
 
-    /// Sets all bits of the hash in its block. True if some were not.
+    /// Sets all bits of the hash in its block. Returns true if some were not set.
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64) -> bool {
         let kernel = self.kernel;
@@ -92,14 +92,14 @@ impl<const W: usize> Blocks<W> {
     }
 }
 
-/// The same bits, whatever works on them.
+/// Compares the bits, not the kernels.
 impl<const W: usize> PartialEq for Blocks<W> {
     fn eq(&self, other: &Self) -> bool {
         self.words == other.words && self.count == other.count
     }
 }
 
-/// The blocks of words that other threads write to: every line is one.
+/// Returns the blocks of words that other threads write to: one per line.
 ///
 /// # Panics
 ///
@@ -111,7 +111,7 @@ fn shared(words: &AtomicWords) -> &[[AtomicU64; LINE_WORDS]] {
     blocks
 }
 
-/// Are all bits of the hash set in its block, which other threads write to?
+/// Returns true if all bits of the hash are set in its block, which other threads may write to.
 ///
 /// # Panics
 ///
@@ -138,8 +138,8 @@ pub(crate) fn touch_shared(words: &AtomicWords, hash: u64) {
     touch(words.lines(), hash);
 }
 
-/// Sets all bits of the hash in its block. True if some were not: two threads that insert the same new hash at the same
-/// time may both get true.
+/// Sets all bits of the hash in its block. Returns true if some were not set: two threads that insert the same new hash
+/// at the same time may both get true.
 ///
 /// Setting only the missing bits saves a quarter of the atomic ORs but costs a mispredicted branch, which takes longer
 /// (42 ns per insert instead of 34, a million keys, AMD EPYC Zen 3, 2026-11-16; pairs of words by `cmpxchg16b`: 48).

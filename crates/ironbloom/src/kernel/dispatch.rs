@@ -1,4 +1,4 @@
-//! Which instructions work on the blocks of a filter: chosen once, when the filter is created.
+//! The instructions that work on the blocks of a filter: chosen once, when the filter is created.
 //!
 //! ```text
 //!              contains, insert, contains_shared          the same, with addresses and loops
@@ -22,12 +22,12 @@ use super::scalar;
 use super::{avx2, avx512};
 use crate::kinds::check_lengths;
 
-/// Only one kernel is compiled in: it needs no pointers and is inlined.
+/// True if only one kernel is compiled in: it needs no pointers and is inlined.
 const ALONE: bool = cfg!(not(all(target_arch = "x86_64", feature = "simd")));
 
-/// What one instruction set does with blocks of `W` words.
+/// The operations of one instruction set on blocks of `W` words.
 ///
-/// For all functions there must be a block, and the processor must support the instructions.
+/// All functions require that there is a block, and that the processor supports the instructions.
 pub(super) struct Kernel<const W: usize> {
     name: &'static str,
     contains: unsafe fn(blocks: &[[u64; W]], hash: u64) -> bool,
@@ -43,7 +43,7 @@ macro_rules! kernel {
     ($module:ident $(, $feature:literal)?) => {{
         $(#[target_feature(enable = $feature)])?
         unsafe fn contains<const W: usize>(blocks: &[[u64; W]], hash: u64) -> bool {
-            // SAFETY: the caller says that there is a block.
+            // SAFETY: the caller guarantees that there is a block.
             $module::contains(unsafe { block_at(blocks, hash) }, hash)
         }
 
@@ -141,7 +141,7 @@ impl<const W: usize> Kernel<W> {
     #[cfg(all(target_arch = "x86_64", feature = "simd"))]
     const AVX512: Self = kernel!(avx512, "avx512f");
 
-    /// Every kernel that this processor supports, the best one first.
+    /// Every kernel that this processor supports, best first.
     pub(super) fn available() -> impl Iterator<Item = &'static Self> {
         #[cfg(all(target_arch = "x86_64", feature = "simd"))]
         let vectors = [
@@ -153,7 +153,7 @@ impl<const W: usize> Kernel<W> {
         vectors.into_iter().flatten().chain([&Self::SCALAR])
     }
 
-    /// The best one for this processor.
+    /// The best kernel for this processor.
     pub(super) fn best() -> &'static Self {
         Self::available().next().expect("the scalar kernel needs nothing")
     }
@@ -163,12 +163,12 @@ impl<const W: usize> Kernel<W> {
         self.name
     }
 
-    /// Are all bits of the hash set in its block?
+    /// Returns true if all bits of the hash are set in its block.
     ///
     /// # Safety
     ///
-    /// There must be a block; and the processor must have the instructions, as it has for a kernel that
-    /// [`available`](Self::available) gave.
+    /// There must be a block, and the processor must support the instructions, as it does for a kernel from
+    /// [`available`](Self::available).
     #[inline(always)]
     pub(super) unsafe fn contains(&self, blocks: &[[u64; W]], hash: u64) -> bool {
         // SAFETY: guaranteed by the caller.
@@ -181,11 +181,11 @@ impl<const W: usize> Kernel<W> {
         }
     }
 
-    /// Sets all bits of the hash in its block. True if some were not.
+    /// Sets all bits of the hash in its block. Returns true if some were not set.
     ///
     /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     #[inline(always)]
     pub(super) unsafe fn insert(&self, blocks: &mut [[u64; W]], hash: u64) -> bool {
         // SAFETY: guaranteed by the caller.
@@ -198,11 +198,11 @@ impl<const W: usize> Kernel<W> {
         }
     }
 
-    /// [`contains`](Self::contains) of blocks that other threads write to.
+    /// [`contains`](Self::contains) for blocks that other threads write to.
     ///
     /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     #[inline(always)]
     pub(super) unsafe fn contains_shared(&self, blocks: &[[AtomicU64; W]], hash: u64) -> bool {
         // SAFETY: guaranteed by the caller.
@@ -219,7 +219,7 @@ impl<const W: usize> Kernel<W> {
     ///
     /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub(super) unsafe fn contains_all(
         &self,
         blocks: &[[u64; W]],
@@ -234,7 +234,7 @@ impl<const W: usize> Kernel<W> {
     ///
     /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub(super) unsafe fn insert_all(&self, blocks: &mut [[u64; W]], hashes: &[u64]) -> u64 {
         // SAFETY: guaranteed by the caller.
         unsafe { (self.insert_all)(blocks, hashes) }
@@ -244,7 +244,7 @@ impl<const W: usize> Kernel<W> {
     ///
     /// # Safety
     ///
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub(super) unsafe fn contains_all_shared(
         &self,
         blocks: &[[AtomicU64; W]],

@@ -1,4 +1,4 @@
-//! The probes of a plain Bloom filter: each anywhere in the bits, each from the last by one multiplication.
+//! The probes of a plain Bloom filter: each anywhere in the bits, each derived from the last by one multiplication.
 //!
 //! ```text
 //! x0 = hash        position i = floor(xi · m / 2^64)        x(i+1) = xi · C mod 2^64
@@ -10,14 +10,14 @@
 //!
 //! In the cache a lookup makes all probes at once: a branch between two of them is often mispredicted if present and
 //! absent keys are mixed, which costs as much as all the probes. Beyond the cache it takes two steps, since fetching
-//! unneeded cache lines costs time, too; seven in eight absent keys need no more than three.
+//! unneeded cache lines also costs time; seven in eight absent keys need no more than three.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::hash::{fastrange, remix};
 
-/// Probes of the first step of a lookup: one absent key in eight survives them.
+/// Probes in the first step of a lookup: one absent key in eight survives them.
 pub(crate) const FIRST_PROBES: u32 = 3;
 
 /// Filters up to this size, 16 MiB, make all probes at once. Nanoseconds per lookup at 1 % for keys of which all, half
@@ -42,7 +42,7 @@ pub(crate) struct Flat {
 
 /// Words to read: owned by one thread, or written to by other threads.
 pub(crate) trait Load {
-    /// A word as it is now.
+    /// Reads the current word.
     fn load(&self) -> u64;
 }
 
@@ -61,7 +61,7 @@ impl Load for AtomicU64 {
 }
 
 impl Flat {
-    /// Are all bits of the hash set?
+    /// Returns true if all bits of the hash are set.
     ///
     /// # Panics
     ///
@@ -82,8 +82,8 @@ impl Flat {
         self.probe(words, 0..self.probes, (hash, 1)).1 == 1
     }
 
-    /// Makes these probes, in `words` that have been [checked](Self::check): x and whether all bits were ones, before and
-    /// after.
+    /// Makes these probes in `words` that have been [checked](Self::check). Takes and returns x and whether all bits so
+    /// far were ones.
     #[inline(always)]
     fn probe<W: Load>(self, words: &[W], probes: Range<u32>, before: (u64, u64)) -> (u64, u64) {
         probes.fold(before, |(x, all), _| {
@@ -94,7 +94,7 @@ impl Flat {
         })
     }
 
-    /// Sets all bits of the hash. True if some were not.
+    /// Sets all bits of the hash. Returns true if some were not set.
     ///
     /// # Panics
     ///
@@ -114,11 +114,11 @@ impl Flat {
         all & 1 == 0
     }
 
-    /// Sets all bits of the hash in words that other threads write to. True if some were not.
+    /// Sets all bits of the hash in words that other threads write to. Returns true if some were not set.
     ///
     /// Nothing after an atomic OR can start before it is done, so the cache lines would be fetched one after the other:
-    /// reading all of them first fetches them together. It also tells what is new, and an OR whose result is unused is
-    /// faster.
+    /// reading all of them first fetches them together. It also shows which bits are new, and an OR whose result is
+    /// unused is faster.
     ///
     /// # Panics
     ///

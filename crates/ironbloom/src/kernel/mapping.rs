@@ -1,5 +1,5 @@
-//! Memory straight from the system: files, and large arrays. Without the feature `mmap` there is none, and large arrays
-//! come from the allocator.
+//! Memory straight from the system: files, and large arrays. Without the feature `mmap` neither exists, and large
+//! arrays come from the allocator.
 
 #[cfg(not(feature = "mmap"))]
 pub(crate) use absent::{Mapping, Pages};
@@ -21,7 +21,7 @@ mod present {
     impl Mapping {
         /// # Safety
         ///
-        /// Nobody may change or truncate the file while a filter uses it ([`Persist::map`](crate::Persist::map)).
+        /// The file must not be changed or truncated while a filter uses it ([`Persist::map`](crate::Persist::map)).
         pub(crate) unsafe fn open(file: &File) -> io::Result<Self> {
             // SAFETY: the map is read-only and lives as long as the Arc; the rest is guaranteed by the caller.
             let map = unsafe { Mmap::map(file)? };
@@ -33,24 +33,24 @@ mod present {
         }
     }
 
-    /// Pages of our own.
+    /// Our own pages.
     pub(crate) struct Pages(MmapMut);
 
     impl Pages {
-        /// Zeros, on huge pages if the system has them. `None` if allocation fails.
+        /// Allocates zeros, on huge pages if the system has them. `None` if allocation fails.
         pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
             let pages = MmapMut::map_anon(bytes).ok()?;
-            // Advice: a refusal (an old kernel, a container) costs nothing but speed.
+            // Only advice: a refusal (an old kernel, a container) costs nothing but speed.
             #[cfg(target_os = "linux")]
             let _ = pages.advise(memmap2::Advice::HugePage);
             Some(Self(pages))
         }
 
-        /// A file, of which the system copies a page when it is first written; the file is not changed.
+        /// Maps a file copy-on-write: the system copies a page when it is first written; the file is not changed.
         ///
         /// # Safety
         ///
-        /// Nobody may change or truncate the file while these pages live.
+        /// The file must not be changed or truncated while these pages live.
         pub(crate) unsafe fn private(file: &File) -> io::Result<Self> {
             // SAFETY: guaranteed by the caller.
             Ok(Self(unsafe { MmapOptions::new().map_copy(file)? }))
@@ -64,11 +64,11 @@ mod present {
 
 #[cfg(not(feature = "mmap"))]
 mod absent {
-    /// None is ever made.
+    /// Never constructed.
     #[derive(Clone)]
     pub(crate) struct Mapping;
 
-    /// None is ever made.
+    /// Never constructed.
     pub(crate) struct Pages;
 
     impl Pages {

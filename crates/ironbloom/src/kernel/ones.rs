@@ -1,11 +1,11 @@
-//! Counting ones, alone and while one array is added to another.
+//! Counting ones, alone and while merging one array into another.
 //!
-//! Plain Rust, compiled once more for processors that count the ones of a word, or of a whole line, by one instruction:
-//! programs for all processors may not use it.
+//! Plain Rust, also compiled for processors that count the ones of a word, or of a whole line, with one instruction:
+//! portable programs cannot assume it.
 
 use super::pages::is_zero;
 
-/// Bytes that are added before their ones are counted: a page, which is still in the nearest cache then.
+/// Bytes merged before their ones are counted: a page, which is then still in the nearest cache.
 const NEAR_BYTES: usize = 4 << 10;
 
 #[inline(always)]
@@ -19,7 +19,7 @@ fn ones(bytes: &[u8]) -> u64 {
 fn or_ones(one: &mut [u8], other: &[u8]) -> u64 {
     let mut count = 0;
     for (one, other) in one.chunks_mut(NEAR_BYTES).zip(other.chunks(NEAR_BYTES)) {
-        // What is not written takes no memory, if nobody has written to it before.
+        // Skipping zeros keeps untouched pages from taking memory.
         if !is_zero(other) {
             one.iter_mut().zip(other).for_each(|(one, other)| *one |= other);
         }
@@ -28,7 +28,7 @@ fn or_ones(one: &mut [u8], other: &[u8]) -> u64 {
     count
 }
 
-/// Both functions for the processor at hand.
+/// Defines both functions for the processor at hand.
 macro_rules! for_processor {
     ($(#[$doc:meta])* $name:ident => $plain:ident($($arg:ident: $type:ty),*)) => {
         $(#[$doc])*
@@ -65,7 +65,7 @@ for_processor! {
 }
 
 for_processor! {
-    /// Sets in one array the bits of another of the same length, and counts the ones of the result.
+    /// Sets the bits of another array of the same length, and counts the ones of the result.
     or_counting => or_ones(one: &mut [u8], other: &[u8])
 }
 

@@ -1,30 +1,31 @@
-//! Pages of the system: of 4 KiB, or huge ones of 2 MiB on request.
+//! System pages: 4 KiB, or huge ones of 2 MiB on request.
 //!
 //! Random probes into small pages miss the TLB each time, and even a prefetch then waits for the page table. But a huge page
 //! is cleared as a whole when its first byte is touched: a hundred keys in a filter of 400 MB touch nearly every huge page of
-//! it, so they take all 400 MB, and the time to clear them. A program that builds a filter does not mind. A server does:
-//! nobody else is served in the meantime. So in a program that [takes all memory from its
+//! it, so they take all 400 MB, and the time to clear them. That is fine for a program that builds a filter, but not
+//! for a server, which serves no other client while it waits. So in a program that [takes all memory from its
 //! allocator](crate::memory::take_all_from_allocator), huge pages are requested
 //!
-//! - when nearly all small ones have been written to ([`dense_at`]): the system then merges them bit by bit, in the background;
-//! - for bytes that are a good part of the page that they are written to: clearing it takes about as long as writing them.
+//! - when nearly all small pages have been written to ([`dense_at`]): the system then merges them gradually, in the
+//!   background;
+//! - for bytes that fill a good part of their page: clearing it takes about as long as writing them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a huge page; from this size on, arrays profit from them.
+/// Bytes of a huge page; arrays of at least this size benefit from them.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Bytes of a small page.
 const PAGE: usize = 4096;
 
-/// A huge page is worth clearing for one in so many of its bytes.
+/// A huge page is worth clearing if one in this many of its bytes is written.
 const WORTH: usize = 4;
 
-/// Writes per small page after which nearly all were written to: one in e^8 = 3000 was not.
+/// Writes per small page after which nearly all pages have been written: one in e^8 = 3000 has not.
 const WRITES_PER_PAGE: u64 = 8;
 
-/// Whether large arrays come from the allocator, too.
+/// True if large arrays also come from the allocator.
 static ALLOCATOR_ALONE: AtomicBool = AtomicBool::new(false);
 
 /// See [`memory`](crate::memory).
@@ -37,7 +38,7 @@ pub(crate) fn is_allocator_alone() -> bool {
 }
 
 /// Number of keys after which nearly every page of an array has been written to, at `places` random places per key. An array
-/// without a huge page in it never gets there.
+/// smaller than a huge page never gets there.
 pub(crate) fn dense_at(bytes: u64, places: u32) -> u64 {
     if bytes < 2 * HUGE_PAGE as u64 {
         return u64::MAX;
@@ -54,14 +55,14 @@ pub(crate) fn prefer_huge_pages(start: *const u8, len: usize) {
     }
 }
 
-/// The same for new memory, except in servers: see the module documentation.
+/// Like [`prefer_huge_pages`], for new memory, except in servers: see the module documentation.
 pub(crate) fn prefer_huge_pages_at_first(start: *const u8, len: usize) {
     if !is_allocator_alone() {
         prefer_huge_pages(start, len);
     }
 }
 
-/// Requests the huge pages of an array of which a good part is about to be written, unless they were requested at first.
+/// Requests the huge pages of an array of which a good part is about to be written, unless that was done at allocation.
 pub(crate) fn prefer_huge_pages_to_fill(array: &[u8], written: Range<usize>) {
     if written.len() >= HUGE_PAGE / WORTH && is_allocator_alone() {
         advise_to_fill(array, written);
@@ -81,10 +82,10 @@ fn advise_to_fill(array: &[u8], written: Range<usize>) {
 }
 
 /// Copies to an array of zeros of the same length. Pages of zeros are not written, so a copy of a filter with few keys takes
-/// as few pages as that.
+/// as few pages as the original.
 pub(crate) fn copy_to_zeros(to: &mut [u8], from: &[u8]) {
     debug_assert_eq!(to.len(), from.len());
-    // Parts that end where a huge page does.
+    // Parts that end at the boundary of a huge page.
     let to_boundary = to.as_ptr().addr().next_multiple_of(HUGE_PAGE) - to.as_ptr().addr();
     let mut start = 0;
     let mut end = to_boundary.min(from.len());
@@ -106,12 +107,12 @@ pub(crate) fn copy_to_zeros(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Whether all bytes are zero. Looks no further than the first line that is not.
+/// Returns true if all bytes are zero. Stops at the first line that is not.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|line| line.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
-/// Advises the system of whole huge pages inside memory of ours.
+/// Advises the system about whole huge pages inside our memory.
 #[cfg(target_os = "linux")]
 fn advise(start: usize, len: usize) {
     use std::ffi::{c_int, c_void};
@@ -139,7 +140,7 @@ mod tests {
         for len in [0, 1, 63, PAGE, PAGE + 1, HUGE_PAGE - 1, 3 * HUGE_PAGE + 77] {
             for skipped in [0, 1, 100] {
                 let mut from = vec![0u8; len];
-                // Pages with something in them, at the beginning, in the middle or at the end; and a dense part.
+                // Nonzero pages at the beginning, in the middle or at the end; and a dense part.
                 for at in (0..len).step_by(5 * PAGE + 13) {
                     from[at] = 7;
                 }
@@ -152,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Advice for memory that is not ours would be a bug; where it would be is computed as for real.
+    /// Advice for memory that is not ours would be a bug; the ranges are computed as in production.
     #[test]
     fn advice_changes_nothing_wherever_bytes_are_written() {
         let mut array = vec![0u8; 5 * HUGE_PAGE + 77];
@@ -165,7 +166,7 @@ mod tests {
         assert!(array[1..4 * HUGE_PAGE + 1].iter().all(|&byte| byte == 9));
     }
 
-    /// 8 writes for each of 1024 pages: at 10 places a key, 820 keys.
+    /// 8 writes for each of 1024 pages: at 10 places per key, 820 keys.
     #[test]
     fn an_array_is_dense_when_every_page_was_written_to_eight_times() {
         assert_eq!(dense_at(2 * HUGE_PAGE as u64, 10), 820);

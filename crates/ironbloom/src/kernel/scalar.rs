@@ -1,7 +1,7 @@
-//! What the block kernels compute, in plain Rust: the reference implementation, and the fallback.
+//! The block kernels in plain Rust: the reference implementation, and the fallback.
 //!
-//! A block is `W` words: eight lanes of 64 bits (W = 8, a cache line) or of 32 (W = 4, half of one, Parquet's). A hash
-//! has one bit in each lane:
+//! A block is `W` words: eight 64-bit lanes (W = 8, a cache line) or 32-bit lanes (W = 4, half a
+//! line, as in Parquet). A hash has one bit in each lane:
 //!
 //! ```text
 //! block   from the high bits of the hash
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::hash::fastrange;
 
-/// Lanes of a block, and bits set for a key.
+/// Lanes per block, and bits set per key.
 pub(crate) const LANES: usize = 8;
 
-/// Odd multipliers, one per lane, as the Parquet specification gives them.
+/// Odd multipliers, one per lane, from the Parquet specification.
 pub(crate) const SALTS: [u32; LANES] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -29,7 +29,7 @@ pub(crate) const SALTS: [u32; LANES] = [
     0x5c6b_fb31,
 ];
 
-/// The block of a hash, of `count` blocks of `W` words.
+/// Returns the block of a hash, out of `count` blocks of `W` words.
 #[inline(always)]
 pub(crate) fn block_of<const W: usize>(hash: u64, count: u64) -> usize {
     const { assert!(W == 4 || W == 8, "lanes have 32 or 64 bits") };
@@ -40,13 +40,13 @@ pub(crate) fn block_of<const W: usize>(hash: u64, count: u64) -> usize {
     }
 }
 
-/// The bits of a hash in its block.
+/// Returns the bits of a hash in its block.
 #[inline(always)]
 pub(crate) fn mask<const W: usize>(hash: u64) -> [u64; W] {
     let bit = |lane: usize, shift: u32| (hash as u32).wrapping_mul(SALTS[lane]) >> shift;
     std::array::from_fn(|word| {
         if W == 4 {
-            // Two lanes a word, the even one low, as u32 lanes lie in little-endian memory.
+            // Two lanes per word, the even one low, as u32 lanes lie in little-endian memory.
             1u64 << bit(2 * word, 27) | 1 << (32 + bit(2 * word + 1, 27))
         } else {
             1u64 << bit(word, 26)
@@ -54,14 +54,14 @@ pub(crate) fn mask<const W: usize>(hash: u64) -> [u64; W] {
     })
 }
 
-/// Are all bits of the hash set in its block?
+/// Returns true if all bits of the hash are set in its block.
 #[inline(always)]
 pub(crate) fn contains<const W: usize>(block: &[u64; W], hash: u64) -> bool {
     let mask = mask::<W>(hash);
     (0..W).fold(0, |missing, i| missing | mask[i] & !block[i]) == 0
 }
 
-/// Sets all bits of the hash in its block. True if some were not.
+/// Sets all bits of the hash in its block. Returns true if some were not set.
 #[inline(always)]
 pub(crate) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {
     let mask = mask::<W>(hash);
@@ -73,7 +73,7 @@ pub(crate) fn insert<const W: usize>(block: &mut [u64; W], hash: u64) -> bool {
     missing != 0
 }
 
-/// [`contains`] of a block that other threads write to.
+/// [`contains`] for a block that other threads write to.
 #[inline(always)]
 pub(crate) fn contains_shared<const W: usize>(block: &[AtomicU64; W], hash: u64) -> bool {
     let mask = mask::<W>(hash);

@@ -1,4 +1,4 @@
-//! Every kernel this processor supports does what the scalar one does.
+//! Every kernel this processor supports agrees with the scalar one.
 
 use std::sync::atomic::AtomicU64;
 
@@ -28,7 +28,7 @@ fn hashes(len: u64) -> Vec<u64> {
     extremes.into_iter().chain((0..len).map(mix64)).collect()
 }
 
-/// The naive way, block by block: what `found` and the blocks must be after all hashes.
+/// The naive way, block by block: `found` and the blocks as they must be after all hashes.
 fn one_by_one<const W: usize>(blocks: &mut [[u64; W]], hashes: &[u64]) -> (Vec<bool>, u64) {
     let len = blocks.len() as u64;
     let at = |hash| block_of::<W>(hash, len);
@@ -43,7 +43,7 @@ fn check<const W: usize>(kernel: &'static Kernel<W>) {
         let mut words = Words::zeroed(blocks.as_flattened().len() as u64 * 64).unwrap();
         words.to_mut()[..blocks.as_flattened().len()].copy_from_slice(blocks.as_flattened());
         let before = Blocks::<W>::with_kernel(words, count, kernel);
-        // Both tails of a batch: fewer hashes than are prefetched ahead, and more.
+        // Both tails of a batch: fewer hashes than the prefetch distance, and more.
         for len in [0, 1, 5, 100, 5000] {
             let hashes = hashes(len);
             let mut expected = blocks.clone();
@@ -119,7 +119,7 @@ fn a_mask_has_one_bit_in_each_lane() {
 fn more_blocks_than_words_are_refused() {
     Blocks::<8>::new(Words::zeroed(512).unwrap(), 2);
 }
-/// What the caller keeps in vector registers survives every call, whatever the caller was compiled for.
+/// The caller's vector registers survive every call, whatever the caller was compiled for.
 #[cfg(target_arch = "x86_64")]
 mod live_registers {
     use std::arch::x86_64::*;

@@ -7,9 +7,9 @@
 //!  start, len  └── Mapped   the file is the filter: no copy, no parse
 //! ```
 //!
-//! Readers see one `&[u64]`, a pointer and a length no matter who owns the memory: lookups pay nothing for the choice.
-//! The first write to a mapped filter copies it ([`Words::to_mut`]), so a file is never changed under other processes
-//! that map it.
+//! Readers see one `&[u64]`, a pointer and a length, whoever owns the memory: lookups pay nothing for the choice. The
+//! first write to a mapped filter copies it ([`Words::to_mut`]), so a file is never changed under other processes that
+//! map it.
 
 use std::alloc::Layout;
 #[cfg(feature = "mmap")]
@@ -42,28 +42,28 @@ pub(crate) struct Words {
     owner: Owner,
 }
 
-/// What owns the memory. While the words live it is not moved, and accessed only through `start`.
+/// The owner of the memory, which is not moved while the words live, and accessed only through `start`.
 #[cfg_attr(not(feature = "mmap"), allow(dead_code))]
 enum Owner {
-    /// From the allocator, with this layout, which is not empty.
+    /// The allocator, with this layout, which is not empty.
     Heap(Layout),
     /// No memory at all.
     Nobody,
     #[allow(dead_code, reason = "held for its Drop")]
     Pages(Pages),
-    /// A part of an array that was split, which no other part overlaps and nobody else reads any more.
+    /// A part of an array that was split; it overlaps no other part, and nothing else reads it any more.
     Part(Arc<Words>),
     Mapped(Mapping),
 }
 
-// SAFETY: Words owns its memory, or shares read-only memory that nobody writes: it can go where a Box<[u64]> or an
-// Arc<[u64]> can. `&Words` gives out only `&[u64]`.
+// SAFETY: Words owns its memory, or shares memory that is never written: it can go where a Box<[u64]> or an Arc<[u64]>
+// can. `&Words` gives out only `&[u64]`.
 unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// Room for at least `bits` bits, all zero, rounded up to whole lines.
+    /// Allocates room for at least `bits` zero bits, rounded up to whole lines.
     pub(crate) fn zeroed(bits: u64) -> Result<Self, ParamError> {
         let lines = bits.div_ceil(8 * LINE_BYTES as u64);
         let bytes = lines.saturating_mul(LINE_BYTES as u64);
@@ -74,14 +74,14 @@ impl Words {
         }
     }
 
-    /// `bytes`, a number of whole lines, of zeros. `None` if allocation fails.
+    /// Allocates `bytes` zero bytes, in whole lines. `None` if allocation fails.
     fn of_zeros(bytes: usize) -> Option<Self> {
         let len = bytes / size_of::<u64>();
         if bytes == 0 {
             return Some(Self { start: NonNull::dangling(), len, owner: Owner::Nobody });
         }
         if cfg!(feature = "mmap") && bytes >= HUGE_PAGE && !is_allocator_alone() {
-            // Whole huge pages are aligned to their size by Linux; the surplus is never touched.
+            // Linux aligns whole huge pages to their size; the surplus is never touched.
             let mut pages = Pages::zeroed(bytes.checked_next_multiple_of(HUGE_PAGE)?)?;
             let start = NonNull::new(pages.bytes_mut().as_mut_ptr())?.cast();
             return Some(Self { start, len, owner: Owner::Pages(pages) });
@@ -94,7 +94,7 @@ impl Words {
         Some(Self { start, len, owner: Owner::Heap(layout) })
     }
 
-    /// A copy of these words, which are whole lines.
+    /// Copies these words, which are whole lines.
     ///
     /// # Panics
     ///
@@ -108,7 +108,7 @@ impl Words {
         copy
     }
 
-    /// Bytes `start..end` of a mapped file. `None` if they are not there, or not whole aligned lines.
+    /// Takes bytes `start..end` of a mapped file. `None` if they do not exist, or are not whole aligned lines.
     #[cfg(feature = "mmap")]
     pub(crate) fn mapped(map: &Mapping, start: usize, end: usize) -> Option<Self> {
         let bytes = map.bytes().get(start..end)?;
@@ -121,12 +121,12 @@ impl Words {
         Some(Self { start, len: bytes.len() / size_of::<u64>(), owner })
     }
 
-    /// Bytes `start..end` of a file as private memory: the system copies a page when it is first written, and the file
-    /// is not changed. `None` if they are not there, or not whole aligned lines.
+    /// Maps bytes `start..end` of a file as private memory: the system copies a page when it is first written, and the
+    /// file is not changed. `None` if they do not exist, or are not whole aligned lines.
     ///
     /// # Safety
     ///
-    /// Nobody may change or truncate the file while the words live.
+    /// The file must not be changed or truncated while the words live.
     #[cfg(feature = "mmap")]
     pub(crate) unsafe fn private(
         file: &File,
@@ -162,20 +162,21 @@ impl Words {
             Owner::Heap(_) | Owner::Pages(_) => unreachable!("made a part above"),
         };
         let front = Self { start: self.start, len, owner };
-        // SAFETY: `len` words from the start are within the same memory, or its end. From here on they are the front's only.
+        // SAFETY: `len` words from the start are within the same memory, or its end. From here on they belong to the
+        // front alone.
         self.start = unsafe { self.start.add(len) };
         self.len -= len;
         Some(front)
     }
 
-    /// The words for writing. A mapped array is copied into memory first.
+    /// Returns the words for writing. A mapped array is copied into memory first.
     #[inline]
     pub(crate) fn to_mut(&mut self) -> &mut [u64] {
         if let Owner::Mapped(_) = self.owner {
             self.own();
         }
-        // SAFETY: `start` points to `len` initialised words of our own, as Mapped is excluded above, and `&mut self`
-        // makes this the only way to them.
+        // SAFETY: `start` points to `len` initialised words that we own, as Mapped is excluded above, and `&mut self`
+        // makes this the only access to them.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
@@ -202,7 +203,7 @@ impl Words {
         count_ones(bytemuck::cast_slice(self))
     }
 
-    /// Sets the bits of some words of an array of the same length, and counts the ones of these words then.
+    /// Merges a range of words from an array of the same length, and counts the ones of the result.
     pub(crate) fn union_words(&mut self, other: &Words, words: Range<usize>) -> u64 {
         debug_assert_eq!(self.len(), other.len());
         let to = &mut self.to_mut()[words.clone()];
@@ -217,13 +218,13 @@ impl Words {
         }
     }
 
-    /// Where the words are, for [`AtomicWords`](super::AtomicWords), which must not see them as `[u64]`.
+    /// The address of the words, for [`AtomicWords`](super::AtomicWords), which must not see them as `[u64]`.
     #[inline]
     pub(super) fn start(&self) -> NonNull<u64> {
         self.start
     }
 
-    /// How many words there are.
+    /// Number of words.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.len
@@ -244,14 +245,14 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        // SAFETY: `start` points to `len` initialised, aligned words that live as long as the owner and that nobody
-        // writes while `&self` is shared.
+        // SAFETY: `start` points to `len` initialised, aligned words that live as long as the owner and are not written
+        // while `&self` is shared.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl Clone for Words {
-    /// Shares a map, copies what is owned.
+    /// Shares a map, copies owned memory.
     fn clone(&self) -> Self {
         match &self.owner {
             Owner::Mapped(map) => Self { owner: Owner::Mapped(map.clone()), ..*self },
@@ -286,7 +287,7 @@ pub(crate) struct WordsBuilder {
 }
 
 impl WordsBuilder {
-    /// Room for `bytes` bytes up front. The caller has checked that this many bytes are really available.
+    /// Allocates room for `bytes` bytes up front. The caller has checked that this many bytes are really available.
     pub(crate) fn new(bytes: u64) -> Result<Self, ParamError> {
         Ok(Self { words: Words::zeroed(bytes.saturating_mul(8))?, filled: 0 })
     }
@@ -298,7 +299,7 @@ impl WordsBuilder {
         Ok(())
     }
 
-    /// Makes sure that `more` bytes fit. If they do not, grows to `room` bytes in total, or to what is needed.
+    /// Ensures that `more` bytes fit. If they do not, grows to `room` bytes in total, or as needed.
     pub(crate) fn make_room(&mut self, more: usize, room: u64) -> Result<(), ParamError> {
         let wanted = (self.filled as u64).saturating_add(more as u64);
         if wanted > self.room_bytes() {
@@ -310,7 +311,7 @@ impl WordsBuilder {
         Ok(())
     }
 
-    /// Appends bytes, for which there is room.
+    /// Appends bytes, for which there must be room.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         let (first, in_word) = (self.filled / 8, self.filled % 8);
         prefer_huge_pages_to_fill(
@@ -340,17 +341,17 @@ impl WordsBuilder {
         self.filled as u64
     }
 
-    /// Bytes there is room for.
+    /// Capacity in bytes.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.words.size_in_bytes() as u64
     }
 
-    /// What was received, with zeros in the rest of the last word.
+    /// The words received, with zeros in the rest of the last one.
     pub(crate) fn filled_words(&self) -> &[u64] {
         &self.words[..self.filled.div_ceil(8)]
     }
 
-    /// The whole lines received.
+    /// Returns the whole lines received.
     pub(crate) fn finish(mut self) -> Words {
         self.words.truncate(self.filled / LINE_BYTES * LINE_WORDS);
         self.words

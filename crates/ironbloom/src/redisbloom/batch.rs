@@ -5,13 +5,13 @@
 //! step two   the others, of the keys that are left
 //! ```
 //!
-//! A link large enough to be worth having exceeds the cache, and each probe of a key is in a cache line of its own. One after
-//! the other, each would wait for memory; prefetched a few keys ahead, they wait together. Answers and changes are the same as
-//! for one key after the other.
+//! A link large enough to be worth having exceeds the cache, and each probe of a key is in a separate cache line. One
+//! after the other, each would wait for memory; prefetched a few keys ahead, they wait together. Answers and changes
+//! are the same as for single keys.
 //!
-//! The loops resemble the library's (`kernel/batch.rs` there), which passes what was computed ahead by value. With that one, a
-//! lookup took 70 ns instead of 50 (present) and 25 instead of 18 (absent; 20 MB, best of 60 rounds, 2026-11-17): up to twenty
-//! positions per key are better left where they are.
+//! The loops resemble the library's (`kernel/batch.rs` there), which passes the results computed ahead by value. With
+//! those, a lookup took 70 ns instead of 50 (present) and 25 instead of 18 (absent; 20 MB, best of 60 rounds,
+//! 2026-11-17): up to twenty positions per key are better left where they are.
 
 use super::chain::Chain;
 use super::error::InsertError;
@@ -19,25 +19,24 @@ use super::limits::MemoryLimit;
 use super::link::Link;
 use super::murmur::BloomHash;
 
-/// Maximum number of keys of a batch.
+/// Maximum number of keys in a batch.
 pub const BATCH: usize = 128;
 
-/// Probes of the first step. Of absent keys, one in eight is left then.
+/// Probes in the first step, which one in eight absent keys survives.
 const FIRST: usize = 3;
 
 /// Prefetch distance in keys, in step one and in step two. Other distances made no difference (3, 8 and 12).
 const AHEAD: usize = 16;
 const AHEAD_FULL: usize = 4;
 
-/// Maximum number of probes of the second step that are computed once and kept until their lines have arrived: rates down to
-/// 10^-6.
+/// Maximum number of second-step probes computed once and kept until their lines have arrived: rates down to 10^-6.
 const MAX_KEPT: usize = 20;
 
 /// Arrays up to this size stay in the cache: prefetching gains nothing.
 const NEAR_BYTES: u64 = 512 << 10;
 
 impl Chain {
-    /// `found[i]` tells whether `hashes[i]` might be here. [`BATCH`] hashes at most.
+    /// Sets `found[i]` to whether `hashes[i]` might be present. At most [`BATCH`] hashes.
     ///
     /// # Panics
     ///
@@ -55,8 +54,8 @@ impl Chain {
         places[..asked].iter().for_each(|&place| found[usize::from(place)] = false);
     }
 
-    /// Inserts hashes in their order; `new[i]` tells whether `hashes[i]` was new. Stops at the first that is refused: how
-    /// many came before it, and why. The limit is asked only if the filter has to grow.
+    /// Inserts hashes in order; sets `new[i]` to whether `hashes[i]` was new. Stops at the first refused one, and
+    /// returns how many came before it, and the reason. The limit is consulted only if the filter has to grow.
     pub fn insert_each(
         &mut self,
         hashes: &[BloomHash],
@@ -64,7 +63,7 @@ impl Chain {
         limit: impl Fn() -> MemoryLimit,
     ) -> Result<(), (usize, InsertError)> {
         self.contains_each(hashes, new);
-        // Only the last link changes, and those that are added.
+        // Only the last link and newly added ones change.
         let changing = self.links().len() - 1;
         let is_far = self.links()[changing].shape().bytes() > NEAR_BYTES;
         for i in 0..hashes.len() {
@@ -89,7 +88,7 @@ impl Chain {
     }
 }
 
-/// Keeps those of the first `asked` places whose hashes are not in a link. How many these are.
+/// Keeps those of the first `asked` places whose hashes are not in a link. Returns their number.
 fn keep_absent(link: &Link, hashes: &[BloomHash], places: &mut [u8; BATCH], asked: usize) -> usize {
     let first = FIRST.min(link.shape().probes as usize);
     let hash_at = |place: u8| hashes[usize::from(place)];
@@ -109,7 +108,7 @@ fn keep_absent(link: &Link, hashes: &[BloomHash], places: &mut [u8; BATCH], aske
             locate(i + AHEAD, places[i + AHEAD], &mut ring);
         }
         let place = places[i];
-        // Written always and counted if it stays: no branch to mispredict.
+        // Always written, but counted only if it stays: no branch to mispredict.
         left[count] = place;
         count += usize::from(may_be);
         places[kept] = place;
@@ -118,7 +117,7 @@ fn keep_absent(link: &Link, hashes: &[BloomHash], places: &mut [u8; BATCH], aske
     kept + keep_absent_of_rest(link, hashes, &left[..count], &mut places[kept..])
 }
 
-/// The second step: appends those of the keys that are left that are not in the link. How many these are.
+/// The second step: appends those of the remaining keys that are not in the link. Returns their number.
 fn keep_absent_of_rest(link: &Link, hashes: &[BloomHash], left: &[u8], absent: &mut [u8]) -> usize {
     let probes = link.shape().probes;
     let hash_at = |place: u8| hashes[usize::from(place)];

@@ -1,4 +1,4 @@
-//! RedisBloom's Bloom filter: a chain of links, each stricter than the one before.
+//! RedisBloom's Bloom filter: a chain of links, each stricter than the previous one.
 //!
 //! ```text
 //! link 0 [n keys, rate P/2]   link 1 [n·g, P/4]   link 2 [n·g², P/8]   …        g: growth
@@ -18,26 +18,26 @@ use super::link::{Link, LinkShape};
 use super::murmur::BloomHash;
 use super::stats;
 
-/// Each link has half the rate of the one before.
+/// Each link has half the rate of the previous one.
 const TIGHTENING: f64 = 0.5;
 
-/// Bytes that RedisBloom counts for a chain and for a link beside the arrays; the sizes of its structures.
+/// Bytes that RedisBloom counts for a chain and for a link besides the arrays: the sizes of its structures.
 const CHAIN_BYTES: u64 = 32;
 const LINK_BYTES: u64 = 64;
 
-/// More links than any chain has: even with growth 1, the rate underflows before.
+/// More links than any chain has: even with growth 1, the rate underflows earlier.
 pub(crate) const MAX_LINKS: u64 = 1100;
 
-/// What a filter does when it is full.
+/// The behaviour of a full filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// It adds a link of this many times the capacity of the last.
+    /// Adds a link with this many times the capacity of the last.
     Growing(u32),
-    /// It refuses keys. The number is remembered, since dumps carry it, and has no effect.
+    /// Refuses keys. The number has no effect, but is kept because dumps carry it.
     Fixed(u32),
 }
 
-/// How a chain is stored: bits of a number in dumps and files.
+/// Storage options of a chain: bits of a number in dumps and files.
 pub(crate) mod options {
     /// Sizes are not rounded up to powers of two.
     pub(crate) const NO_ROUND: u32 = 1;
@@ -48,7 +48,7 @@ pub(crate) mod options {
 }
 
 impl Scaling {
-    /// The two numbers that say it in dumps and files: options and growth.
+    /// Encodes the scaling for dumps and files: options and growth.
     pub(crate) fn encode(self) -> (u32, u32) {
         let plain = options::NO_ROUND | options::HASH_64;
         match self {
@@ -74,16 +74,16 @@ impl Scaling {
     }
 }
 
-/// A Bloom filter of RedisBloom's layout.
+/// A Bloom filter in RedisBloom's layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
     scaling: Scaling,
-    /// At least one.
+    /// The links, at least one.
     links: Vec<Link>,
 }
 
 impl Chain {
-    /// An empty filter that starts with room for `capacity` keys.
+    /// Creates an empty filter that starts with room for `capacity` keys.
     pub fn new(
         capacity: u64,
         rate: f64,
@@ -94,7 +94,7 @@ impl Chain {
         Ok(Self { scaling, links: vec![first] })
     }
 
-    /// The shape of the first link of such a filter.
+    /// Shape of the first link of such a filter.
     pub(crate) fn first_shape(
         capacity: u64,
         rate: f64,
@@ -108,24 +108,24 @@ impl Chain {
         LinkShape::for_rate(capacity, rate)
     }
 
-    /// A filter from links that were each checked.
+    /// Builds a filter from links that were each checked.
     pub(crate) fn from_links(scaling: Scaling, links: Vec<Link>) -> Result<Self, DecodeError> {
         let most = if matches!(scaling, Scaling::Growing(_)) { MAX_LINKS } else { 1 };
         let is_possible = (1..=most).contains(&(links.len() as u64));
         DecodeError::unless(is_possible, "number of sub-filters")?;
-        // No link has more keys than its capacity, so their sum fits, too.
+        // No link has more keys than its capacity, so their sum fits as well.
         let capacities = links.iter().map(|link| link.shape().capacity);
         let sum = capacities.into_iter().try_fold(0u64, u64::checked_add);
         DecodeError::unless(sum.is_some(), "capacity")?;
         Ok(Self { scaling, links })
     }
 
-    /// Inserts a key unless it might be here already. True if it was new.
+    /// Inserts a key unless it might already be present. Returns true if it was new.
     pub fn insert(&mut self, hash: BloomHash, limit: MemoryLimit) -> Result<bool, InsertError> {
         self.insert_asking(hash, || limit)
     }
 
-    /// The same with a limit that is evaluated only if the filter has to grow.
+    /// Like [`insert`](Self::insert), with a limit that is evaluated only if the filter has to grow.
     pub fn insert_asking(
         &mut self,
         hash: BloomHash,
@@ -138,7 +138,7 @@ impl Chain {
         Ok(true)
     }
 
-    /// Inserts a key that is not here.
+    /// Inserts a key that is absent.
     pub(super) fn insert_absent(
         &mut self,
         hash: BloomHash,
@@ -152,7 +152,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether a key might be here.
+    /// Returns true if a key might be present.
     #[inline]
     pub fn contains(&self, hash: BloomHash) -> bool {
         self.links.iter().rev().any(|link| link.contains(hash))
@@ -160,7 +160,7 @@ impl Chain {
 
     fn grow(&mut self, limit: MemoryLimit) -> Result<(), InsertError> {
         let Scaling::Growing(growth) = self.scaling else { return Err(InsertError::Full) };
-        // Only a chain that came by LOADCHUNK gets so far; one more could not be loaded again.
+        // Only a chain loaded by LOADCHUNK gets this far; one more could not be loaded again.
         if self.links.len() as u64 >= MAX_LINKS {
             return Err(InsertError::Growth(CreateError::Shape));
         }
@@ -180,9 +180,9 @@ impl Chain {
         self.links.last().expect("a chain has a link")
     }
 
-    /// Adds the keys of another filter, which must have links of the same shapes; else nothing is changed.
+    /// Adds the keys of another filter, which must have links of the same shapes; otherwise nothing changes.
     ///
-    /// How many keys a link has then is not known, since some may be in both: it is estimated from its bits.
+    /// The resulting number of keys in a link is unknown, since some may be in both: it is estimated from the bits.
     pub fn union_with(&mut self, other: &Self) -> Result<(), ShapeMismatch> {
         self.check_union(other)?;
         UnionProgress::all(other.links.len(), |progress, most| {
@@ -190,9 +190,9 @@ impl Chain {
         })
     }
 
-    /// A step of a union that is made in several: adds the next words of a link, `most_words` at most. Between two steps both
-    /// filters may take keys and grow. The union is done when `progress.stage` is the number of links that the other had at
-    /// the start. Both must have this link in the same shape; else nothing is changed.
+    /// Performs a step of a union: adds the next words of a link, at most `most_words`. Between two steps both filters
+    /// may take keys and grow. The union is done when `progress.stage` is the number of links that the other had at the
+    /// start. Both must have this link in the same shape; otherwise nothing changes.
     pub fn union_step(
         &mut self,
         other: &Self,
@@ -209,13 +209,13 @@ impl Chain {
         }
     }
 
-    /// An empty filter with the links of this one.
+    /// Creates an empty filter with links like this one's.
     pub fn empty_like(&self) -> Result<Self, CreateError> {
         let links = self.links.iter().map(Link::empty_like).collect::<Result<_, CreateError>>()?;
         Ok(Self { scaling: self.scaling, links })
     }
 
-    /// An error unless [`union_with`](Self::union_with) would take the other.
+    /// Returns an error unless [`union_with`](Self::union_with) would accept the other.
     pub fn check_union(&self, other: &Self) -> Result<(), ShapeMismatch> {
         let is_equal = self.scaling == other.scaling
             && self.links.len() == other.links.len()
@@ -223,9 +223,9 @@ impl Chain {
         if is_equal { Ok(()) } else { Err(ShapeMismatch) }
     }
 
-    /// A step of a count of the bits that is made in several: counts the next words of a link, `most_words` at most. Between two
-    /// steps the filter may take keys and grow; links that were added are counted as well. With the last step, and after it,
-    /// returns what was counted.
+    /// Performs a step of counting the bits: counts the next words of a link, at most `most_words`. Between two steps
+    /// the filter may take keys and grow; added links are counted as well. The last step, and any after it, returns the
+    /// result.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
         if let Some(link) = self.links.get(progress.stages().len()) {
             link.fill_step(progress, most_words);
@@ -253,27 +253,27 @@ impl Chain {
         self.links.iter_mut().map(Link::array_to_move).collect()
     }
 
-    /// What it does when it is full.
+    /// The behaviour when full.
     pub fn scaling(&self) -> Scaling {
         self.scaling
     }
 
-    /// Keys that were new when they were inserted.
+    /// Number of keys that were new when inserted.
     pub fn len(&self) -> u64 {
         self.links.iter().map(Link::len).sum()
     }
 
-    /// Whether no key is in it.
+    /// Returns true if it holds no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of keys that its links are planned for.
+    /// Number of keys that its links are planned for.
     pub fn capacity(&self) -> u64 {
         self.links.iter().map(|link| link.shape().capacity).sum()
     }
 
-    /// Bytes of all arrays.
+    /// Total bytes of all arrays.
     pub fn array_bytes(&self) -> u64 {
         self.links.iter().map(|link| link.shape().bytes()).sum()
     }

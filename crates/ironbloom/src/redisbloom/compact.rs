@@ -5,7 +5,7 @@
 //! newest sub-filter empty now?    drop it, and go on with the one before
 //! ```
 //!
-//! A fingerprint and its bucket are all that is known of a key. They determine its places in every sub-filter with as many
+//! Only the fingerprint of a key and its bucket are known. They determine its places in every sub-filter with as many
 //! buckets or fewer, and older ones never have more.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::cuckoo::{CuckooFilter, EMPTY, Places, SubFilter};
 
 impl CuckooFilter {
-    /// Moves what can be moved, from every sub-filter.
+    /// Moves fingerprints from every sub-filter, as far as possible.
     pub fn compact(&mut self) {
         for i in (1..self.sub_filters.len()).rev() {
             self.compact_part(i, 0..u64::MAX);
@@ -21,7 +21,8 @@ impl CuckooFilter {
         self.removed = 0;
     }
 
-    /// The same up to the first sub-filter that keeps something: older ones cannot be dropped then.
+    /// Like [`compact`](Self::compact), up to the first sub-filter that keeps a fingerprint: older ones cannot be
+    /// dropped then.
     pub fn compact_until_stuck(&mut self) {
         for i in (1..self.sub_filters.len()).rev() {
             if !self.compact_part(i, 0..u64::MAX) {
@@ -31,8 +32,8 @@ impl CuckooFilter {
         self.removed = 0;
     }
 
-    /// Moves what can be moved from some buckets of sub-filter `i`. If these are the last and nothing is left in the
-    /// newest sub-filter, it is dropped. False if something stays.
+    /// Moves fingerprints from some buckets of sub-filter `i`, as far as possible. If these are the last buckets and
+    /// nothing is left in the newest sub-filter, it is dropped. Returns false if a fingerprint stays.
     ///
     /// Anything may happen between two ranges: every fingerprint is at its old place or at its new one.
     pub fn compact_part(&mut self, i: usize, buckets: Range<u64>) -> bool {
@@ -54,7 +55,7 @@ impl CuckooFilter {
                 }
             }
         }
-        // Other buckets were done earlier, and keys may have come since.
+        // Other buckets were done earlier, and keys may have arrived since.
         let is_empty = end == count && rest[0].is_clear();
         if is_empty && is_newest {
             self.sub_filters.pop();

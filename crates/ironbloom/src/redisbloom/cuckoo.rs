@@ -1,4 +1,4 @@
-//! RedisBloom's cuckoo filter: fingerprints of a byte, in sub-filters that are added when there is no room.
+//! RedisBloom's cuckoo filter: one-byte fingerprints, in sub-filters that are added when there is no room.
 //!
 //! ```text
 //! fingerprint F = hash mod 255 + 1            0 is an empty slot
@@ -11,12 +11,12 @@
 //! remove: the first slot with F, the newest sub-filter first
 //! ```
 //!
-//! Since the numbers of buckets are powers of two, a place in a large sub-filter says the places in a smaller one, too:
-//! that is how fingerprints are moved to older sub-filters (`compact.rs`) without their keys.
+//! Since the numbers of buckets are powers of two, a place in a large sub-filter determines the places in a smaller
+//! one: this is how fingerprints move to older sub-filters (`compact.rs`) without their keys.
 //!
-//! Moving starts at the first place and takes turns through the slots: slot 0 of this bucket, slot 1 of the bucket its
-//! fingerprint went to, and so on. No chance is in it, so a replica that sees the same commands has the same bytes. If
-//! it leads nowhere after as many steps as allowed, the steps are taken back.
+//! Moving starts at the first place and cycles through the slots: slot 0 of this bucket, slot 1 of the bucket its
+//! fingerprint went to, and so on. It is deterministic, so a replica that sees the same commands has the same bytes. If
+//! it fails after the allowed number of steps, the steps are undone.
 
 use crate::kernel::prefer_huge_pages_to_fill;
 use crate::memory::{dense_at, prefer_huge_pages, prefetch};
@@ -25,13 +25,13 @@ use super::error::{CreateError, DecodeError, InsertError};
 use super::limits::{self, MemoryLimit};
 use super::stats;
 
-/// Spreads fingerprints over the second places. Multiplier of MurmurHash2 for 32 bits (Appleby).
+/// Spreads fingerprints over the second places. Multiplier of 32-bit MurmurHash2 (Appleby).
 const SPREAD: u64 = 0x5bd1_e995;
 
 /// A slot without a fingerprint.
 pub(crate) const EMPTY: u8 = 0;
 
-/// Bytes that RedisBloom counts for a filter and for a sub-filter beside the slots; the sizes of its structures.
+/// Bytes that RedisBloom counts for a filter and for a sub-filter besides the slots: the sizes of its structures.
 const FILTER_BYTES: u64 = 40;
 const SUB_FILTER_BYTES: u64 = 16;
 
@@ -39,10 +39,10 @@ const SUB_FILTER_BYTES: u64 = 16;
 const AHEAD: usize = 16;
 const NEAR_BYTES: usize = 512 << 10;
 
-/// Maximum number of slots of a sub-filter. RedisBloom counts them with 32 bits, and confuses slots beyond.
+/// Maximum number of slots in a sub-filter. RedisBloom counts them in 32 bits, and confuses slots beyond.
 const MAX_SLOTS: u64 = u32::MAX as u64;
 
-/// Maximum number of sub-filters: RedisBloom counts them with 16 bits, and so do files.
+/// Maximum number of sub-filters: RedisBloom counts them in 16 bits, and so do files.
 pub(crate) const MAX_SUB_FILTERS: u64 = u16::MAX as u64;
 
 /// The validated shape of a [`CuckooFilter`]: plain data.
@@ -55,7 +55,7 @@ pub struct CuckooShape {
 }
 
 impl CuckooShape {
-    /// A filter that starts with about `capacity` slots. The expansion is rounded up to a power of two.
+    /// Describes a filter that starts with about `capacity` slots. The expansion is rounded up to a power of two.
     pub fn new(
         capacity: u64,
         bucket_size: u16,
@@ -74,7 +74,7 @@ impl CuckooShape {
         shape.checked().map_err(|_| CreateError::Shape)
     }
 
-    /// A shape from the numbers of a dump or file.
+    /// Creates a shape from the numbers of a dump or file.
     pub(crate) fn from_numbers(
         buckets: u64,
         bucket_size: u64,
@@ -118,25 +118,25 @@ impl CuckooShape {
         self.max_iterations
     }
 
-    /// Factor between the sizes of two sub-filters; 0 if there may be only one.
+    /// Factor between the sizes of successive sub-filters; 0 if there may be only one.
     pub fn expansion(&self) -> u16 {
         self.expansion
     }
 
-    /// Buckets of sub-filter `i`, if it is possible.
+    /// Buckets of sub-filter `i`, if possible.
     pub(crate) fn buckets_of(&self, i: usize) -> Option<u64> {
         let power = u64::from(self.expansion).checked_pow(u32::try_from(i).ok()?)?;
         self.buckets.checked_mul(power).filter(|&buckets| buckets > 0)
     }
 
-    /// Slots of sub-filter `i`, if it is possible.
+    /// Slots of sub-filter `i`, if possible.
     pub(crate) fn slots_of(&self, i: usize) -> Option<u64> {
         let slots = self.buckets_of(i)?.checked_mul(u64::from(self.bucket_size))?;
         (slots <= MAX_SLOTS).then_some(slots)
     }
 }
 
-/// A fingerprint and the two places it may be at, before they are reduced to the size of a sub-filter.
+/// A fingerprint and its two possible places, before they are reduced to the size of a sub-filter.
 #[derive(Clone, Copy)]
 pub(crate) struct Places {
     pub(crate) fingerprint: u8,
@@ -145,7 +145,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Of no key.
+    /// The places of no key.
     const NOWHERE: Self = Self { fingerprint: EMPTY, first: 0, second: 0 };
 
     #[inline]
@@ -153,7 +153,7 @@ impl Places {
         Self::from_place((hash % 255) as u8 + 1, hash)
     }
 
-    /// The places of a fingerprint that was found at one of them.
+    /// Computes the places of a fingerprint found at one of them.
     pub(crate) fn from_place(fingerprint: u8, place: u64) -> Self {
         Self { fingerprint, first: place, second: other_place(fingerprint, place) }
     }
@@ -170,9 +170,9 @@ pub(crate) struct SubFilter {
     /// Number of buckets minus one.
     mask: u64,
     slots: Vec<u8>,
-    /// Slots that are not empty, so that nobody has to look at all of them to know whether any is.
+    /// Number of slots that are not empty, so that an empty table is recognised without a scan.
     occupied: u64,
-    /// Number of these at which huge pages are requested for the slots.
+    /// Occupancy at which huge pages are requested for the slots.
     dense_at: u64,
 }
 
@@ -183,12 +183,12 @@ impl Clone for SubFilter {
 }
 
 impl SubFilter {
-    /// A table of empty slots: a power of two of buckets.
+    /// Creates a table of empty slots, with a power of two of buckets.
     fn empty(bucket_size: u16, slots: u64) -> Result<Self, CreateError> {
         Ok(Self::with_slots(bucket_size, limits::zeros(slots)?))
     }
 
-    /// A table of these slots: a power of two of buckets. Looks at all of them.
+    /// Creates a table of these slots, with a power of two of buckets. Scans all of them.
     pub(crate) fn from_slots(bucket_size: u16, slots: Vec<u8>) -> Self {
         prefer_huge_pages(&slots);
         let occupied = count_occupied(&slots);
@@ -211,7 +211,7 @@ impl SubFilter {
         &self.slots
     }
 
-    /// Whether no slot is occupied.
+    /// Returns true if no slot is occupied.
     pub(crate) fn is_clear(&self) -> bool {
         self.occupied == 0
     }
@@ -233,7 +233,7 @@ impl SubFilter {
         self.occupied -= 1;
     }
 
-    /// Replaces slots from `start` on, which are there.
+    /// Replaces existing slots from `start` on.
     pub(crate) fn overwrite(&mut self, start: usize, piece: &[u8]) {
         let range = start..start + piece.len();
         prefer_huge_pages_to_fill(&self.slots, range.clone());
@@ -262,22 +262,22 @@ impl SubFilter {
         }
     }
 
-    /// The first slot at this place with this fingerprint.
+    /// Finds the first slot at this place with this fingerprint.
     fn find_at(&self, place: u64, fingerprint: u8) -> Option<usize> {
         let within = self.bucket(place).iter().position(|&slot| slot == fingerprint)?;
         Some(self.start(place) + within)
     }
 
-    /// The first slot at either place with this fingerprint, or an empty one if it is [`EMPTY`].
+    /// Finds the first slot at either place with this fingerprint, or an empty one if it is [`EMPTY`].
     pub(crate) fn find(&self, places: Places, fingerprint: u8) -> Option<usize> {
         self.find_at(places.first, fingerprint).or_else(|| self.find_at(places.second, fingerprint))
     }
 
-    /// Whether the fingerprint is at either place.
+    /// Returns true if the fingerprint is at either place.
     #[inline]
     fn has(&self, places: Places) -> bool {
         match self.bucket_size {
-            // The default, and the next powers of two: loops of a known length are none.
+            // The default, and the next powers of two: loops of known length are unrolled.
             2 => self.has_in::<2>(places),
             4 => self.has_in::<4>(places),
             8 => self.has_in::<8>(places),
@@ -285,8 +285,7 @@ impl SubFilter {
         }
     }
 
-    /// All slots of both buckets are compared: where the fingerprint is, if it is there, cannot be predicted, so a
-    /// branch on it would be slow.
+    /// Compares all slots of both buckets: the position of a match is unpredictable, so a branch on it would be slow.
     #[inline]
     fn has_in<const SLOTS: usize>(&self, places: Places) -> bool {
         let (buckets, _) = self.slots.as_chunks::<SLOTS>();
@@ -296,7 +295,8 @@ impl SubFilter {
         first.iter().zip(second).fold(false, |found, (&one, &two)| found | is_it(one) | is_it(two))
     }
 
-    /// Slots at both places with the fingerprint. A bucket that is both places counts twice, as in RedisBloom.
+    /// Counts the slots at both places with the fingerprint. A bucket that is both places counts twice, as in
+    /// RedisBloom.
     fn count(&self, places: Places) -> u64 {
         [places.first, places.second]
             .iter()
@@ -305,7 +305,7 @@ impl SubFilter {
             .count() as u64
     }
 
-    /// Makes room by moving fingerprints. False, and nothing changed, if that fails.
+    /// Makes room by moving fingerprints. Returns false, with nothing changed, if that fails.
     fn insert_moving(&mut self, places: Places, max_iterations: u16) -> bool {
         let mut moved = places.fingerprint;
         let mut place = places.first & self.mask;
@@ -331,29 +331,29 @@ impl SubFilter {
     }
 }
 
-/// Number of slots that are not empty: short runs, whose counts fit in a byte, are counted many at a time.
+/// Counts the slots that are not empty: in short runs, whose counts fit a byte, many at a time.
 fn count_occupied(slots: &[u8]) -> u64 {
     let in_run = |run: &[u8]| run.iter().map(|&slot| u8::from(slot != EMPTY)).sum::<u8>();
     slots.chunks(255).map(|run| u64::from(in_run(run))).sum()
 }
 
-/// A cuckoo filter of RedisBloom's layout.
+/// A cuckoo filter in RedisBloom's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CuckooFilter {
     shape: CuckooShape,
-    /// At least one.
+    /// The sub-filters, at least one.
     pub(crate) sub_filters: Vec<SubFilter>,
     len: u64,
     pub(crate) removed: u64,
 }
 
 impl CuckooFilter {
-    /// An empty filter of this shape.
+    /// Creates an empty filter of this shape.
     pub fn new(shape: CuckooShape, limit: MemoryLimit) -> Result<Self, CreateError> {
         Self::with_sub_filters(shape, 1, limit)
     }
 
-    /// An empty filter with this many sub-filters.
+    /// Creates an empty filter with this many sub-filters.
     pub(crate) fn with_sub_filters(
         shape: CuckooShape,
         count: u64,
@@ -367,8 +367,8 @@ impl CuckooFilter {
         Ok(filter)
     }
 
-    /// A filter from checked parts. The sub-filters have the sizes that the shape says. The numbers of keys are bookkeeping
-    /// and not checked: a header announces them before the keys arrive.
+    /// Builds a filter from checked parts. The sub-filters have the sizes given by the shape. The numbers of keys are
+    /// bookkeeping and not checked: a header announces them before the keys arrive.
     pub(crate) fn from_parts(
         shape: CuckooShape,
         sub_filters: Vec<SubFilter>,
@@ -383,7 +383,7 @@ impl CuckooFilter {
         self.add_sub_filter(self.slot_bytes(), limit).map(|_| ())
     }
 
-    /// Adds a sub-filter to those that have `present` bytes; how many it has.
+    /// Adds a sub-filter to those that have `present` bytes; returns its size in bytes.
     fn add_sub_filter(&mut self, present: u64, limit: MemoryLimit) -> Result<u64, CreateError> {
         if self.sub_filters.len() as u64 >= MAX_SUB_FILTERS {
             return Err(CreateError::Shape);
@@ -394,12 +394,12 @@ impl CuckooFilter {
         Ok(slots)
     }
 
-    /// Inserts a key, once more if it is already there.
+    /// Inserts a key, again if it is already present.
     pub fn insert(&mut self, hash: u64, limit: MemoryLimit) -> Result<(), InsertError> {
         self.insert_asking(hash, || limit)
     }
 
-    /// The same with a limit that is evaluated only if the filter has to grow.
+    /// Like [`insert`](Self::insert), with a limit that is evaluated only if the filter has to grow.
     pub fn insert_asking(
         &mut self,
         hash: u64,
@@ -419,7 +419,7 @@ impl CuckooFilter {
         Ok(())
     }
 
-    /// Inserts a key unless it might be here already. True if it was new.
+    /// Inserts a key unless it might already be present. Returns true if it was new.
     pub fn insert_new(&mut self, hash: u64, limit: MemoryLimit) -> Result<bool, InsertError> {
         if self.contains(hash) {
             return Ok(false);
@@ -443,7 +443,7 @@ impl CuckooFilter {
         newest.insert_moving(places, max_iterations)
     }
 
-    /// Whether a key might be here.
+    /// Returns true if a key might be present.
     pub fn contains(&self, hash: u64) -> bool {
         self.has(Places::of(hash))
     }
@@ -453,8 +453,8 @@ impl CuckooFilter {
         self.sub_filters.iter().any(|table| table.has(places))
     }
 
-    /// `found[i]` tells whether `hashes[i]` might be here. The buckets of later keys are prefetched while earlier ones are
-    /// compared, in all sub-filters: an absent key is looked up in each.
+    /// Sets `found[i]` to whether `hashes[i]` might be present. The buckets of later keys are prefetched while earlier
+    /// ones are compared, in all sub-filters: an absent key is looked up in each.
     ///
     /// # Panics
     ///
@@ -487,14 +487,13 @@ impl CuckooFilter {
         places
     }
 
-    /// How often a key might have been inserted.
+    /// Returns how often a key might have been inserted.
     pub fn count(&self, hash: u64) -> u64 {
         let places = Places::of(hash);
         self.sub_filters.iter().map(|table| table.count(places)).sum()
     }
 
-    /// Removes a key once; false if it is not here. When a tenth of the keys were removed, the others are moved
-    /// together.
+    /// Removes a key once; false if it is absent. When a tenth of the keys have been removed, the filter is compacted.
     pub fn remove(&mut self, hash: u64) -> bool {
         let is_found = self.take_out(hash);
         if is_found && self.is_due() {
@@ -503,12 +502,12 @@ impl CuckooFilter {
         is_found
     }
 
-    /// Whether a tenth of the keys were removed since the last time, and moving the others together may drop a sub-filter.
+    /// Returns true if a tenth of the keys have been removed since the last time, and compacting may drop a sub-filter.
     pub fn is_due(&self) -> bool {
         self.sub_filters.len() > 1 && self.removed as f64 > self.len as f64 * 0.10
     }
 
-    /// Removes a key once; false if it is not here.
+    /// Removes a key once; false if it is absent.
     pub fn take_out(&mut self, hash: u64) -> bool {
         let places = Places::of(hash);
         let is_found = self.sub_filters.iter_mut().rev().any(|table| {
@@ -521,7 +520,7 @@ impl CuckooFilter {
             }
         });
         if is_found {
-            // A forged header may say less than there is.
+            // A forged header may announce fewer keys than there are.
             self.len = self.len.saturating_sub(1);
             self.removed = self.removed.saturating_add(1);
         }
@@ -547,7 +546,7 @@ impl CuckooFilter {
         self.sub_filters[sub_filter].buckets()
     }
 
-    /// Counts removals from 0 again, as after moving the others together.
+    /// Resets the count of removals, as after compacting.
     pub fn forget_removed(&mut self) {
         self.removed = 0;
     }
@@ -562,17 +561,18 @@ impl CuckooFilter {
         self.sub_filters.len()
     }
 
-    /// Keys in it, each as often as it was inserted.
+    /// Number of keys, each counted as often as it was inserted.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether no key is in it.
+    /// Returns true if it holds no keys.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it has nothing to dump: no key was counted, and no slot is in use. A header may announce fewer keys than arrive.
+    /// Returns true if there is nothing to dump: no key was counted, and no slot is in use. A header may announce fewer
+    /// keys than arrive.
     pub fn is_blank(&self) -> bool {
         self.is_empty() && self.sub_filters.iter().all(SubFilter::is_clear)
     }

@@ -1,10 +1,10 @@
-//! What BF.DEBUG and CF.DEBUG say, letter for letter.
+//! The replies of BF.DEBUG and CF.DEBUG, character for character.
 
 use super::chain::Chain;
 use super::cuckoo::CuckooFilter;
 use super::link::Link;
 
-/// The lines of BF.DEBUG: the number of keys, then a line a link.
+/// The lines of BF.DEBUG: the number of keys, then one line per link.
 pub fn chain_lines(chain: &Chain) -> Vec<String> {
     let first = format!("size:{}", chain.len());
     std::iter::once(first).chain(chain.links().iter().map(link_line)).collect()
@@ -38,7 +38,8 @@ pub fn cuckoo_line(filter: &CuckooFilter) -> String {
     )
 }
 
-/// A positive number with six digits as C prints it by `%g`: with an exponent below 10^-4, and without zeros at the end.
+/// Formats a positive number with six digits like C's `%g`: with an exponent below 10^-4, and
+/// without trailing zeros.
 fn short(number: f64) -> String {
     const DIGITS: i32 = 6;
     let scientific = format!("{number:.*e}", DIGITS as usize - 1);
@@ -60,7 +61,7 @@ fn without_zeros(digits: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// What `printf %g` prints.
+    /// The output of `printf %g`.
     #[test]
     fn rates_are_printed_as_c_does() {
         for (number, text) in [

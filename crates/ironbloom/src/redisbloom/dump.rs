@@ -18,7 +18,7 @@
 //!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
 //! ```
 //!
-//! A piece never crosses a sub-filter and has 1 MiB at most, where RedisBloom has 16: the server is held up while it is
+//! A piece never crosses sub-filters and has at most 1 MiB, where RedisBloom has 16: the server is blocked while it is
 //! copied. Pieces of any length are accepted. A header may say anything: each array is checked against the memory limit
 //! before it is allocated, and a Bloom header against its own length before it is read.
 
@@ -43,7 +43,7 @@ pub fn chain_header(chain: &Chain) -> Vec<u8> {
     encode_chain(chain.scaling(), &links)
 }
 
-/// The header of a Bloom filter that has just been made, without the filter: what [`Chain::new`] makes.
+/// The header of a new Bloom filter, without creating the filter: that of [`Chain::new`].
 pub fn new_chain_header(
     capacity: u64,
     rate: f64,
@@ -72,7 +72,7 @@ fn encode_chain(scaling: Scaling, links: &[(LinkShape, u64)]) -> Vec<u8> {
     header
 }
 
-/// An empty Bloom filter for the pieces that follow this header.
+/// Creates an empty Bloom filter for the pieces that follow this header.
 pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, DecodeError> {
     let mut fields = Fields(header);
     let len = fields.u64()?;
@@ -93,7 +93,7 @@ pub fn chain_from_header(header: &[u8], limit: MemoryLimit) -> Result<Chain, Dec
         bytes += shape.bytes();
     }
     let chain = Chain::from_links(scaling, links)?;
-    // As RedisBloom has it: a header is somebody's request, and may be refused.
+    // As in RedisBloom: a header is an external request, and may be refused.
     DecodeError::unless(chain.len() == len, "number of keys")?;
     Ok(chain)
 }
@@ -112,7 +112,7 @@ pub fn cuckoo_header(filter: &CuckooFilter) -> Vec<u8> {
     header
 }
 
-/// An empty cuckoo filter for the pieces that follow this header.
+/// Creates an empty cuckoo filter for the pieces that follow this header.
 pub fn cuckoo_from_header(header: &[u8], limit: MemoryLimit) -> Result<CuckooFilter, DecodeError> {
     let mut fields = Fields(header);
     let (len, buckets, removed, count) =
@@ -130,12 +130,12 @@ pub fn cuckoo_from_header(header: &[u8], limit: MemoryLimit) -> Result<CuckooFil
     CuckooFilter::from_parts(shape, filter.sub_filters, len, removed)
 }
 
-/// The piece of a Bloom filter at this iterator, and the next iterator. Nothing at the end and outside.
+/// Returns the piece of a Bloom filter at this iterator, and the next iterator. `None` at the end and outside.
 pub fn chain_chunk(chain: &Chain, iterator: i64) -> Option<(i64, &[u8])> {
     chunk(chain.links().iter().map(Link::array), iterator)
 }
 
-/// The piece of a cuckoo filter at this iterator, and the next iterator. Nothing at the end and outside.
+/// Returns the piece of a cuckoo filter at this iterator, and the next iterator. `None` at the end and outside.
 pub fn cuckoo_chunk(filter: &CuckooFilter, iterator: i64) -> Option<(i64, &[u8])> {
     chunk(filter.tables(), iterator)
 }
@@ -171,14 +171,14 @@ fn chunk<'a>(arrays: impl Iterator<Item = &'a [u8]>, iterator: i64) -> Option<(i
     None
 }
 
-/// Puts a piece of a Bloom filter where it belongs.
+/// Writes a piece of a Bloom filter to its place.
 pub fn load_chain_chunk(chain: &mut Chain, iterator: i64, piece: &[u8]) -> Result<(), ChunkError> {
     let (i, start) = locate(chain.links().iter().map(Link::array), iterator, piece)?;
     chain.links_mut()[i].overwrite(start, piece);
     Ok(())
 }
 
-/// Puts a piece of a cuckoo filter where it belongs.
+/// Writes a piece of a cuckoo filter to its place.
 pub fn load_cuckoo_chunk(
     filter: &mut CuckooFilter,
     iterator: i64,
@@ -189,7 +189,7 @@ pub fn load_cuckoo_chunk(
     Ok(())
 }
 
-/// The array that a piece belongs to, and where in it.
+/// Finds the array that a piece belongs to, and its offset there.
 fn locate<'a>(
     arrays: impl Iterator<Item = &'a [u8]>,
     iterator: i64,
@@ -209,7 +209,7 @@ fn locate<'a>(
     Err(ChunkError::NoSuchPlace)
 }
 
-/// What is left of a header.
+/// The rest of a header.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -235,7 +235,7 @@ impl Fields<'_> {
         self.take().map(f64::from_le_bytes)
     }
 
-    /// The shape of a link and the number of its keys.
+    /// Reads the shape of a link and its number of keys.
     fn link(&mut self) -> Result<(LinkShape, u64), DecodeError> {
         let (bytes, bits, len) = (self.u64()?, self.u64()?, self.u64()?);
         let (rate, bits_per_key) = (self.f64()?, self.f64()?);
@@ -257,7 +257,7 @@ mod tests {
     use super::super::stats::visits;
     use super::*;
 
-    /// The most sub-filters that a header of 38 bytes can announce.
+    /// The maximum number of sub-filters that a header of 38 bytes can announce.
     #[test]
     fn a_header_of_many_sub_filters_takes_as_many_steps() {
         let most = MAX_SUB_FILTERS;
@@ -282,7 +282,7 @@ mod tests {
         assert!(is_blank && steps <= most, "{steps} steps to see that it is empty");
     }
 
-    /// One walk for all pieces returns what a search for each does.
+    /// One walk over all pieces returns the same as a search for each.
     #[test]
     fn pieces_are_those_that_iterators_find() {
         let shape = CuckooShape::new(1 << 21, 2, 20, 2).unwrap();

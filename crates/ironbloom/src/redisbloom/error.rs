@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A filter, or the next sub-filter of one, that cannot be made.
+/// A filter, or its next sub-filter, that cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateError {
     /// Impossible parameters: no keys, a rate outside (0, 1), or more bits than can be counted.
@@ -12,9 +12,9 @@ pub enum CreateError {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The system lacks that much memory.
+    /// The system does not have that much memory.
     Memory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
     },
 }
@@ -36,7 +36,7 @@ impl std::error::Error for CreateError {}
 pub enum InsertError {
     /// No room, and the filter may not grow.
     Full,
-    /// No room, and the next sub-filter cannot be made.
+    /// No room, and the next sub-filter cannot be created.
     Growth(CreateError),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for InsertError {
 
 impl std::error::Error for InsertError {}
 
-/// Two filters of different shapes, which have no union.
+/// Two filters of different shapes, which cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShapeMismatch;
 
@@ -66,16 +66,17 @@ impl std::error::Error for ShapeMismatch {}
 /// Bytes or fields that do not encode a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The input ends too soon, or has more than belongs to it.
+    /// The input ends too early, or has trailing bytes.
     Length,
-    /// A number that no filter has.
+    /// A value that no filter has.
     Field {
-        /// Which.
+        /// Name of the field.
         what: &'static str,
     },
-    /// A filter that this code cannot query: hashes of 32 bits, sizes rounded to powers of two, or a newer encoding.
+    /// A filter that this code cannot query: with 32-bit hashes, sizes rounded to powers of two, or
+    /// a newer encoding.
     Unsupported {
-        /// What is not supported.
+        /// The unsupported property.
         what: &'static str,
     },
     /// The filter would be too large.
@@ -83,7 +84,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// An error unless `holds`.
+    /// Returns an error unless `holds`.
     pub fn unless(holds: bool, what: &'static str) -> Result<(), Self> {
         if holds { Ok(()) } else { Err(Self::Field { what }) }
     }
@@ -111,7 +112,7 @@ impl std::error::Error for DecodeError {}
 /// A chunk that was refused. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkError {
-    /// It starts in no sub-filter.
+    /// It does not start in any sub-filter.
     NoSuchPlace,
     /// It reaches beyond the sub-filter it starts in.
     TooLong,

@@ -1,7 +1,7 @@
 //! Memory limits, checked before memory is allocated.
 //!
-//! A filter's size is a number that somebody sent. Two checks protect the server from it: the memory limit per key, and a trial
-//! allocation, which can fail without ending the process.
+//! A filter's size comes from a client's request. Two checks protect the server from it: the memory limit per key, and
+//! a trial allocation, which can fail without ending the process.
 
 use crate::kernel::{copy_to_zeros, prefer_huge_pages_at_first};
 
@@ -12,7 +12,7 @@ use super::error::CreateError;
 pub struct MemoryLimit(u64);
 
 impl MemoryLimit {
-    /// No limit: for data that exists already (a file, a replica's primary), which must not be lost to a setting.
+    /// No limit: for existing data (a file, a replica's primary), which must not be lost to a setting.
     pub const NONE: Self = Self(u64::MAX);
 
     /// A limit in bytes.
@@ -20,7 +20,7 @@ impl MemoryLimit {
         Self(bytes)
     }
 
-    /// An error unless a filter of `present` bytes may grow by `more` bytes.
+    /// Returns an error unless a filter of `present` bytes may grow by `more` bytes.
     pub fn check(self, present: u64, more: u64) -> Result<(), CreateError> {
         match present.checked_add(more) {
             Some(bytes) if bytes <= self.0 => Ok(()),
@@ -29,12 +29,12 @@ impl MemoryLimit {
     }
 }
 
-/// `len` zeros, which take no memory until they are touched. In a server they are on small pages until they are dense; then
-/// huge ones are requested: BF.MEXISTS of 100 keys in a filter of 20 MB took 13.3 µs with them and 17.7 without (AMD EPYC,
-/// 2026-11-16, busy machine).
+/// Allocates `len` zeros, which take no memory until they are touched. In a server they are on small pages until they
+/// are dense, when huge ones are requested: BF.MEXISTS of 100 keys in a filter of 20 MB took 13.3 µs with them and 17.7
+/// without (AMD EPYC, 2026-11-16, busy machine).
 ///
-/// The first allocation only tests whether there is enough memory, and is freed; the second is zeroed. A vector that is
-/// reserved and then filled would touch every page, and a zeroed one that fails to be allocated would end the process.
+/// The first allocation only tests whether there is enough memory, and is freed; the second is zeroed. Reserving and
+/// then filling a vector would touch every page, and a failed zeroed allocation would end the process.
 pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
     let len = ask(len)?;
     let zeros = vec![0; len];
@@ -42,7 +42,7 @@ pub(crate) fn zeros(len: u64) -> Result<Vec<u8>, CreateError> {
     Ok(zeros)
 }
 
-/// A copy, where it is dense on huge pages: that takes half as long as on pages of 4 KiB, each of which the system clears
+/// Copies, dense parts onto huge pages: that takes half as long as on 4 KiB pages, each of which the system clears
 /// first.
 pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
     let mut copy = vec![0; bytes.len()];
@@ -51,7 +51,7 @@ pub(crate) fn copy(bytes: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// `len` as a `usize`, if that many bytes can be allocated.
+/// Converts `len` to a `usize`, if that many bytes can be allocated.
 pub fn ask(len: u64) -> Result<usize, CreateError> {
     let refused = CreateError::Memory { bytes: len };
     let len = usize::try_from(len).map_err(|_| refused)?;

@@ -1,4 +1,4 @@
-//! One sub-filter of RedisBloom's chain: a plain Bloom filter of a fixed size.
+//! One sub-filter of RedisBloom's chain: a plain Bloom filter of fixed size.
 //!
 //! ```text
 //! bits per key  = -ln(rate) / ln(2)^2
@@ -8,8 +8,8 @@
 //! probe i of a key is bit x = (first + i·step) mod bits, which is bit x mod 8 of byte x / 8
 //! ```
 //!
-//! For 100 keys at 0.5 %: 11.0277 bits a key, 1152 bits, 8 probes. Every number is stored in dumps and files, and the
-//! constants have fifteen digits there and here: ln(2)^2 with all its digits would give another last bit.
+//! For 100 keys at 0.5 %: 11.0277 bits per key, 1152 bits, 8 probes. Every number is stored in dumps and files, and the
+//! constants have fifteen digits there and here: ln(2)^2 with all its digits would change the last bit.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use super::limits::{self, MemoryLimit};
 use super::murmur::BloomHash;
 use super::stats;
 
-/// ln(2) and its square, with as many digits as RedisBloom has.
+/// ln(2) and its square, with as many digits as in RedisBloom.
 #[expect(
     clippy::approx_constant,
     reason = "the digits that RedisBloom has: sizes follow from them"
@@ -34,23 +34,23 @@ const LN_2_SQUARED: f64 = 0.480453013918201;
 /// Largest array: positions are 64-bit numbers, and so is the size of all arrays of a chain together.
 const MAX_BITS: f64 = (1u64 << 62) as f64;
 
-/// The numbers of a link, as dumps and files carry them.
+/// The numbers of a link, as carried in dumps and files.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkShape {
     /// Keys it takes before the chain grows.
     pub capacity: u64,
     /// Rate planned for.
     pub rate: f64,
-    /// Bits per key that the rate asks for.
+    /// Bits per key that the rate requires.
     pub bits_per_key: f64,
-    /// Probes a key.
+    /// Probes per key.
     pub probes: u32,
     /// Bits, a multiple of 64.
     pub bits: u64,
 }
 
 impl LinkShape {
-    /// The shape of a link for `capacity` keys at `rate`.
+    /// Computes the shape of a link for `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, CreateError> {
         if capacity == 0 || !(rate > 0.0 && rate < 1.0) {
             return Err(CreateError::Shape);
@@ -64,11 +64,11 @@ impl LinkShape {
         Ok(Self { capacity, rate, bits_per_key, probes: probes(bits_per_key), bits })
     }
 
-    /// The same if a chain may have a link of these numbers; they come from somebody else.
+    /// Returns the shape if a chain may have such a link; the numbers come from outside.
     ///
-    /// Not checked is whether the bits are as many as the rate asks for: older versions rounded otherwise, and too few
-    /// only make wrong answers likelier. What would do harm is checked: positions outside the array (by construction,
-    /// since the array is made from `bits`), and probes without end.
+    /// Does not check that there are as many bits as the rate requires: older versions rounded differently, and too few
+    /// only make wrong answers likelier. Checks what would do harm: positions outside the array (impossible by
+    /// construction, since the array is made from `bits`), and endless probes.
     pub(crate) fn checked(self) -> Result<Self, DecodeError> {
         DecodeError::unless(self.capacity >= 1, "capacity")?;
         DecodeError::unless(self.rate > 0.0 && self.rate < 1.0, "rate")?;
@@ -79,12 +79,12 @@ impl LinkShape {
         DecodeError::unless(self.probes == probes(self.bits_per_key), "number of probes")?;
         let is_array = self.bits >= 64 && self.bits.is_multiple_of(64);
         DecodeError::unless(is_array && self.bits as f64 <= MAX_BITS, "number of bits")?;
-        // The least rate a number of 64 bits can say asks for 1551 bits a key.
+        // The lowest rate that a 64-bit number can express needs 1551 bits per key.
         DecodeError::unless(self.probes <= probes(1600.0), "number of probes")?;
         Ok(self)
     }
 
-    /// Bytes of the array.
+    /// Size of the array in bytes.
     pub fn bytes(&self) -> u64 {
         self.bits / 8
     }
@@ -94,7 +94,7 @@ fn probes(bits_per_key: f64) -> u32 {
     (LN_2 * bits_per_key).ceil() as u32
 }
 
-/// A Bloom filter that knows how many keys it was given.
+/// A Bloom filter with a count of its keys.
 #[derive(Debug, PartialEq)]
 pub struct Link {
     shape: LinkShape,
@@ -112,7 +112,7 @@ impl Clone for Link {
 }
 
 impl Link {
-    /// An empty link, if a chain of `present` bytes may have this link as well.
+    /// Creates an empty link, if a chain of `present` bytes may have this link as well.
     pub(crate) fn new(
         shape: LinkShape,
         present: u64,
@@ -127,7 +127,7 @@ impl Link {
         Self { shape, modulus: Modulus::new(shape.bits), array, len: 0, dense_at }
     }
 
-    /// An empty link of the same shape, to which the keys of this one will be added.
+    /// Creates an empty link of the same shape, to which the keys of this one will be added.
     pub(crate) fn empty_like(&self) -> Result<Self, CreateError> {
         let empty = Self::new(self.shape, 0, MemoryLimit::NONE)?;
         if self.len >= self.dense_at {
@@ -136,7 +136,7 @@ impl Link {
         Ok(empty)
     }
 
-    /// A link of checked shape from its array and the number of keys in it.
+    /// Builds a link of checked shape from its array and its number of keys.
     pub(crate) fn from_parts(
         shape: LinkShape,
         array: Vec<u8>,
@@ -150,7 +150,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Says how many keys are in it, which a header does before the array comes.
+    /// Sets the number of keys, which a header announces before the array arrives.
     pub(crate) fn set_len(&mut self, len: u64) -> Result<(), DecodeError> {
         DecodeError::unless(len <= self.shape.capacity, "number of keys")?;
         self.len = len;
@@ -167,22 +167,22 @@ impl Link {
         self.len
     }
 
-    /// Whether no key is in it.
+    /// Returns true if it holds no keys.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it has as many keys as it was planned for.
+    /// Returns true if it has as many keys as planned.
     pub fn is_full(&self) -> bool {
         self.len >= self.shape.capacity
     }
 
-    /// The bits, eight a byte, the lowest first.
+    /// The bits, eight per byte, lowest first.
     pub fn array(&self) -> &[u8] {
         &self.array
     }
 
-    /// Replaces bytes of the array from `start` on, which are there.
+    /// Replaces existing bytes of the array from `start` on.
     pub(crate) fn overwrite(&mut self, start: usize, piece: &[u8]) {
         let range = start..start + piece.len();
         prefer_huge_pages_to_fill(&self.array, range.clone());
@@ -193,13 +193,13 @@ impl Link {
         &mut self.array
     }
 
-    /// Whether all bits of a key are set.
+    /// Returns true if all bits of a key are set.
     #[inline]
     pub fn contains(&self, hash: BloomHash) -> bool {
         self.are_set(hash, 0..self.shape.probes)
     }
 
-    /// Whether the bits of these probes are set.
+    /// Returns true if the bits of these probes are set.
     #[inline]
     pub(super) fn are_set(&self, hash: BloomHash, mut probes: Range<u32>) -> bool {
         probes.all(|i| {
@@ -208,7 +208,7 @@ impl Link {
         })
     }
 
-    /// The bits of the probes from `first` on, one for each of `places`; also prefetches them.
+    /// Computes the bits of the probes from `first` on, one for each of `places`, and prefetches them.
     #[inline]
     pub(super) fn locate(&self, hash: BloomHash, first: u32, places: &mut [u64]) {
         for (place, i) in places.iter_mut().zip(first..) {
@@ -217,7 +217,7 @@ impl Link {
         }
     }
 
-    /// Whether these bits are all set. Most likely they are, so it does not stop at the first that is not.
+    /// Returns true if these bits are all set. Most likely they are, so it does not stop at the first zero.
     #[inline]
     pub(super) fn are_ones(&self, places: &[u64]) -> bool {
         places.iter().fold(1, |all, &at| all & (self.array[(at / 8) as usize] >> (at % 8))) & 1 == 1
@@ -275,7 +275,7 @@ impl Link {
         };
     }
 
-    /// The number of keys that set `ones` bits on average.
+    /// Number of keys that set `ones` bits on average.
     ///
     /// ```text
     /// n = -m/k ln(1 - X/m)        m bits, k probes, X of them set     [SB07]

@@ -11,12 +11,12 @@
 //! error     why there is no filter, or no key in it    stats   what servers report
 //! ```
 //!
-//! The module for Redis and Valkey keeps these filters in a server, `ironbloom convert` in files
+//! The module for Redis and Valkey stores these filters in a server, `ironbloom convert` in files
 //! ([`RedisBloom`](crate::RedisBloom)).
 //!
-//! The layouts are RedisBloom's, so its dumps and files are ours and ours are its; the code is not. Nothing here
-//! knows the server. Numbers out of dumps and files are checked before anything is allocated or indexed by them: this
-//! is where RedisBloom was attacked.
+//! The layouts are RedisBloom's, so dumps and files work both ways; the code is ours. Nothing here depends on the
+//! server. Numbers from dumps and files are checked before they are used to allocate or index anything: RedisBloom was
+//! attacked here.
 
 pub mod batch;
 pub mod chain;

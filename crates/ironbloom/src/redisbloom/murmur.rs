@@ -5,15 +5,15 @@
 //! cuckoo:  H(key, seed 0)
 //! ```
 //!
-//! The function is Austin Appleby's, in the public domain: the key in words of eight bytes, little endian, and up to seven
-//! bytes more. C is its own multiplier, which RedisBloom takes as the seed.
+//! The function is Austin Appleby's, in the public domain: the key in little-endian words of eight bytes, and up to
+//! seven more bytes. C is its own multiplier, which RedisBloom uses as the seed.
 
-/// Multiplier of MurmurHash2 for 64 bits (Appleby), and RedisBloom's seed.
+/// Multiplier of 64-bit MurmurHash2 (Appleby), and RedisBloom's seed.
 const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 
 const SHIFT: u32 = 47;
 
-/// MurmurHash64A of a key.
+/// Computes MurmurHash64A of a key.
 #[inline]
 pub fn murmur64a(key: &[u8], seed: u64) -> u64 {
     let mut hash = seed ^ (key.len() as u64).wrapping_mul(MULTIPLIER);
@@ -28,8 +28,8 @@ pub fn murmur64a(key: &[u8], seed: u64) -> u64 {
     hash ^ (hash >> SHIFT)
 }
 
-/// The bytes after the last whole word, as the low bytes of one. A copy of so few bytes would be a call: where there are
-/// eight before the end they are read at once.
+/// Returns the bytes after the last whole word, as the low bytes of a word. Copying so few bytes would be a call: if
+/// eight bytes precede the end, they are read at once.
 #[inline]
 fn last_word(key: &[u8], rest: &[u8]) -> u64 {
     match key.last_chunk::<8>() {
@@ -43,7 +43,7 @@ fn scramble(word: u64) -> u64 {
     (word ^ (word >> SHIFT)).wrapping_mul(MULTIPLIER)
 }
 
-/// What a Bloom filter knows of a key: an arithmetic progression of 64-bit numbers.
+/// A key as a Bloom filter sees it: an arithmetic progression of 64-bit numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BloomHash {
     first: u64,
@@ -51,7 +51,7 @@ pub struct BloomHash {
 }
 
 impl BloomHash {
-    /// The hash of a key.
+    /// Hashes a key.
     pub fn of(key: &[u8]) -> Self {
         let first = murmur64a(key, MULTIPLIER);
         Self { first, step: murmur64a(key, first) }
@@ -64,7 +64,7 @@ impl BloomHash {
     }
 }
 
-/// What a cuckoo filter knows of a key.
+/// Hashes a key for a cuckoo filter.
 pub fn cuckoo_hash(key: &[u8]) -> u64 {
     murmur64a(key, 0)
 }
@@ -73,7 +73,7 @@ pub fn cuckoo_hash(key: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The definition, byte by byte: every length has its own way through the words and the rest.
+    /// The definition, byte by byte: every length takes a different path through the words and the rest.
     fn naive(key: &[u8], seed: u64) -> u64 {
         let mut hash = seed ^ MULTIPLIER.wrapping_mul(key.len() as u64);
         for piece in key.chunks(8) {

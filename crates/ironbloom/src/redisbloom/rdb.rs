@@ -7,11 +7,11 @@
 //!             of each sub-filter: its buckets (from version 4), slots
 //! ```
 //!
-//! Version 4 is written. A string comes with its length from the server, so no number in the file decides how much memory is
-//! allocated; still every length must be the one that follows from the shape. RESTORE hands the same code bytes from anywhere.
+//! Version 4 is written. The server supplies the length of a string, so no number in the file decides how much memory
+//! is allocated; still, every length must match the shape. RESTORE passes bytes from anywhere to the same code.
 //!
-//! A filter that is structurally impossible is refused. A counter that does not fit is not: nothing but bookkeeping hangs
-//! on it, and a server must not stay down for that. It is repaired, and the reader is told.
+//! A structurally impossible filter is refused. A wrong counter is not: it is only bookkeeping, and a server must not
+//! stay down because of it. It is repaired, and the reader is told.
 
 use super::chain::{Chain, MAX_LINKS, Scaling};
 use super::cuckoo::{CuckooFilter, CuckooShape, MAX_SUB_FILTERS, SubFilter};
@@ -27,7 +27,7 @@ const OPTIONS_SINCE: u32 = 2;
 const GROWTH_SINCE: u32 = 4;
 const CUCKOO_SHAPE_SINCE: u32 = 4;
 
-/// What version 3 of a cuckoo filter does not say, because all were alike.
+/// Values that version 3 of a cuckoo filter does not record, because they were fixed.
 const OLD_BUCKET_SIZE: u64 = 2;
 const OLD_MAX_ITERATIONS: u64 = 20;
 const OLD_EXPANSION: u64 = 1;
@@ -132,7 +132,7 @@ pub fn load_cuckoo(from: &mut impl FieldReader, version: u32) -> Result<CuckooFi
     }
     let filter = CuckooFilter::from_parts(shape, tables, len, removed)?;
     if len > filter.slot_bytes() {
-        // Half a LOADCHUNK can make it, and replicas must have the same number: what is compacted depends on it.
+        // An incomplete LOADCHUNK can cause this, and replicas must have the same number: compaction depends on it.
         let slots = filter.slot_bytes();
         from.note(&format!("it says {len} keys in {slots} slots: taken as an estimate"));
     }

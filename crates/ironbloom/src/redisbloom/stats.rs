@@ -1,8 +1,8 @@
-//! What happened to filters in this process, for servers that report it.
+//! Events of filters in this process, for servers that report them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that grows.
+/// A counter that only grows.
 #[derive(Debug)]
 pub struct Counter(AtomicU64);
 
@@ -24,19 +24,19 @@ impl Counter {
 
 /// Sub-filters that were added because a filter was full.
 pub static GROWTHS: Counter = Counter::new();
-/// Sub-filters that hold more keys than planned after a merge. Nothing else that commands do makes a rate worse than planned:
-/// filters that are full grow or refuse keys.
+/// Sub-filters that hold more keys than planned after a merge. No other command makes a rate worse than planned: full
+/// filters grow or refuse keys.
 pub static OVERFULL: Counter = Counter::new();
 
-/// How far the number of keys may be above the plan before a merge counts: it is an estimate.
+/// How far the estimated number of keys may exceed the plan before a merge counts.
 const TOLERANCE: f64 = 1.05;
 
-/// Counts a sub-filter into which a merge put too many keys.
+/// Counts a sub-filter that a merge overfilled.
 pub fn merged(len: f64, capacity: u64) {
     OVERFULL.add(u64::from(len > TOLERANCE * capacity as f64));
 }
 
-/// Counts a sub-filter that a walk over all of them comes by, so that tests know how many steps an operation takes.
+/// Counts a sub-filter visited by a walk over all of them, so that tests can count an operation's steps.
 #[inline]
 pub(crate) fn visit() {
     #[cfg(test)]
@@ -51,7 +51,7 @@ pub(crate) mod visits {
         pub(super) static VISITS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Sub-filters that an operation comes by.
+    /// Counts the sub-filters that an operation visits.
     pub(crate) fn of<R>(run: impl FnOnce() -> R) -> (u64, R) {
         let before = VISITS.get();
         let outcome = run();

@@ -1,7 +1,7 @@
 //! Bloom filters shared between threads without locks.
 //!
-//! A Bloom filter only ever turns zeros into ones, so concurrent inserts need no more than an atomic OR per word. What
-//! that guarantees, and what it does not:
+//! A Bloom filter only ever turns zeros into ones, so concurrent inserts need no more than an atomic OR per word.
+//! Guarantees and limits:
 //!
 //! - A key whose `insert` has returned **in the same thread**, or in another one that has since been joined or
 //!   otherwise synchronised with, is found. The filter itself publishes nothing: all accesses are relaxed.
@@ -27,7 +27,7 @@ use crate::kinds::filter::{check_lengths, filter_by_methods, insert_always};
 use crate::shared::counter::Counter;
 use crate::sizing::Thresholds;
 
-/// Where the bits of a hash are in cells that other threads write to: all that [`Atomic`] has to know about a kind.
+/// The bits of a hash in cells that other threads write to: all that [`Atomic`] needs to know about a kind.
 ///
 /// Implemented by [`BloomParams`] and [`BlockedBloomParams`].
 pub trait Layout: Copy + PartialEq + fmt::Debug {
@@ -35,11 +35,11 @@ pub trait Layout: Copy + PartialEq + fmt::Debug {
     #[doc(hidden)]
     fn planned_keys(&self) -> u64;
 
-    /// Are all bits of the hash set?
+    /// Returns true if all bits of the hash are set.
     #[doc(hidden)]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool;
 
-    /// Sets all bits of the hash. True if some were not.
+    /// Sets all bits of the hash. Returns true if some were not set.
     #[doc(hidden)]
     fn insert_into(&self, words: &AtomicWords, hash: u64) -> bool;
 
@@ -52,7 +52,7 @@ pub trait Layout: Copy + PartialEq + fmt::Debug {
     fn contains_all_in(&self, words: &AtomicWords, hashes: &[u64], found: &mut [bool]);
 }
 
-/// The cell at a position of a Bloom filter, and the bit in it.
+/// Returns the cell at a position of a Bloom filter, and the bit in it.
 #[inline(always)]
 fn cell(cells: &[AtomicU64], position: u64) -> (&AtomicU64, u64) {
     (&cells[(position / 64) as usize], position % 64)
@@ -116,8 +116,8 @@ impl Layout for BlockedBloomParams {
         self.capacity()
     }
 
-    // A second call would cost a seventh of a lookup in the cache, and a fifth beyond it, where the processor looks only a
-    // limited number of instructions ahead.
+    // Inlined: a second call would cost a seventh of an in-cache lookup, and a fifth beyond it, where the processor
+    // looks only a limited number of instructions ahead.
     #[inline(always)]
     fn contains_in(&self, words: &AtomicWords, hash: u64) -> bool {
         contains_shared(words, hash)
@@ -169,7 +169,7 @@ pub type AtomicBloom = Atomic<BloomParams>;
 pub type AtomicBlockedBloom = Atomic<BlockedBloomParams>;
 
 impl<P: Layout> Atomic<P> {
-    /// Inserts a key. True if it was new; two racing inserts of the same new key may both return true.
+    /// Inserts a key. Returns true if it was new; two racing inserts of the same new key may both return true.
     ///
     /// # Panics
     ///
@@ -180,8 +180,8 @@ impl<P: Layout> Atomic<P> {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; two racing
-    /// inserts of the same new key may both return true.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). Returns true if it was new; two
+    /// racing inserts of the same new key may both return true.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         expect_uniform(&[hash]);
@@ -220,7 +220,7 @@ impl<P: Layout> Atomic<P> {
         }
     }
 
-    /// Whether the key might be in the filter. `false` is certain for keys whose insert happened before.
+    /// Returns true if the key might be in the filter. `false` is certain for keys whose insert happened before.
     ///
     /// # Panics
     ///
@@ -229,14 +229,14 @@ impl<P: Layout> Atomic<P> {
         self.contains_hash(self.held.get().hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain
-    /// for keys whose insert happened before.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain for keys whose insert happened before.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains_in(&self.words, hash)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -290,12 +290,12 @@ impl<P: Layout> Atomic<P> {
         self.hash_fn
     }
 
-    /// The types of the keys, as far as they are known.
+    /// The types of the keys, as far as known.
     pub fn key_types(&self) -> KeyTypes {
         self.hash_fn.declared().unwrap_or(self.held.get())
     }
 
-    /// Notes the types of keys whose hashes are inserted next: see [`KeyTypes`].
+    /// Records the types of keys whose hashes are inserted next: see [`KeyTypes`].
     pub fn note_keys(&self, types: KeyTypes) {
         self.held.note(types);
     }
@@ -307,17 +307,18 @@ impl<P: Layout> Atomic<P> {
 }
 
 impl AtomicBloom {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Bloom::new(params, hash_fn)?.into())
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Ok(Bloom::with_rate(capacity, rate)?.into())
     }
 
-    /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
+    /// Returns a plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be
+    /// included.
     pub fn snapshot(&self) -> Bloom {
         let (held, len) = (self.held.get(), self.len());
         Bloom::from_parts(self.params, self.hash_fn, held, self.words.snapshot(), len)
@@ -325,17 +326,18 @@ impl AtomicBloom {
 }
 
 impl AtomicBlockedBloom {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BlockedBloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(BlockedBloom::new(params, hash_fn)?.into())
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Ok(BlockedBloom::with_rate(capacity, rate)?.into())
     }
 
-    /// A plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be in it.
+    /// Returns a plain copy of the current state, to save or to estimate from. Concurrent inserts may or may not be
+    /// included.
     pub fn snapshot(&self) -> BlockedBloom {
         let (held, len) = (self.held.get(), self.len());
         BlockedBloom::from_parts(self.params, self.hash_fn, held, self.words.snapshot(), len)
@@ -371,7 +373,7 @@ impl From<BlockedBloom> for AtomicBlockedBloom {
         let held = AtomicKeyTypes::new(plain.key_types(), plain.len());
         let len = Counter::new(plain.len());
         let words = AtomicWords::from_words(plain.into_words());
-        // What lookups rely on: every line is a block.
+        // Lookups rely on this: every line is a block.
         assert_eq!(words.size_in_bytes() as u64, LINE_BYTES as u64 * params.blocks());
         Self { params, hash_fn, held, words, len, thresholds }
     }
@@ -388,7 +390,7 @@ filter_by_methods!((<P: Layout>) Atomic<P>, |atomic| atomic.params.planned_keys(
 insert_always!((<P: Layout>) Atomic<P>);
 
 impl<P: Layout> Clone for Atomic<P> {
-    /// A copy of the current state. Concurrent inserts may or may not be in it.
+    /// Copies the current state. Concurrent inserts may or may not be included.
     fn clone(&self) -> Self {
         Self {
             params: self.params,
@@ -402,7 +404,7 @@ impl<P: Layout> Clone for Atomic<P> {
 }
 
 impl<P: Layout> PartialEq for Atomic<P> {
-    /// Whether both have the same shape, hash function, count and bits at this moment.
+    /// Returns true if both have the same shape, hash function, count and bits at this moment.
     fn eq(&self, other: &Self) -> bool {
         let ones = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
         self.params == other.params

@@ -28,7 +28,7 @@ struct Line(AtomicU64);
 pub(crate) struct Counter(Box<[Line; LINES]>);
 
 impl Counter {
-    /// A counter with the initial value `start`.
+    /// Creates a counter with the initial value `start`.
     pub(crate) fn new(start: u64) -> Self {
         let lines: [Line; LINES] = Default::default();
         lines[SHARED].0.store(start, Ordering::Relaxed);
@@ -42,23 +42,23 @@ impl Counter {
         if line == SHARED {
             number.fetch_add(more, Ordering::Relaxed);
         } else {
-            // No other thread has this line, so nobody writes between the two accesses.
+            // No other thread has this line, so nothing is written between the two accesses.
             number.store(number.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
 
-    /// The sum. While other threads add, it is some value between before and after.
+    /// Returns the sum. While other threads add, it is some value between before and after.
     pub(crate) fn get(&self) -> u64 {
         self.0.iter().fold(0, |sum, line| sum.wrapping_add(line.0.load(Ordering::Relaxed)))
     }
 }
 
-/// Line numbers that no live thread has.
+/// Line numbers not owned by a live thread.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// How many line numbers have been assigned, at most [`SHARED`].
+/// Number of line numbers assigned so far, at most [`SHARED`].
 static GIVEN: Mutex<usize> = Mutex::new(0);
 
-/// The line of this thread, given back when the thread ends. The lock makes the last owner's writes visible.
+/// The line of this thread, returned when the thread ends. The lock makes the last owner's writes visible.
 struct Owned(usize);
 
 impl Owned {
@@ -84,7 +84,7 @@ impl Drop for Owned {
     }
 }
 
-/// What [`LINE`] holds before the thread has counted for the first time.
+/// The value of [`LINE`] before the thread has counted for the first time.
 const UNKNOWN: usize = usize::MAX;
 
 thread_local! {
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Lines are reused: a thousand threads one after the other each get one, and each adds to what was there.
+    /// Lines are reused: each of a thousand successive threads gets one, and adds to its value.
     #[test]
     fn threads_that_come_and_go_do_not_use_up_the_lines() {
         let counter = Counter::new(0);
@@ -147,7 +147,7 @@ mod tests {
                 .map(|_| {
                     scope.spawn(|| {
                         let line = own_line();
-                        barrier.wait(); // none ends before all have one
+                        barrier.wait(); // no thread ends before all have a line
                         line
                     })
                 })

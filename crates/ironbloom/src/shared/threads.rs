@@ -1,4 +1,4 @@
-//! Filling one filter from several threads, with keys that come in shards.
+//! Filling one filter from several threads, with keys that arrive in shards.
 //!
 //! ```text
 //! shards ──┬─► thread 1: its own filter ──┐
@@ -41,7 +41,7 @@ pub(crate) fn insert<F: Send, S: IntoIterator<Item = u64>>(
     });
 }
 
-/// The filters of all threads but the calling one.
+/// Creates the filters of all threads but the calling one.
 pub(crate) fn others<F, E>(
     threads: NonZeroUsize,
     empty: impl Fn() -> Result<F, E>,
@@ -49,7 +49,7 @@ pub(crate) fn others<F, E>(
     (1..threads.get()).map(|_| empty()).collect()
 }
 
-/// The hashes of a shard in groups large enough for a batch.
+/// Passes on the hashes of a shard in groups large enough for a batch.
 fn in_groups(hashes: impl IntoIterator<Item = u64>, mut work: impl FnMut(&[u64])) {
     let mut group = [0; GROUP];
     let mut len = 0;

@@ -1,4 +1,4 @@
-//! Filters of several attributes: how often does a verification value collide?
+//! Filters of several attributes: how often a verification value collides.
 //!
 //! A parallel Bloom filter forgets which values occurred in the same row. A verification value v, a sum over the p q
 //! hash values of the row, is stored to check that. Hash values are uniform in 0..m, so their sum is close to normal,
@@ -17,7 +17,7 @@
 
 use std::f64::consts::TAU;
 
-/// Beyond this many standard deviations there is nothing left to sum.
+/// Beyond this many standard deviations nothing is left to sum.
 const FAR: f64 = 8.0;
 
 /// Intervals of Simpson's rule.
@@ -38,7 +38,7 @@ fn density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / TAU.sqrt()
 }
 
-/// The rate of a verification value with this standard deviation among n rows.
+/// Rate of a verification value with this standard deviation among n rows.
 fn collision_rate(n: u64, deviation: f64) -> f64 {
     if n == 0 {
         return 0.0;
@@ -76,7 +76,7 @@ pub fn weighted_sum_rate(n: u64, m: u64, attributes: u32, probes: u32) -> f64 {
     collision_rate(n, weighted_deviation(m, attributes, probes) * f64::from(probes).exp2())
 }
 
-/// The same for a weighted sum of which only the integer part is kept.
+/// Like [`weighted_sum_rate`], if only the integer part of the sum is kept.
 ///
 /// ```text
 /// s = m sqrt(p (1 - 4^-q)) / 6

@@ -87,7 +87,7 @@ pub fn flat_block_rate(c: f64, block_bits: u32, k: u32) -> f64 {
     poisson_mean(load, |j| bloom_rate_exact(u64::from(block_bits), k, j)).min(1.0)
 }
 
-/// Bits a key by the classic law for eight probes: misleading for split blocks.
+/// Bits per key by the classic law for eight probes: misleading for split blocks.
 ///
 /// ```text
 /// c = -8 / ln(1 - p^(1/8))

@@ -15,7 +15,7 @@ use super::{clamp_rate, hit_share};
 use std::f64::consts::{E, LN_2};
 use std::iter::once;
 
-/// Shapes use at most this many probes, enough for a rate of 2^-64, the floor of a 64-bit hash.
+/// Maximum number of probes, enough for a rate of 2^-64, the floor of a 64-bit hash.
 const MAX_PROBES: u32 = 64;
 
 /// Up to this many keys the exact law is a recurrence of k * k n steps; above, a formula.
@@ -105,7 +105,7 @@ pub fn bits_per_key(k: u32, p: f64) -> f64 {
 /// p = E[(X/m)^k]        X bits set after k n throws into m        [CRJ10]
 /// ```
 ///
-/// Up to 64 keys this is computed exactly, by recurrence. Above, from mean q and variance V of X/m:
+/// Up to 64 keys this is computed exactly, by recurrence. Above that, from mean q and variance V of X/m:
 ///
 /// ```text
 /// p = q^k exp(k (k-1) V / (2 q^2))
@@ -214,7 +214,7 @@ pub struct BloomShape {
 /// ```
 ///
 /// Ends at `u64::MAX` bits if no filter suffices. At n = 150 000, p = 1 %: 1 438 946 bits, 7 probes
-/// (9.593 a key; the classic 1 437 759 would give 1.004 %). At n = 10: 98 bits, 6 probes.
+/// (9.593 per key; the classic 1 437 759 would give 1.004 %). At n = 10: 98 bits, 6 probes.
 pub fn bloom_shape(n: u64, p: f64) -> BloomShape {
     least_shape(n, p, |_| 1, |m, k| bloom_rate_exact(m, k, n))
 }

@@ -19,10 +19,10 @@ use super::bloom::classic_bits;
 use super::search::least;
 use super::{clamp_rate, hit_share};
 
-/// A window is cut into at most this many slices, k + l: a query touches up to all of them.
+/// Maximum number of slices, k + l, of a window: a query touches up to all of them.
 pub(crate) const MAX_SLICES: u32 = 48;
 
-/// Numbers of stages, probes and ages are capped at this.
+/// Cap on the numbers of stages, probes and ages.
 const MAX_TERMS: u32 = 1024;
 
 /// A product of fills below this may have lost digits, or be zero, and is not divided further.
@@ -39,7 +39,7 @@ pub fn scalable_stage_rate(p: f64, tightening: f64, stage: u32) -> f64 {
     clamp_rate(p) * (1.0 - clamp_rate(tightening)) * clamp_rate(tightening).powf(f64::from(stage))
 }
 
-/// Bits a key of a scalable filter whose stages are all full.
+/// Bits per key of a scalable filter whose stages are all full.
 ///
 /// ```text
 /// sum_i s^i c(p_i) / sum_i s^i,   c(p) = lg(1/p) / ln 2     s growth, i stage from 0     [ABPH07]

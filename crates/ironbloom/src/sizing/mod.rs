@@ -87,8 +87,8 @@ fn clamp_rate(p: f64) -> f64 {
 
 /// P(a bin is hit) after `throws` balls into `bins` bins: 1 - (1 - 1/bins)^throws.
 ///
-/// Written with `ln_1p` and `exp_m1` so that it keeps its digits at 10^11 bins, where 1 - 1/bins
-/// itself has lost eleven of sixteen.
+/// Written with `ln_1p` and `exp_m1` to keep precision at 10^11 bins, where 1 - 1/bins itself has lost eleven of
+/// sixteen.
 fn hit_share(bins: f64, throws: f64) -> f64 {
     if throws <= 0.0 {
         return 0.0;

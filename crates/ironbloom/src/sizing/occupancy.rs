@@ -1,4 +1,4 @@
-//! How many bits n keys set: mean and variance, and the most that chance can explain.
+//! The number of bits that n keys set: mean and variance, and the maximum that chance can explain.
 //!
 //! The bits of a filter depend on *which* keys were inserted, not on their order, their multiplicity or the way they
 //! were inserted (batch, threads, union). So they show whether there are more keys than planned, while a count of
@@ -11,7 +11,7 @@ pub(crate) struct Occupancy {
     variance: f64,
 }
 
-/// The tolerance for chance. It exceeds 5 standard deviations once in 3.5 million.
+/// The tolerance for chance: 5 standard deviations are exceeded once in 3.5 million.
 const SIGMAS: f64 = 5.0;
 
 /// Bits of a flat filter.
@@ -64,7 +64,7 @@ fn throws(bins: f64, throws: f64) -> Occupancy {
     let missed = throws * (-1.0 / bins).ln_1p();
     let q0 = missed.exp();
     let q1 = if bins > 2.0 { (throws * (-2.0 / bins).ln_1p()).exp() } else { 0.0 };
-    // q1 - q0² cancels all its digits in large filters; this is the same.
+    // q1 - q0² cancels all its digits in large filters; this is equivalent.
     let pair =
         if bins > 2.0 { throws * (-1.0 / ((bins - 1.0) * (bins - 1.0))).ln_1p() } else { f64::MIN };
     let variance = bins * (q0 - q1) + bins * bins * q0 * q0 * pair.exp_m1();
@@ -73,7 +73,7 @@ fn throws(bins: f64, throws: f64) -> Occupancy {
 
 impl Occupancy {
     /// More set bits than this indicate more keys. If nearly all `bits` are set, half of the remaining ones are enough:
-    /// at rates above 90 % five deviations would be more than there are.
+    /// at rates above 90 % five deviations would exceed all bits.
     pub(crate) fn most(self, bits: u64) -> u64 {
         let bound = self.mean + SIGMAS * self.variance.sqrt();
         bits.min(bound.min((self.mean + bits as f64) / 2.0) as u64)
@@ -99,7 +99,7 @@ mod tests {
         close(blocked.variance.sqrt(), 216.0, 0.01);
     }
 
-    /// Mean and deviation of 4000 throws at random: 4.5 sigma of their own, √(V / 4000) and V √(2 / 4000).
+    /// Mean and deviation of 4000 random trials must lie within 4.5 sigma, √(V / 4000) and V √(2 / 4000).
     fn compare(name: &str, law: Occupancy, mut ones: impl FnMut(u64) -> f64) {
         const ROUNDS: f64 = 4000.0;
         let found: Vec<f64> = (0..ROUNDS as u64).map(&mut ones).collect();

@@ -4,8 +4,8 @@
 //! "where does a predicate flip?". A formula without corrections gives a good guess; we gallop away
 //! from it with doubling steps until the flip is between two numbers, then bisect.
 
-/// The smallest `x >= 1` at which `holds` is true, for a predicate that flips once from false to true. `u64::MAX` when
-/// it never does.
+/// Finds the smallest `x >= 1` at which `holds` is true, for a predicate that flips once from false
+/// to true. `u64::MAX` if it never does.
 pub(super) fn least(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let start = guess.max(1);
     let mut step = start / 1024 + 1;
@@ -38,8 +38,8 @@ pub(super) fn least(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     high
 }
 
-/// The greatest `x` at which `holds` is true, for a predicate that is true at 0 and flips once to
-/// false. `u64::MAX - 1` when it never does.
+/// Finds the greatest `x` at which `holds` is true, for a predicate that is true at 0 and flips
+/// once to false. `u64::MAX - 1` if it never does.
 pub(super) fn greatest(guess: u64, holds: impl Fn(u64) -> bool) -> u64 {
     least(guess.saturating_add(1), |x| !holds(x)) - 1
 }

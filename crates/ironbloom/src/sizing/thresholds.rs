@@ -1,4 +1,4 @@
-//! When has a filter reached its planned number of keys?
+//! Decides when a filter has reached its planned number of keys.
 //!
 //! A Bloom filter counts the inserts that changed a bit, so a new key that happens to find all its bits set is not
 //! counted. Of n distinct keys in **random order** the filter therefore counts about
@@ -10,7 +10,7 @@
 //! which is close to n at small rates and far below it at large ones: above 63 % a filter has fewer bits than keys,
 //! and its count would never reach its capacity.
 //!
-//! The count is no more than that. Keys sorted by hash get a higher count (19,968,264 of 20 million at 1 % instead of
+//! The count says no more than that. Keys sorted by hash get a higher count (19,968,264 of 20 million at 1 % instead of
 //! 19,950,000), after a union the count is an estimate of all keys, and for a program that knows the true number it is
 //! that number. So there are two questions and two answers:
 //!
@@ -19,12 +19,12 @@
 //! | is the filter over capacity? | occasionally | the **bits**: more than its capacity sets, by over 5 sigma |
 //! | is there room for this key? does a stage end? | at every insert | the **count**, compared with a random order's |
 //!
-//! The bits depend on the set of keys alone. They are counted only if the count is at least what a random order gives
-//! at capacity, so the check costs nothing before that.
+//! The bits depend on the set of keys alone. They are counted only if the count has reached the expectation at capacity
+//! for a random order, so the check costs nothing before that.
 
 use crate::sizing::Occupancy;
 
-/// What a filter looks like when it has reached its capacity.
+/// The counts of a filter at capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
     /// The count of a random order, rounded down.
@@ -33,15 +33,15 @@ pub(crate) struct Thresholds {
     grown: u64,
     /// The highest count of the planned keys in random order, except for one filter in a million.
     full: u64,
-    /// The most bits that they set, except for one filter in a million.
+    /// The maximum number of bits that they set, except for one filter in a million.
     most_bits: u64,
 }
 
-/// A stage may by chance exceed its capacity by this fraction, and no more, since that raises the rate.
+/// A stage may by chance exceed its capacity by at most this fraction, since that raises the rate.
 const MAX_STAGE_ERROR: f64 = 0.01;
 
 impl Thresholds {
-    /// `rate_at(n)` is the rate with n keys in the filter, `occupancy` that of its bits with `capacity` keys.
+    /// Takes the rate `rate_at(n)` with n keys in the filter, and the `occupancy` of its bits with `capacity` keys.
     pub(crate) fn new(
         capacity: u64,
         bits: u64,
@@ -57,7 +57,7 @@ impl Thresholds {
         };
         // A stage exactly at capacity should not grow: three standard deviations.
         let most_of_a_stage = MAX_STAGE_ERROR * n * (1.0 - rate_at(capacity));
-        // A refused key is lost, so five; at the highest rates, half of the bits that could still be counted.
+        // A refused key is lost, so five; at the highest rates, half of the bits that can still be counted.
         let still_countable = (bits as f64 - expected).max(0.0);
         Self {
             expected: expected as u64,
@@ -73,7 +73,7 @@ impl Thresholds {
         len >= self.grown
     }
 
-    /// New keys until [`ends_stage`](Self::ends_stage).
+    /// Number of new keys until [`ends_stage`](Self::ends_stage).
     pub(crate) fn room_of_stage(&self, len: u64) -> u64 {
         self.grown.saturating_sub(len)
     }
@@ -83,7 +83,7 @@ impl Thresholds {
         self.full.saturating_sub(len)
     }
 
-    /// True if more bits are set than the planned keys set. Bits are counted only if the count is suspicious.
+    /// True if more bits are set than the planned keys would set. Bits are counted only if the count is suspicious.
     pub(crate) fn is_exceeded(&self, len: u64, count_bits: impl FnOnce() -> u64) -> bool {
         len > self.expected && count_bits() > self.most_bits
     }

@@ -7,14 +7,14 @@
 //! 24  8w w = ⌈m / 64⌉ words; bit i is bit i mod 64 of word i / 64
 //! ```
 //!
-//! A key is bytes. With h0, h1 the halves of MurmurHash3 of 128 bits of the key, and h2, h3 those of the key and a byte 1:
+//! A key is bytes. With h0, h1 the halves of the key's 128-bit MurmurHash3, and h2, h3 those of the key and a byte 1:
 //!
 //! ```text
 //! probe i = 0 … k−1:  position (h_(i mod 2) + i·h_(2 + ((i + i mod 2) mod 4) div 2)) mod 2^64 mod m
 //! ```
 //!
-//! Nothing in the file says that this is a filter; it is known by its three consistent numbers. Versions before 2 hashed by
-//! FNV, with rates of 50 % (bits-and-blooms/bloom#21), and have the same form: their keys would not be found.
+//! Nothing in the file marks it as a filter; it is recognised by its three consistent numbers. Versions before 2 hashed
+//! with FNV, at rates of 50 % (bits-and-blooms/bloom#21), and have the same form: their keys would not be found.
 
 use super::bytes::{Fields, Order, put_words};
 use super::{ForeignError, Format};
@@ -23,7 +23,7 @@ use crate::hash::murmur3::{x64_128, x64_128_and};
 use crate::kinds::foreign::{MAX_FOREIGN_PROBES, Noted, Probing};
 use crate::kinds::{Foreign, Rule};
 
-/// Positions of bits-and-blooms.
+/// Positions as bits-and-blooms computes them.
 #[derive(Clone, Copy)]
 pub(crate) struct FourHashes;
 
@@ -45,7 +45,7 @@ impl Probing for FourHashes {
     }
 }
 
-/// Bits and probes as bits-and-blooms plans them.
+/// Bits and probes as bits-and-blooms chooses them.
 pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)).ceil();

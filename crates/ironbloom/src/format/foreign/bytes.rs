@@ -1,17 +1,17 @@
 //! Reading and writing the fields of foreign files. Every number is checked where it is read, and nothing is allocated
-//! before the length of the bytes has been compared with what the header announces.
+//! before the number of bytes has been compared with the header.
 
 use super::{ForeignError, Format, Problem};
 use crate::kernel::{LINE_BYTES, Words, WordsBuilder};
 
-/// Which end of a number comes first.
+/// Byte order of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Little,
     Big,
 }
 
-/// What is left of some bytes, and where that begins.
+/// The remaining bytes, and their offset.
 #[derive(Clone)]
 pub(super) struct Fields<'a> {
     format: Format,
@@ -25,22 +25,22 @@ impl<'a> Fields<'a> {
         Self { format, order, bytes, at: 0 }
     }
 
-    /// An error at a position.
+    /// Creates an error at a position.
     pub(super) fn error(&self, at: usize, problem: Problem) -> ForeignError {
         ForeignError { format: self.format, offset: at as u64, problem }
     }
 
-    /// The next field is not what it must be.
+    /// Creates an error for an invalid field.
     pub(super) fn invalid(&self, at: usize, what: &'static str, value: u64) -> ForeignError {
         self.error(at, Problem::Field { what, value })
     }
 
-    /// Where the next field begins.
+    /// Offset of the next field.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Bytes that are left.
+    /// Number of remaining bytes.
     pub(super) fn left(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The next number, if it lies in a range.
+    /// Reads the next number, if it lies in a range.
     pub(super) fn within(
         &self,
         at: usize,
@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         if range.contains(&value) { Ok(value) } else { Err(self.invalid(at, what, value)) }
     }
 
-    /// Whether exactly this many bytes are left, without touching them.
+    /// Checks that exactly this many bytes remain, without reading them.
     pub(super) fn check_rest(&self, expected: u64) -> Result<(), ForeignError> {
         match self.left() {
             left if left < expected => {
@@ -108,8 +108,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next `bytes` bytes as an array of bits, bit i of which is bit i mod 64 of the 64-bit number i / 64. Bits from
-    /// `bits` on must be zero.
+    /// Reads the next `bytes` bytes as a bit array, bit i of which is bit i mod 64 of the 64-bit number i / 64. Bits
+    /// from `bits` on must be zero.
     pub(super) fn words(&mut self, bytes: u64, bits: u64) -> Result<Words, ForeignError> {
         let start = self.at;
         let taken = self.take(bytes)?;
@@ -135,7 +135,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The first `bytes` bytes of an array of bits, in this order.
+/// Writes the first `bytes` bytes of a bit array, in this order.
 pub(super) fn put_words(out: &mut Vec<u8>, words: &[u64], bytes: usize, order: Order) {
     let end = out.len() + bytes;
     for word in words.iter().take(bytes.div_ceil(8)) {

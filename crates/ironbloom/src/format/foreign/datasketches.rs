@@ -21,8 +21,8 @@
 //! h0 = H(key, seed)   h1 = H(key, h0)   probe i = 1 … k:  position ((h0 + i·h1) mod 2^64 div 2) mod m
 //! ```
 //!
-//! An empty filter announces a size that no byte of it backs, and 24 bytes once made a reader allocate 16 GiB: here it may
-//! be up to 256 MiB.
+//! An empty filter announces a size without any bytes to back it, and 24 bytes once made a reader allocate 16 GiB: here
+//! it may be up to 256 MiB.
 
 use xxhash_rust::xxh64::xxh64;
 
@@ -36,13 +36,13 @@ use crate::kinds::{Foreign, Rule};
 const FAMILY: u64 = 21;
 const EMPTY: u8 = 4;
 const UNCOUNTED: u64 = u64::MAX;
-/// Words of the largest empty filter that is believed.
+/// Maximum words of an empty filter.
 const MOST_EMPTY: u64 = (256 << 20) / 8;
 
-/// A flag in `.ibf` files: the file says how many bits are set.
+/// A flag in `.ibf` files: the file records the number of set bits.
 const COUNTED: u64 = 1;
 
-/// Positions of DataSketches.
+/// Positions as DataSketches computes them.
 #[derive(Clone, Copy)]
 pub(crate) struct TwoHashes {
     pub(crate) seed: u64,
@@ -69,7 +69,7 @@ impl Probing for TwoHashes {
     }
 }
 
-/// Bits and probes as DataSketches plans them.
+/// Bits and probes as DataSketches chooses them.
 pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)).ceil() as u64;
@@ -81,7 +81,7 @@ struct Head {
     probes: u32,
     seed: u64,
     words: u64,
-    /// What the file says of the bits that are set; `None` if it is empty.
+    /// Number of set bits according to the file; `None` if the filter is empty.
     ones: Option<u64>,
 }
 

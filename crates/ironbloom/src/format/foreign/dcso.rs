@@ -11,7 +11,7 @@
 //!     …  any bytes that a user has attached
 //! ```
 //!
-//! Files are often compressed by gzip as a whole. A key is bytes:
+//! Files are often gzipped as a whole. A key is bytes:
 //!
 //! ```text
 //! x_0 = FNV-1 of 64 bits of the key mod P      x_i = (x_(i−1)·G mod 2^64) mod P      probe i = 1 … k:  position x_i mod m
@@ -19,8 +19,8 @@
 //! ```
 //!
 //! The product wraps before it is reduced, so the numbers are not the permutation that P and G were chosen for, and the low
-//! bits of one say much about those of the next: the measured rate is above the one asked for (hashlookup/poppy#7). New
-//! filters are better made in any other format.
+//! bits of one reveal much about those of the next: the measured rate is above the requested one (hashlookup/poppy#7).
+//! Prefer any other format for new filters.
 
 use super::bytes::{Fields, Order, put_words};
 use super::{ForeignError, Format};
@@ -34,7 +34,7 @@ const GENERATOR: u64 = 18_446_744_073_709_550_147;
 /// More keys than a file of ours can count.
 const MOST_KEYS: u64 = 1 << 60;
 
-/// Positions of DCSO.
+/// Positions as DCSO computes them.
 #[derive(Clone, Copy)]
 pub(crate) struct Generator;
 
@@ -57,7 +57,7 @@ impl Probing for Generator {
     }
 }
 
-/// Bits and probes as DCSO plans them.
+/// Bits and probes as DCSO chooses them.
 pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (n * rate.ln() / (ln_2 * ln_2)).ceil().abs();

@@ -7,8 +7,8 @@
 //! Keys are the addresses (20 bytes) and topics (32 bytes) of logs. With h = Keccak-256 of the key, three probes are the low
 //! 11 bits of the byte pairs 0–1, 2–3 and 4–5 of h, each pair big-endian. (Yellow Paper, section 4.3.1.)
 //!
-//! 2048 bits are few for the hundreds of logs of today's blocks: half full, one key in eight is found by chance. What that
-//! means for finding logs is measured in `docs/benchmarks/ethereum.md`.
+//! 2048 bits are few for the hundreds of logs of today's blocks: half full, one key in eight is found by chance.
+//! `docs/benchmarks/ethereum.md` measures the effect on finding logs.
 
 use super::bytes::{Fields, Order};
 use super::{ForeignError, Format};
@@ -21,10 +21,10 @@ use crate::kinds::{Foreign, Rule};
 pub(crate) const BITS: u64 = 2048;
 /// Bytes of a logs bloom.
 pub(crate) const BYTES: usize = BITS as usize / 8;
-/// Probes of a key.
+/// Probes per key.
 pub(crate) const PROBES: u32 = 3;
 
-/// Positions of a logs bloom.
+/// Positions in a logs bloom.
 #[derive(Clone, Copy)]
 pub(crate) struct Pairs;
 
@@ -43,14 +43,14 @@ impl Probing for Pairs {
     }
 }
 
-/// The bytes of a logs bloom, from text or as they are.
+/// The bytes of a logs bloom, from text or raw.
 pub(crate) fn bytes_of(bytes: &[u8]) -> Option<[u8; BYTES]> {
-    // Digits that are cut short after 256 of them are not a bloom.
+    // Digits truncated to 256 characters are not the raw bytes of a bloom.
     let is_text = bytes.starts_with(b"0x") && bytes[2..].iter().all(u8::is_ascii_hexdigit);
     if let (Ok(raw), false) = (bytes.try_into(), is_text) {
         return Some(raw);
     }
-    // A longer text is not one, and need not be decoded to know it.
+    // Longer text cannot be a bloom and need not be decoded.
     if bytes.len() > 2 * BYTES + 64 {
         return None;
     }

@@ -7,9 +7,9 @@
 //!  6  8w words of 64 bits; bit i is bit i mod 64 of word i / 64, and m = 64·w
 //! ```
 //!
-//! Which funnel turned keys into bytes is not recorded: the user has to say it. `stringFunnel(UTF_8)` and
+//! The file does not record which funnel turned keys into bytes: the user has to say. `stringFunnel(UTF_8)` and
 //! `byteArrayFunnel` are [`Text`](crate::hash::KeyForm::Text), `unencodedCharsFunnel` is Chars, `longFunnel` is Long,
-//! `integerFunnel` is Int. With h1 and h2 the halves of MurmurHash3 of 128 bits:
+//! `integerFunnel` is Int. With h1 and h2 the halves of 128-bit MurmurHash3:
 //!
 //! ```text
 //! MITZ_64:  probe i = 0 … k−1:  x = (h1 + i·h2) mod 2^63                        the position is x mod m
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! MITZ_32 was the default until Guava 14. It has only 2^31 positions, and three times its rate in large filters
-//! (google/guava#1119), so it is read, and no new ones are made.
+//! (google/guava#1119), so it is only read, never created.
 
 use super::bytes::{Fields, Order};
 use super::java::{self, Head};
@@ -71,7 +71,7 @@ impl Probing for Mitz64 {
     }
 }
 
-/// Bits and probes as Guava plans them.
+/// Bits and probes as Guava chooses them.
 pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)) as u64;

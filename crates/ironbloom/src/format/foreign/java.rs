@@ -1,18 +1,19 @@
-//! Arrays of bits as programs in Java write them: the number of words, at most 2^31 − 1, and the words. Numbers are big-endian.
+//! Bit arrays as Java programs write them: the number of words, at most 2^31 − 1, and the words.
+//! Numbers are big-endian.
 
 use super::ForeignError;
 use super::bytes::{Fields, Order, put_words};
 use crate::kinds::foreign::Noted;
 use crate::kinds::{Foreign, Rule};
 
-/// What is said before the bits.
+/// The fields before the bits.
 pub(super) struct Head {
     pub(super) rule: Rule,
     pub(super) probes: u32,
     pub(super) words: u64,
 }
 
-/// The number of words, if as many follow, and nothing else.
+/// Reads the number of words and checks that exactly as many follow.
 pub(super) fn words(fields: &mut Fields<'_>) -> Result<u64, ForeignError> {
     let at = fields.at();
     let words = u64::from(fields.u32()?);
@@ -21,7 +22,7 @@ pub(super) fn words(fields: &mut Fields<'_>) -> Result<u64, ForeignError> {
     Ok(words)
 }
 
-/// The filter whose words come next.
+/// Reads the filter whose words come next.
 pub(super) fn read(fields: &mut Fields<'_>, head: Head) -> Result<Foreign, ForeignError> {
     let Head { rule, probes, words } = head;
     let array = fields.words(8 * words, 64 * words)?;
@@ -29,7 +30,7 @@ pub(super) fn read(fields: &mut Fields<'_>, head: Head) -> Result<Foreign, Forei
     Ok(filter.with_estimate())
 }
 
-/// What was said before them, then the words of a filter, unless they are too many.
+/// Appends the words of a filter to its header; `None` if there are too many.
 pub(super) fn write(mut out: Vec<u8>, filter: &Foreign) -> Option<Vec<u8>> {
     let words = i32::try_from(filter.bits().div_ceil(64)).ok()?;
     out.extend(number(words.cast_unsigned()));
@@ -37,7 +38,7 @@ pub(super) fn write(mut out: Vec<u8>, filter: &Foreign) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A number of the header.
+/// Encodes a number of the header.
 pub(super) fn number(value: u32) -> [u8; 4] {
     value.swap_bytes().to_le_bytes()
 }

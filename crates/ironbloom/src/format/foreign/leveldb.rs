@@ -1,19 +1,19 @@
-//! The filter of a block of LevelDB (`NewBloomFilterPolicy`), and of RocksDB's legacy block-based filters. Only read.
+//! The filter of a LevelDB block (`NewBloomFilterPolicy`), and of RocksDB's legacy block-based filters. Only read.
 //!
 //! ```text
 //!  0  b  bytes; bit i is bit i mod 8 of byte i / 8, and m = 8·b
 //!  b  1  probes k, 1 to 30
 //! ```
 //!
-//! A key is bytes. With h LevelDB's hash of 32 bits, seed 0xbc9f1d34, and d = h rotated right by 17:
+//! A key is bytes. With h LevelDB's 32-bit hash, seed 0xbc9f1d34, and d = h rotated right by 17:
 //!
 //! ```text
 //! probe i = 0 … k−1:  position (h + i·d) mod 2^32 mod m
 //! ```
 //!
-//! Nothing tells these bytes from others: the user has to say what they are. 32 bits of hash limit the rate (0.23 % at ten
-//! million keys), but a block has a few thousand keys at most. LevelDB takes a filter that is cut short for an empty one,
-//! and more than 30 probes for a match of everything; both are errors here.
+//! Nothing distinguishes these bytes from others: the user has to say what they are. 32 hash bits limit the rate (0.23
+//! % at ten million keys), but a block has a few thousand keys at most. LevelDB treats a truncated filter as empty, and
+//! more than 30 probes as matching everything; both are errors here.
 
 use super::bytes::{Fields, Order};
 use super::{ForeignError, Format, Problem};
@@ -21,7 +21,7 @@ use crate::hash::Modulus;
 use crate::kinds::foreign::{Noted, Probing};
 use crate::kinds::{Foreign, Rule};
 
-/// Positions of LevelDB.
+/// Positions as LevelDB computes them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rotated;
 
@@ -40,7 +40,7 @@ impl Probing for Rotated {
     }
 }
 
-/// LevelDB's hash, after Murmur.
+/// LevelDB's hash, derived from Murmur.
 fn hash(key: &[u8]) -> u32 {
     const MULTIPLIER: u32 = 0xc6a4_a793;
     let mut hash = 0xbc9f_1d34 ^ (key.len() as u32).wrapping_mul(MULTIPLIER);
@@ -57,7 +57,7 @@ fn hash(key: &[u8]) -> u32 {
     hash
 }
 
-/// Nothing marks such bytes: they are never taken for these unless somebody says so.
+/// Nothing marks such bytes, so they are read as these only on request.
 pub(super) fn is(_: &[u8]) -> bool {
     false
 }

@@ -1,14 +1,14 @@
-//! Filters of other programs as bytes: one file a format, whose header is its specification.
+//! Other programs' filters as bytes: one file per format, whose header is its specification.
 //!
 //! ```text
 //! detect  which format?      read   bytes ──► AnyFilter      write   AnyFilter ──► bytes, or why not
 //! ```
 //!
-//! A filter that is read keeps the rule of its program ([`Foreign`]), so every answer is that program's, and saving it as
-//! `.ibf` changes none. It can be written only in the format of that program: bits cannot be hashed again.
+//! A filter keeps the rule of its program when it is read ([`Foreign`]), so every answer is that program's, and saving
+//! it as `.ibf` changes none. It can be written only in that program's format: bits cannot be rehashed.
 //!
-//! Bytes are never trusted. A length is compared with what is there before anything is allocated, and an error says at
-//! which byte the trouble is; nothing that is damaged answers "absent".
+//! Bytes are never trusted. A length is compared with the bytes present before anything is allocated, and an error
+//! gives the byte offset of the problem; damaged bytes never answer "absent".
 
 pub(crate) mod bits_and_blooms;
 mod bytes;
@@ -38,36 +38,36 @@ pub enum Format {
     Guava,
     /// Apache DataSketches' Bloom filter.
     DataSketches,
-    /// A split block filter of Parquet: its header and its bits.
+    /// A Parquet split block filter: its header and its bits.
     Parquet,
     /// bits-and-blooms/bloom, in Go.
     BitsAndBlooms,
     /// DCSO/bloom, in Go.
     Dcso,
-    /// The logs bloom of Ethereum.
+    /// Ethereum's logs bloom.
     Ethereum,
-    /// RedisBloom's chunks, in a dump of ours.
+    /// RedisBloom's chunks, in one of our dumps.
     RedisBloom,
-    /// The Bloom filter of a table of RocksDB.
+    /// The Bloom filter of a RocksDB table.
     RocksDb,
-    /// The Bloom filter of a block of LevelDB.
+    /// The Bloom filter of a LevelDB block.
     LevelDb,
 }
 
-/// What is the same for every format.
+/// The operations and names of a format.
 struct Entry {
     format: Format,
     name: &'static str,
     summary: &'static str,
     read: fn(&[u8]) -> Result<AnyFilter, ForeignError>,
     write: fn(&AnyFilter) -> Option<Vec<u8>>,
-    /// Whether these bytes can be nothing else: the header is possible, and the length is the one that follows from it.
+    /// Returns true if the bytes can be nothing else: the header is possible, and the length follows from it.
     is: fn(&[u8]) -> bool,
-    /// The rule that a new filter of this format gets, unless new ones are not made.
+    /// The rule of new filters in this format; `None` if it is only read.
     new: Option<Rule>,
 }
 
-/// A format whose filters are [`Foreign`], in a module of its own.
+/// Lists a format whose filters are [`Foreign`], with its own module.
 macro_rules! entry {
     ($format:ident, $module:ident, $name:literal, $summary:literal, $rule:expr) => {
         Entry {
@@ -90,7 +90,7 @@ macro_rules! entry {
     };
 }
 
-/// The formats, in the order in which bytes are tried.
+/// The formats, in the order in which they are tried on bytes.
 const ENTRIES: &[Entry] = &[
     entry!(
         Spark,
@@ -164,37 +164,37 @@ impl Format {
         ENTRIES.iter().find(|entry| entry.format == self).expect("every format has an entry")
     }
 
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// Whose format it is, in a few words.
+    /// Names its program in a few words.
     pub fn summary(self) -> &'static str {
         self.entry().summary
     }
 
-    /// The format with this name.
+    /// Returns the format with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::all().find(|format| format.name() == name)
     }
 
-    /// The rule of filters that are made in this format; `None` if it is only read, or needs no rule.
+    /// The rule of new filters in this format; `None` if it is only read, or needs no rule.
     pub fn rule(self) -> Option<Rule> {
         self.entry().new
     }
 
-    /// The format that these bytes are in, if it can be told from them.
+    /// Detects the format of these bytes, if they reveal it.
     pub fn detect(bytes: &[u8]) -> Option<Self> {
         ENTRIES.iter().find(|entry| (entry.is)(bytes)).map(|entry| entry.format)
     }
 
-    /// The format in which a filter can be written, if another program has one for it.
+    /// Returns the format in which a filter can be written, if another program has one for it.
     pub fn of(filter: &AnyFilter) -> Option<Self> {
         Self::all().find(|&format| format.holds(filter))
     }
 
-    /// Whether a filter can be written in this format.
+    /// Returns true if a filter can be written in this format.
     pub fn holds(self, filter: &AnyFilter) -> bool {
         (self.entry().write)(filter).is_some()
     }
@@ -204,7 +204,7 @@ impl Format {
         (self.entry().read)(bytes)
     }
 
-    /// The bytes of a filter in this format, or why it cannot be written in it.
+    /// Writes a filter in this format, or returns the reason why that is impossible.
     pub fn write(self, filter: &AnyFilter) -> Result<Vec<u8>, CannotHold> {
         (self.entry().write)(filter).ok_or_else(|| CannotHold::new(self, filter))
     }
@@ -216,7 +216,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// How a program sizes a filter: bits and probes.
+/// Bits and probes as a program chooses them.
 pub(crate) fn size(rule: Rule, capacity: u64, rate: f64) -> (u64, u32) {
     let (bits, probes) = match rule {
         Rule::Spark1 | Rule::Spark2 { .. } => spark::size(capacity, rate),
@@ -229,29 +229,29 @@ pub(crate) fn size(rule: Rule, capacity: u64, rate: f64) -> (u64, u32) {
     (bits.next_multiple_of(rule.unit()), probes)
 }
 
-/// Bytes that are not a filter of the format they were taken for.
+/// Bytes that are not a filter of the expected format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignError {
     /// The format.
     pub format: Format,
-    /// The byte at which the trouble is.
+    /// Byte offset of the problem.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with the bytes of a foreign filter.
+/// A problem with the bytes of a foreign filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
     /// They end too early.
     CutShort {
-        /// Bytes that are missing.
+        /// Number of missing bytes.
         missing: u64,
     },
     /// There are bytes after the end.
     Trailing {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// A field has an impossible value.
@@ -285,14 +285,14 @@ impl fmt::Display for ForeignError {
 
 impl std::error::Error for ForeignError {}
 
-/// A filter that a format cannot hold, and why.
+/// A filter that a format cannot hold, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotHold {
     /// The format.
     pub format: Format,
-    /// What the filter is.
+    /// Description of the filter.
     pub found: String,
-    /// Whether the format is that of the filter, and is only read.
+    /// True if the format is the filter's, but is only read.
     pub only_read: bool,
 }
 
@@ -343,7 +343,7 @@ impl Rule {
     }
 }
 
-/// The filter with what the user says of its keys. `None` leaves it as the file says.
+/// Returns the filter with the key form given by the user. `None` keeps that of the file.
 pub fn with_form(
     filter: AnyFilter,
     form: Option<KeyForm>,

@@ -1,13 +1,13 @@
-//! A split block filter as it lies in a Parquet file: a Thrift struct in the compact protocol, then the bits.
+//! A split block filter as stored in a Parquet file: a Thrift struct in the compact protocol, then the bits.
 //!
 //! ```text
 //! BloomFilterHeader { 1: i32 bytes   2: algorithm { 1: block {} }   3: hash { 1: xxhash {} }   4: compression { 1: none {} } }
 //! bits, that many bytes: blocks of 256 bits
 //! ```
 //!
-//! The hash is XXH64 with seed 0 of the value in Parquet's plain encoding, without the length of byte arrays; how values
-//! become bytes is said in [`parquet_file`](crate::format::parquet_file). The bits are those of a
-//! [`SplitBlock`], so nothing foreign is left when it is read.
+//! The hash is XXH64 with seed 0 of the value in Parquet's plain encoding, without the length of byte arrays;
+//! [`parquet_file`](crate::format::parquet_file) describes how values become bytes. The bits are those of a
+//! [`SplitBlock`], so it is read as one.
 
 use super::bytes::{Fields, Order, put_words};
 use super::{ForeignError, Format, Problem};
@@ -16,19 +16,19 @@ use crate::hash::{HashFn, KeyTypes};
 use crate::kinds::blocked::SplitBlockParams;
 use crate::kinds::{AnyFilter, SplitBlock};
 
-/// The only hash that the specification knows.
+/// The only hash in the specification.
 pub(crate) const HASH: HashFn = HashFn::Xxh64 { seed: 0 };
 
 pub(crate) const BLOCK_BYTES: u64 = 32;
 const BLOCK_BITS: u64 = 8 * BLOCK_BYTES;
 
-/// Bits per key at 1 %: what a filter of unknown capacity is taken to be planned for.
+/// Bits per key at 1 %: the assumed plan of a filter of unknown capacity.
 const BITS_PER_KEY: f64 = 10.53;
 
-/// Longer than any header.
+/// More than the length of any header.
 pub(crate) const MAX_HEADER: u64 = 64;
 
-/// Length of the header at the front of these bytes, and of the bits behind it.
+/// Lengths of the header at the front of these bytes, and of the bits after it.
 pub(crate) fn head(bytes: &[u8]) -> Result<(u64, u64), ForeignError> {
     let fields = Fields::new(Format::Parquet, Order::Little, bytes);
     let at = |left: &Compact<'_>| bytes.len() - left.rest().len();
@@ -64,7 +64,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<(u64, u64), ForeignError> {
     }
 }
 
-/// The number of the only field of a union, whose value is an empty struct.
+/// Reads the field number of a union, whose value is an empty struct.
 fn first_variant(left: &mut Compact<'_>) -> Option<u64> {
     let mut variant = 0;
     let of = left.field(&mut variant)??;
@@ -89,18 +89,18 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SplitBlock, ForeignError> {
     Ok(SplitBlock::from_parts(filter.params(), HASH, KeyTypes::NONE, filter.into_words(), len))
 }
 
-/// The error of a filter of which the file has fewer bytes.
+/// The error for a filter that extends beyond the file.
 pub(crate) fn cut_short(left: u64, needed: u64) -> ForeignError {
     let problem = Problem::CutShort { missing: needed - left };
     ForeignError { format: Format::Parquet, offset: left, problem }
 }
 
-/// What the bits of a filter would be if it had only this block.
+/// Builds the filter that has only this block.
 pub(crate) fn of_block(block: &[u8; BLOCK_BYTES as usize]) -> Result<SplitBlock, ForeignError> {
     of_bits(&mut Fields::new(Format::Parquet, Order::Little, block), BLOCK_BYTES)
 }
 
-/// The shape of a filter of this many bytes.
+/// The parameters of a filter of this many bytes.
 pub(crate) fn params(length: u64) -> Option<SplitBlockParams> {
     let blocks = length / BLOCK_BYTES;
     let capacity = ((blocks * BLOCK_BITS) as f64 / BITS_PER_KEY) as u64;

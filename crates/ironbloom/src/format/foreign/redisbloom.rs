@@ -1,19 +1,19 @@
-//! A filter of RedisBloom's, as the chunks that `BF.SCANDUMP` or `CF.SCANDUMP` returned, in a file of ours for such chunks
+//! A RedisBloom filter, as the chunks that `BF.SCANDUMP` or `CF.SCANDUMP` returned, in our file for such chunks
 //! (`.ibd`, [`dump`](crate::format::dump)). `ironbloom redis dump` writes it, and `ironbloom redis load` takes it.
 //!
-//! What the chunks hold is said in [`redisbloom::dump`](crate::redisbloom::dump), which is the code of the module as well. Pieces
-//! must come in order and be complete: what is missing would be keys that are "absent". Filters with 32-bit hashes, or with sizes
-//! that are powers of two, from before RedisBloom 2, are refused.
+//! [`redisbloom::dump`](crate::redisbloom::dump) describes the chunks' contents; the module uses the same code. Pieces
+//! must come in order and be complete: a missing one would make keys "absent". Filters with 32-bit hashes, or with
+//! power-of-two sizes, from before RedisBloom 2, are refused.
 
 use super::{ForeignError, Format, Problem};
 use crate::format::dump::{DumpError, DumpReader, DumpWriter, Family, MAGIC};
 use crate::format::redis_chunks::{self, FIRST};
 use crate::kinds::RedisBloom;
 
-/// Where the first chunk of a dump begins: after the header of the file, and its own.
+/// Offset of the first chunk of a dump: after the file's header and its own.
 const FIRST_CHUNK: usize = 24 + 32;
 
-/// Bytes of a piece, as the module has them.
+/// Bytes per piece, as in the module.
 const PIECE: usize = crate::redisbloom::dump::MAX_CHUNK;
 
 fn invalid(offset: usize, what: &'static str, value: u64) -> ForeignError {
@@ -21,7 +21,7 @@ fn invalid(offset: usize, what: &'static str, value: u64) -> ForeignError {
     ForeignError { format: Format::RedisBloom, offset: offset as u64, problem }
 }
 
-/// A dump of one filter, in RedisBloom's layout.
+/// Returns true for a dump of one filter in RedisBloom's layout.
 pub(super) fn is(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
         && bytes.get(12..16) == Some(&[0; 4])

@@ -1,4 +1,4 @@
-//! The Bloom filter of a table of RocksDB, format 5 and later (`FastLocalBloom`). Only read.
+//! The Bloom filter of a RocksDB table, format 5 and later (`FastLocalBloom`). Only read.
 //!
 //! ```text
 //!  0  64l lines of 64 bytes; bit i of a line is bit i mod 8 of its byte i / 8
@@ -8,7 +8,7 @@
 //!     2   0
 //! ```
 //!
-//! A key is bytes (the user key, without sequence number). With h the preview version of XXH3, 64 bits, whose halves are
+//! A key is bytes (the user key, without sequence number). With h the 64-bit preview version of XXH3, whose halves are
 //! l and u:
 //!
 //! ```text
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The line comes from 32 bits, which is fine up to tens of gigabytes. A filter with no keys is the five bytes alone,
-//! with 0 probes in some versions: it is refused, since nothing can be said of it that an error does not say better.
+//! with 0 probes in some versions: it is refused, since an error says more than a filter that holds nothing.
 
 use super::bytes::{Fields, Order};
 use super::{ForeignError, Format, Problem};
@@ -28,7 +28,7 @@ use crate::kinds::{Foreign, Rule};
 const TRAILER: usize = 5;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
 
-/// Positions of `FastLocalBloom`.
+/// Positions as `FastLocalBloom` computes them.
 #[derive(Clone, Copy)]
 pub(crate) struct InLine;
 

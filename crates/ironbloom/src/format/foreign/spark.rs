@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Version 1 has 31-bit positions, so a filter of more than 2^31 bits leaves the rest unused, and its rate suffers long
-//! before (SPARK-47547). Version 2, the default since Spark 4.1, has positions of 63 bits, from 64 bits of hash.
+//! before (SPARK-47547). Version 2, the default since Spark 4.1, has 63-bit positions from a 64-bit hash.
 
 use super::bytes::{Fields, Order};
 use super::java::{self, Head};
@@ -28,11 +28,11 @@ use crate::hash::murmur3::spark_32;
 use crate::kinds::foreign::{MAX_FOREIGN_PROBES, Probing};
 use crate::kinds::{Foreign, Rule};
 
-/// Positions of version 1.
+/// Positions in version 1.
 #[derive(Clone, Copy)]
 pub(crate) struct V1;
 
-/// Positions of version 2.
+/// Positions in version 2.
 #[derive(Clone, Copy)]
 pub(crate) struct V2 {
     pub(crate) seed: i32,
@@ -58,7 +58,7 @@ impl Probing for V1 {
     }
 }
 
-/// Positions of 31 bits, as Guava's older strategy has them, too.
+/// 31-bit positions, shared with Guava's older strategy.
 #[inline]
 pub(super) fn positions_32(
     [h1, h2]: [i32; 2],
@@ -94,7 +94,7 @@ impl Probing for V2 {
     }
 }
 
-/// Bits and probes as Spark plans them.
+/// Bits and probes as Spark chooses them.
 pub(super) fn size(capacity: u64, rate: f64) -> (u64, u32) {
     let (n, ln_2) = (capacity as f64, std::f64::consts::LN_2);
     let bits = (-n * rate.ln() / (ln_2 * ln_2)) as u64;

@@ -29,19 +29,19 @@ pub(super) const CHECKSUM_AT: usize = PARAMS_AT + 8 * PARAMS;
 pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// No filter has counted more keys, so counts can be added without overflow.
+/// Maximum number of keys, so that counts can be added without overflow.
 const MAX_KEYS: u64 = 1 << 60;
 
 const _: () = assert!(HEADER_BYTES == 256 && HEADER_BYTES.is_multiple_of(LINE_BYTES));
 
-/// What the header says about a filter, whatever its kind.
+/// The header fields of a filter of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// The kind of filter.
     pub kind: Kind,
     /// The function its keys were hashed with.
     pub hash_fn: HashFn,
-    /// The types of its keys, as far as they are recorded: of rows, those of all attributes.
+    /// The recorded types of its keys; for rows, those of all attributes.
     pub key_types: KeyTypes,
     /// Number of keys counted.
     pub len: u64,
@@ -52,7 +52,7 @@ pub struct Header {
     pub(crate) params: [u64; PARAMS],
 }
 impl Header {
-    /// A header without parameters, of an empty payload.
+    /// Creates a header without parameters, for an empty payload.
     pub(crate) fn new(kind: Kind, hash_fn: HashFn, len: u64, capacity: u64) -> Self {
         let key_types = KeyTypes::NONE;
         Self { kind, hash_fn, key_types, len, capacity, payload_bytes: 0, params: [0; PARAMS] }
@@ -69,8 +69,8 @@ impl Header {
         self
     }
 
-    /// The parameters of a kind that has N of them. The others must be zero: otherwise a reader would silently drop
-    /// what it does not understand when writing the file back.
+    /// Returns the N parameters of a kind. The others must be zero: otherwise a reader would
+    /// silently drop what it does not understand when writing the file back.
     pub(crate) fn first_params<const N: usize>(&self) -> Result<[u64; N], DecodeError> {
         let unknown = self.params[N..].iter().find(|&&value| value != 0);
         match unknown {
@@ -83,7 +83,7 @@ pub(super) fn chunk_count(payload_bytes: u64) -> u64 {
     payload_bytes.div_ceil(CHUNK_BYTES as u64)
 }
 
-/// Length of the file with this payload, or `None` if it exceeds 64 bits.
+/// Length of a file with this payload, or `None` if it exceeds 64 bits.
 pub(super) fn file_bytes(payload_bytes: u64) -> Option<u64> {
     let table = chunk_count(payload_bytes).checked_mul(8)?.checked_add(8)?;
     payload_bytes.checked_add(table)?.checked_add(HEADER_BYTES as u64)
@@ -107,7 +107,7 @@ fn hash_number(hash_fn: HashFn) -> u16 {
     }
 }
 
-/// The seed, and the second half of a key that is in the file.
+/// Returns the seed, and the second half of a key that is in the file.
 fn seed_words(hash_fn: HashFn) -> [u64; 2] {
     match hash_fn {
         HashFn::SipHash13 { key, in_files: true } => key.words(),
@@ -132,13 +132,13 @@ fn encoding_number(kind: Kind, hash_fn: HashFn, key_types: KeyTypes) -> u16 {
     }
 }
 
-/// Where the type of the keys is in the encoding. Zero if it is not recorded.
+/// Position of the key type in the encoding. Zero if it is not recorded.
 const TYPE_SHIFT: u32 = 8;
 
-/// Added to the types that were noted, a bit for each, as opposed to the one that was declared.
+/// Flag for noted types, a bit each, as opposed to a declared one.
 const NOTED: u16 = 0x80;
 
-/// The types that were noted: none if there are none, or unknown ones, which the caller notices.
+/// Decodes the noted types: empty if there are none, or unknown ones, which the caller notices.
 fn decode_types(encoding: u16) -> KeyTypes {
     let bits = encoding >> TYPE_SHIFT;
     let noted = (bits & NOTED != 0).then(|| KeyTypes::from_bits((bits & !NOTED) as u8));
@@ -155,7 +155,8 @@ fn type_number(keys: KeyType) -> u16 {
     }
 }
 
-/// The hash function of these fields, whose consistency with the encoding the caller checks.
+/// Decodes the hash function of these fields; the caller checks their consistency with the
+/// encoding.
 fn decode_hash(
     number: u16,
     encoding: u16,
@@ -257,7 +258,7 @@ fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, DecodeError> {
     })
 }
 
-/// The header, and its checksum, which seeds that of the table.
+/// Reads the header and its checksum, which seeds that of the table.
 pub(super) fn read_header(input: &mut impl Read) -> Result<(Header, u64), ReadError> {
     let mut bytes = [0; HEADER_BYTES];
     let got = read_up_to(input, &mut bytes)?;
@@ -283,7 +284,7 @@ mod tests {
         get16(&bytes, ENCODING_AT)
     }
 
-    /// Written down: what files rely on.
+    /// Pins values that files rely on.
     #[test]
     fn the_type_of_the_keys_is_recorded_and_none_is_what_it_always_was() {
         let typed = |keys| HashFn::Typed { keys, seed: 9 };
@@ -296,7 +297,7 @@ mod tests {
         assert_eq!(encoding(Kind::Joint, typed(KeyType::Integer)), 0x203);
     }
 
-    /// Written down: what files rely on.
+    /// Pins values that files rely on.
     #[test]
     fn types_that_were_noted_and_keys_of_the_hash_are_recorded() {
         let noted = |hash_fn, types: &[KeyType]| {
@@ -335,8 +336,8 @@ mod tests {
             decode_header(&bytes) == Err(DecodeError::Invalid { what: "key encoding", value })
         };
         assert!(refused(HashFn::default(), 0x601));
-        assert!(refused(HashFn::default(), 0x8001)); // noted, and none
-        assert!(refused(HashFn::default(), 0x9001)); // noted, of a type to come
+        assert!(refused(HashFn::default(), 0x8001)); // noted, but no types
+        assert!(refused(HashFn::default(), 0x9001)); // noted, of a future type
         assert!(refused(HashFn::External { id: 0 }, 0x8100));
         assert!(refused(HashFn::default(), 0x203));
         assert!(refused(HashFn::Xxh64 { seed: 0 }, 0x201));

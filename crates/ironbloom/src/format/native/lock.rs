@@ -6,9 +6,9 @@
 //!  readers           open t.ibf: the old one or the new one, never waiting
 //! ```
 //!
-//! What is locked is an empty file beside it, `.t.ibf.lock`. The file itself would not do, because each change replaces it by
-//! another. The lock belongs to the process and ends with it, however it ends. The empty file is removed by the writer that held
-//! the lock; a killed process leaves it, and it then means nothing.
+//! The lock is on an empty file beside it, `.t.ibf.lock`. Locking the file itself would not work, because each change
+//! replaces it with another. The lock belongs to the process and ends with it, however it ends. The writer that held
+//! the lock removes the empty file; a killed process leaves it behind, without effect.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 
 use super::replace::temporary_path;
 
-/// The right to replace a file, held by one writer at a time, of all threads and processes. It ends when this is dropped, or with
-/// the process.
+/// The right to replace a file, held by one writer at a time across threads and processes. Released when dropped, or
+/// when the process ends.
 ///
-/// Readers need none. Hold it from before the file is read to after it was saved, so that no other writer's change is lost:
+/// Readers do not need it. Hold it from before reading the file until after saving it, so that no other writer's change
+/// is lost:
 ///
 /// ```
 /// use ironbloom::format::native::FileLock;
@@ -36,7 +37,7 @@ use super::replace::temporary_path;
 /// ```
 #[derive(Debug)]
 pub struct FileLock {
-    /// With all symbolic links resolved.
+    /// The path with all symbolic links resolved.
     path: PathBuf,
     lock_file: PathBuf,
     /// Locked while it is open.
@@ -59,11 +60,11 @@ impl FileLock {
         Self::with(path.as_ref(), lock).map(|lock| lock.expect("waited for it"))
     }
 
-    /// As [`acquire`](Self::acquire), but `None` if another writer is changing the file.
+    /// Like [`acquire`](Self::acquire), but `None` if another writer is changing the file.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(path: impl AsRef<Path>) -> io::Result<Option<Self>> {
         let lock = |file: &File| match file.try_lock() {
             Ok(()) => Ok(true),
@@ -85,26 +86,26 @@ impl FileLock {
             if !locked {
                 return Ok(None);
             }
-            // The writer that held it before has removed the file, and another one may have created a new one.
+            // The previous holder has removed the file, and another writer may have created a new one.
             if is_still_there(&file, &lock_file) {
                 return Ok(Some(Self { path, lock_file, _file: file }));
             }
         }
     }
 
-    /// The file, with all symbolic links resolved.
+    /// The file's path, with all symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The empty file that is locked. A process that ends without dropping the lock may remove it while it still holds the lock,
-    /// but not later: then it belongs to another writer.
+    /// but not later: it then belongs to another writer.
     pub fn lock_file(&self) -> &Path {
         &self.lock_file
     }
 
-    /// Removes the temporary files of processes that were killed while they wrote this file: whoever writes one holds the lock, so
-    /// those that exist now are theirs. What cannot be removed does no harm.
+    /// Removes the temporary files of processes that were killed while they wrote this file: writers hold the lock, so
+    /// any that exist now are leftovers. Files that cannot be removed do no harm.
     pub fn remove_leftovers(&self) {
         let prefix = beside(&self.path, "");
         let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
@@ -114,7 +115,7 @@ impl FileLock {
             let name = entry.file_name();
             let number =
                 name.to_str().and_then(|name| name.strip_prefix(&*prefix)?.strip_suffix(".tmp"));
-            // The number of a process, and perhaps one more.
+            // A process ID, and possibly another number.
             let is_ours = |number: &str| {
                 !number.is_empty()
                     && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -128,16 +129,16 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // While it is still locked: no other process can have created this file. Where files have no numbers to recognise
-        // them by, it stays.
+        // While it is still locked, so no other process can have created this file. On systems without inodes to
+        // recognise it by, it stays.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.lock_file);
         }
     }
 }
 
-/// `.NAME.` and this, beside the file: `NAME` is what its temporary files have, too. It is cut if it is very long, so that
-/// such files may share a lock, and then they share it for the same temporary files.
+/// Returns `.NAME.` plus this suffix, beside the file; `NAME` is also used for its temporary files. Very long names are
+/// truncated: such files may share a lock, and then also share it for their temporary files.
 fn beside(target: &Path, end: &str) -> PathBuf {
     let temporary = temporary_path(target);
     let name = temporary.file_name().unwrap_or_default().to_string_lossy();
@@ -145,9 +146,9 @@ fn beside(target: &Path, end: &str) -> PathBuf {
     target.with_file_name(format!("{}{end}", name.strip_suffix(&own).unwrap_or(&name)))
 }
 
-/// The file that a path leads to, which need not exist: all paths to it must give the same.
+/// Resolves a path to its file, which need not exist: all paths to a file must give the same result.
 pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
-    const MAX_LINKS: u32 = 40; // as Linux
+    const MAX_LINKS: u32 = 40; // like Linux
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         match fs::canonicalize(&path) {
@@ -167,7 +168,7 @@ pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Opened for writing where possible: some network file systems lock only such files.
+/// Opens for writing where possible: some network file systems lock only such files.
 fn open_lock_file(path: &Path) -> io::Result<File> {
     match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
         // Left over from another process.

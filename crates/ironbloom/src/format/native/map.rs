@@ -1,4 +1,4 @@
-//! Files whose pages are the filter.
+//! Memory-mapped files, whose pages are the filter.
 
 #![expect(
     unsafe_code,
@@ -28,7 +28,7 @@ pub(super) struct Mapped {
 impl Mapped {
     /// # Safety
     ///
-    /// As [`Persist::map`].
+    /// Same as [`Persist::map`].
     unsafe fn open(path: &Path) -> Result<Self, ReadError> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -45,12 +45,12 @@ impl Mapped {
         Ok(Self { file, map, header: start.header, header_checksum: start.checksum })
     }
 
-    /// Where the payload ends and the table begins. The length of the map has been checked.
+    /// End of the payload and start of the table. The length of the map has been checked.
     fn payload_end(&self) -> usize {
         HEADER_BYTES + self.header.payload_bytes as usize
     }
 
-    /// `Err` if a checksum does not match.
+    /// Returns an error if a checksum does not match.
     pub(super) fn check(&self) -> Result<(), DecodeError> {
         let (payload, table) =
             self.map.bytes()[HEADER_BYTES..].split_at(self.payload_end() - HEADER_BYTES);
@@ -67,7 +67,7 @@ impl Mapped {
 ///
 /// # Safety
 ///
-/// As [`Persist::map`].
+/// Same as [`Persist::map`].
 pub(super) unsafe fn map_checked<T: Persist>(
     path: &Path,
     check: impl Fn(&Mapped) -> Result<(), DecodeError>,
@@ -80,11 +80,11 @@ pub(super) unsafe fn map_checked<T: Persist>(
     unsafe { map_words(path, words) }
 }
 
-/// Maps a file whose pages become the filter's own when they are written.
+/// Maps a file copy-on-write: a page becomes the filter's own when it is written.
 ///
 /// # Safety
 ///
-/// As [`Persist::map`].
+/// Same as [`Persist::map`].
 pub(super) unsafe fn map_private<T: Persist>(path: &Path) -> Result<T, FileError> {
     let words = |mapped: &Mapped| {
         // SAFETY: guaranteed by the caller.
@@ -96,7 +96,7 @@ pub(super) unsafe fn map_private<T: Persist>(path: &Path) -> Result<T, FileError
 
 /// # Safety
 ///
-/// As [`Persist::map`].
+/// Same as [`Persist::map`].
 unsafe fn map_words<T: Persist>(
     path: &Path,
     words: impl Fn(&Mapped) -> Result<Option<Words>, ReadError>,

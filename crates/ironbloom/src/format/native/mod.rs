@@ -74,7 +74,7 @@ impl<'a> Image<'a> {
         Self { header, sections: Vec::new() }
     }
 
-    /// The types of the keys.
+    /// Sets the types of the keys.
     pub(crate) fn of_keys(mut self, key_types: KeyTypes) -> Self {
         self.header.key_types = key_types;
         self
@@ -102,8 +102,8 @@ impl<'a> Image<'a> {
         self
     }
 }
-/// Tells the system that the arrays of a filter are accessed at random, so that it may put them on pages of 2 MiB. For
-/// programs that [take all memory from their allocator](crate::memory::take_all_from_allocator); in others it was done before.
+/// Tells the system that the arrays of a filter are accessed at random, so that it may use 2 MiB pages. For programs
+/// that [take all memory from their allocator](crate::memory::take_all_from_allocator); others need not call it.
 pub fn prefer_huge_pages(filter: &impl Persist) {
     for section in filter.encode().sections {
         if let Cow::Borrowed(words) = section {
@@ -112,15 +112,15 @@ pub fn prefer_huge_pages(filter: &impl Persist) {
     }
 }
 
-/// What was read from a file: the header, and the whole payload as one array.
+/// The contents of a file: the header, and the whole payload as one array.
 #[doc(hidden)]
 pub struct Parts {
     pub(crate) header: Header,
     pub(crate) words: Words,
 }
 impl Parts {
-    /// With the key that the file does not contain. A key for a file that needs none is a mistake, too: what is asked would
-    /// not be what was meant.
+    /// Applies the key that the file does not contain. A key for a file that needs none is also an error: lookups would
+    /// not mean what the caller intended.
     fn unlock(mut self, key: HashKey) -> Result<Self, DecodeError> {
         let found = key.check();
         match self.header.hash_fn {
@@ -133,19 +133,19 @@ impl Parts {
         }
     }
 
-    /// The header, if it is that of this kind.
+    /// Returns the header, if it is of this kind.
     pub(crate) fn expect_kind(&self, wanted: Kind) -> Result<&Header, DecodeError> {
         let found = self.header.kind;
         if found == wanted { Ok(&self.header) } else { Err(DecodeError::Kind { wanted, found }) }
     }
 
-    /// Parameter `i` as a number that fits 32 bits.
+    /// Returns parameter `i` as a number that fits 32 bits.
     pub(crate) fn small(&self, i: usize, what: &'static str) -> Result<u32, DecodeError> {
         let value = self.header.params[i];
         u32::try_from(value).map_err(|_| DecodeError::Invalid { what, value })
     }
 
-    /// The payload, which must have exactly the length of a filter of `bits` bits, and zeros after them.
+    /// Returns the payload, which must have exactly the length of a filter of `bits` bits, followed by zeros.
     pub(crate) fn words_of(self, bits: u64) -> Result<Words, DecodeError> {
         let expected = bits.div_ceil(8 * LINE_BYTES as u64).saturating_mul(LINE_BYTES as u64);
         let found = self.words.size_in_bytes() as u64;
@@ -173,7 +173,7 @@ impl Sections {
         self.all - self.rest.size_in_bytes() as u64
     }
 
-    /// The next array, of `lines` lines. `Err` if the payload is too short.
+    /// Takes the next array, of `lines` lines. `Err` if the payload is too short.
     pub(crate) fn take_lines(&mut self, lines: u64) -> Result<Words, DecodeError> {
         let section = usize::try_from(lines).ok().and_then(|lines| self.rest.split_lines(lines));
         section.ok_or_else(|| {
@@ -182,7 +182,7 @@ impl Sections {
         })
     }
 
-    /// The next array, of `len` numbers of `width` bits, with zeros after them.
+    /// Takes the next array, of `len` numbers of `width` bits, followed by zeros.
     pub(crate) fn take_packed(&mut self, len: u64, width: u32) -> Result<Packed, DecodeError> {
         let room = Packed::bits_for(len, width)
             .ok_or(DecodeError::Invalid { what: "length of an array", value: len })?;
@@ -190,15 +190,15 @@ impl Sections {
         Ok(Packed::from_words(zero_after(section, len * u64::from(width))?, width))
     }
 
-    /// `Err` if there are lines after the last array.
+    /// Returns an error if lines follow the last array.
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         let (expected, found) = (self.taken(), self.all);
         if expected == found { Ok(()) } else { Err(DecodeError::Length { expected, found }) }
     }
 }
 
-/// The words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others, so they
-/// must be as written.
+/// Returns the words, if everything after the first `bits` bits is zero. The trailing bits are counted with the others,
+/// so they must be as written.
 pub(crate) fn zero_after(words: Words, bits: u64) -> Result<Words, DecodeError> {
     match count_ones_in(&words, bits, words.size_in_bytes() as u64 * 8) {
         0 => Ok(words),
@@ -223,15 +223,16 @@ pub trait Persist: Sized {
     #[doc(hidden)]
     fn decode(parts: Parts) -> Result<Self, DecodeError>;
 
-    /// Writes the filter to a file: under a temporary name next to it, synced, then renamed, so that the file under the
-    /// real name is always either the old one or the new one, never a mix.
+    /// Writes the filter to a file: under a temporary name beside it, synced, then renamed, so that the real name
+    /// always refers to the old or the new file, never a mix.
     fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         let path = path.as_ref();
         save_image(&self.encode(), path)
             .map_err(|error| FileError::Io { path: path.to_owned(), error })
     }
 
-    /// Reads a filter into memory. Every checksum is verified: a damaged file gives an error, never a wrong answer.
+    /// Reads a filter into memory. Every checksum is verified: a damaged file results in an error, never a wrong
+    /// answer.
     fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let (file, available) = open(path)?;
@@ -240,7 +241,7 @@ pub trait Persist: Sized {
             .map_err(|error| error.at(path))
     }
 
-    /// As [`load`](Persist::load), for a file without the key of its hash ([`HashFn::secret`]). `Err` if it was written with
+    /// Like [`load`](Persist::load), for a file without its hash key ([`HashFn::secret`]). `Err` if it was written with
     /// another key, or needs none.
     fn load_with_key(path: impl AsRef<Path>, key: HashKey) -> Result<Self, FileError> {
         let path = path.as_ref();
@@ -254,8 +255,8 @@ pub trait Persist: Sized {
     /// nothing is copied until the filter is changed. Every checksum is verified, which reads the file once.
     ///
     /// [`load`](Persist::load) takes about twice as long (50 ms instead of 25 for 120 MB in the page cache), and the
-    /// filter then has its own memory that nobody else can change. Mapping is for many processes that share one large
-    /// file, and with [`map_unverified`](Persist::map_unverified) for opening it at once.
+    /// filter then has its own memory, which no other process can change. Mapping is for many processes that share one
+    /// large file, and, with [`map_unverified`](Persist::map_unverified), for opening it instantly.
     ///
     /// ```
     /// # use ironbloom::{Bloom, Persist};
@@ -274,10 +275,10 @@ pub trait Persist: Sized {
     ///
     /// # Safety
     ///
-    /// As long as the filter or a clone of it lives, nobody may change the file's bytes or truncate it, in this process
-    /// or any other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file
-    /// and renames it. If this contract is broken, lookups may be wrong, including false "absent" answers; a read
-    /// beyond the new end of a truncated file kills the process with a signal (SIGBUS).
+    /// As long as the filter or a clone of it lives, the file must not be changed or truncated, by this process or any
+    /// other. Replacing it is fine: [`save`](Persist::save) and everything else in Ironbloom writes a new file and
+    /// renames it. If this contract is broken, lookups may be wrong, including false "absent" answers; a read beyond
+    /// the new end of a truncated file kills the process with a signal (SIGBUS).
     #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "the caller promises that the file does not change")]
     unsafe fn map(path: impl AsRef<Path>) -> Result<Self, FileError> {
@@ -285,14 +286,14 @@ pub trait Persist: Sized {
         unsafe { map_checked(path.as_ref(), Mapped::check) }
     }
 
-    /// As [`map`](Persist::map), but only the header is verified, so opening is instant whatever the size.
+    /// Like [`map`](Persist::map), but only the header is verified, so opening is instant whatever the size.
     ///
     /// A payload damaged since it was written would give wrong answers, including false "absent" ones. Use it for files
     /// that [`verify`] has checked, or that this machine has just written.
     ///
     /// # Safety
     ///
-    /// As [`map`](Persist::map).
+    /// Same as [`map`](Persist::map).
     #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_unverified(path: impl AsRef<Path>) -> Result<Self, FileError> {
@@ -300,13 +301,13 @@ pub trait Persist: Sized {
         unsafe { map_checked(path.as_ref(), |_| Ok(())) }
     }
 
-    /// As [`map_unverified`](Persist::map_unverified), for a filter that will be changed: the first change to a mapped
-    /// filter copies all of it, while for this one the system copies each page when it is first written. The file is
+    /// Like [`map_unverified`](Persist::map_unverified), for a filter that will be changed: the first change to a
+    /// mapped filter copies all of it, whereas here the system copies each page when it is first written. The file is
     /// not changed. Kinds with several arrays are still copied.
     ///
     /// # Safety
     ///
-    /// As [`map`](Persist::map): pages that were not written yet are still the file's.
+    /// Same as [`map`](Persist::map): unwritten pages are still the file's.
     #[cfg(feature = "mmap")]
     #[expect(unsafe_code, reason = "as `map`")]
     unsafe fn map_private(path: impl AsRef<Path>) -> Result<Self, FileError> {
@@ -325,21 +326,21 @@ pub trait Persist: Sized {
         Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
     }
 
-    /// As [`read_from`](Persist::read_from) if it is known that exactly `len` bytes are available: the memory is
-    /// allocated up front, in one go.
+    /// Like [`read_from`](Persist::read_from), if exactly `len` bytes are known to be available: the memory is
+    /// allocated up front.
     fn read_sized(input: impl Read, len: u64) -> Result<Self, io::Error> {
         let parts = read_parts(input, Some(len)).map_err(ReadError::into_io)?;
         Self::decode(parts).map_err(|error| ReadError::Decode(error).into_io())
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes).expect("writing to a Vec cannot fail");
         bytes
     }
 
-    /// As [`from_bytes`](Persist::from_bytes), for a file without the key of its hash ([`HashFn::secret`]). `Err` if it was
+    /// Like [`from_bytes`](Persist::from_bytes), for a file without its hash key ([`HashFn::secret`]). `Err` if it was
     /// written with another key, or needs none.
     ///
     /// ```
@@ -360,7 +361,7 @@ pub trait Persist: Sized {
         }
     }
 
-    /// A filter from the bytes of a file. Every checksum is verified.
+    /// Reads a filter from the bytes of a file. Every checksum is verified.
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         match read_parts(bytes, Some(bytes.len() as u64)) {
             Ok(parts) => Self::decode(parts),
@@ -376,7 +377,7 @@ pub fn header(path: impl AsRef<Path>) -> Result<Header, FileError> {
     read_header(&mut file).map(|(header, _)| header).map_err(|error| error.at(path))
 }
 
-/// The header at the front of these bytes, checked; the rest may be missing or belong to something else.
+/// Reads and checks the header at the front of these bytes; the rest may be missing or belong to something else.
 pub fn header_of(bytes: &[u8]) -> Result<Header, DecodeError> {
     match read_header(&mut &*bytes) {
         Ok((header, _)) => Ok(header),
@@ -385,7 +386,7 @@ pub fn header_of(bytes: &[u8]) -> Result<Header, DecodeError> {
     }
 }
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Debug)]
 pub struct Verification {
     /// The header, which is intact.

@@ -1,11 +1,11 @@
-//! Any part of the bytes of a file without the rest: for sending a filter piece by piece without keeping a copy of it.
+//! Any part of a file's bytes without the rest: for sending a filter piece by piece without a copy.
 //!
 //! ```text
 //! header │ payload: sections one after the other │ checksums of the chunks, and theirs
 //! ```
 //!
-//! Header and payload are copied from where they are. Only the checksums need the whole filter to be read: [`visit_image`]
-//! returns them as a [`Table`], for the pieces that reach into them.
+//! Header and payload are copied from the filter. Only the checksums require reading all of it: [`visit_image`] returns
+//! them as a [`Table`], for the pieces that reach into them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,18 +15,18 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 use super::header::{CHECKSUM_AT, CHUNK_BYTES, HEADER_BYTES, encode_header, get64};
 use super::{Image, Persist};
 
-/// Length of the file that a filter would be saved as.
+/// Length of the file of a filter.
 pub fn image_bytes(filter: &impl Persist) -> u64 {
     filter.encode().header.file_bytes()
 }
 
-/// The checksums at the end of a file, and theirs. They are those of the filter as it was when they were made.
+/// The checksums at the end of a file, and their own checksum, for the filter as it was when they were computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(Vec<u8>);
 
-/// The bytes of that file from `offset` on, at most `most`. Empty past the end. `table` is asked for what [`visit_image`]
-/// returned for this filter, and only if the piece reaches that far; nothing else reads more than the piece. The table of a
-/// filter that has changed since makes a file that is refused as damaged.
+/// Returns at most `most` bytes of that file starting at `offset`; empty past the end. `table` returns what
+/// [`visit_image`] returned for this filter, and is called only if the piece reaches that far; nothing else reads more
+/// than the piece. If the filter has changed since, the file is refused as damaged.
 pub fn image_piece<'t>(
     filter: &impl Persist,
     offset: u64,
@@ -49,13 +49,13 @@ pub fn image_piece<'t>(
     piece.into_bytes()
 }
 
-/// Where the table begins in that file: a piece that ends there or before needs none.
+/// Start of the table in that file: a piece that ends there or before needs no table.
 pub fn table_start(filter: &impl Persist) -> u64 {
     HEADER_BYTES as u64 + filter.encode().header.payload_bytes
 }
 
-/// Passes on all bytes of that file, in order and in parts, and returns the last of them, the table. The filter is read once
-/// and not copied.
+/// Passes on all bytes of that file, in order and in parts, and returns the last part, the table. The filter is read
+/// once and not copied.
 pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) -> Table {
     let mut reading = ImageReading::default();
     loop {
@@ -65,17 +65,17 @@ pub fn visit_image(filter: &impl Persist, mut visit: impl FnMut(&[u8])) -> Table
     }
 }
 
-/// What [`visit_image`] does, in steps: for a program that must not be held up by a large filter.
+/// [`visit_image`] in steps: for a program that a large filter must not hold up.
 #[derive(Clone, Debug, Default)]
 pub struct ImageReading {
-    /// Of the chunks that were read.
+    /// Checksums of the chunks read so far.
     checksums: Vec<u8>,
 }
 
 impl ImageReading {
     /// Passes on the next bytes of the file: at most `most_chunks` chunks of 64 KiB, with the header before the first and the
-    /// table after the last; returns the table then. The filter must be the same in every step: if it changes, the
-    /// table makes a file that is refused as damaged, and the reading has to start again.
+    /// table after the last; then returns the table. The filter must be the same in every step: if it changes, the file
+    /// is refused as damaged, and reading has to restart.
     pub fn step(
         &mut self,
         filter: &impl Persist,
@@ -97,13 +97,13 @@ impl ImageReading {
         Some(Table(table))
     }
 
-    /// Number of chunks that were read.
+    /// Number of chunks read so far.
     pub fn chunks(&self) -> usize {
         self.checksums.len() / 8
     }
 
-    /// Reads the next chunks and keeps their checksums. Passes them to `visit` on the way, while they are in the cache. True
-    /// if none is left.
+    /// Reads the next chunks and keeps their checksums. Passes them to `visit` while they are in the cache. Returns
+    /// true if none is left.
     fn read_chunks(
         &mut self,
         image: &Image<'_>,
@@ -146,7 +146,7 @@ impl ImageReading {
 /// The wanted range of a sequential stream of bytes.
 pub(super) struct Piece {
     wanted: Range<u64>,
-    /// Bytes that have passed.
+    /// Number of bytes that have passed.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -162,7 +162,7 @@ impl Piece {
         self.bytes
     }
 
-    /// The part of the next `len` bytes that is wanted.
+    /// Returns the wanted part of the next `len` bytes.
     fn part_of(&mut self, len: usize) -> Range<usize> {
         let start = self.at;
         self.at += len as u64;
@@ -180,14 +180,14 @@ impl Piece {
         if part.is_empty() {
             return;
         }
-        // Whole words, the first and last of which may be cut.
+        // Whole words, the first and last possibly cut.
         let first = part.start / 8;
         let bytes = little_endian(&words[first..part.end.div_ceil(8)]);
         self.bytes.extend_from_slice(&bytes[part.start - 8 * first..part.end - 8 * first]);
     }
 }
 
-/// Words as the bytes in a file: no copy on little-endian machines.
+/// Words as bytes of a file: without a copy on little-endian machines.
 fn little_endian(words: &[u64]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
         return Cow::Borrowed(bytemuck::cast_slice(words));

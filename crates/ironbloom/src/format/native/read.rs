@@ -11,14 +11,14 @@ use super::{Parts, ReadError};
 use crate::error::{DecodeError, FileError, ParamError};
 use crate::kernel::WordsBuilder;
 
-/// A file, and its length if it is not a pipe or the like.
+/// Opens a file; returns its length too, unless it is a pipe or the like.
 pub(super) fn open(path: &Path) -> Result<(File, Option<u64>), FileError> {
     let file = File::open(path).map_err(|error| FileError::Io { path: path.to_owned(), error })?;
     let available = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
     Ok((file, available))
 }
 
-/// Fills as much of `buffer` as there is input for.
+/// Fills as much of `buffer` as the input allows.
 pub(super) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -45,7 +45,7 @@ pub(super) fn read_parts(mut input: impl Read, available: Option<u64>) -> Result
     }
 }
 
-/// Reads a whole filter, keeps nothing of it, and names every damaged part.
+/// Reads a whole filter without keeping it, and returns every damaged part.
 pub(super) fn read_damage(
     mut input: impl Read,
     available: Option<u64>,

@@ -1,4 +1,4 @@
-//! A file that arrives in pieces and becomes a filter as soon as the last byte has arrived.
+//! A file that arrives in pieces and becomes a filter with the last byte.
 //!
 //! ```text
 //! header   256 bytes, all at once          checked: how long the file is
@@ -26,11 +26,11 @@ pub struct Incoming {
     head: [u8; HEADER_BYTES],
     header: Header,
     words: WordsBuilder,
-    /// Of the chunk that is not yet complete.
+    /// Checksum of the incomplete chunk.
     chunk: Xxh3,
-    /// Of the complete ones.
+    /// Checksums of the complete chunks.
     checksums: Vec<u8>,
-    /// As it came.
+    /// The table as received.
     table: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Incoming {
     /// Size of the header, which is needed to start.
     pub const HEADER_BYTES: usize = HEADER_BYTES;
 
-    /// Starts with a header. Allocates memory for at most `room` bytes of the payload: what is known to arrive. Later
+    /// Starts with a header. Allocates memory for at most `room` bytes of the payload: those known to arrive. Later
     /// pieces may ask for more.
     pub fn begin(head: &[u8; HEADER_BYTES], room: u64) -> Result<Self, DecodeError> {
         let header = header_of(head)?;
@@ -63,7 +63,7 @@ impl Incoming {
         HEADER_BYTES as u64 + self.words.filled_bytes() + self.table.len() as u64
     }
 
-    /// Whether all bytes have arrived.
+    /// Returns true if all bytes have arrived.
     pub fn is_whole(&self) -> bool {
         self.arrived() == self.header.file_bytes()
     }
@@ -100,7 +100,7 @@ impl Incoming {
         Ok(payload.len() + table.len())
     }
 
-    /// The bytes received, from `offset` on, at most `most`. Empty past the last one.
+    /// Returns at most `most` of the bytes received, starting at `offset`. Empty past the last one.
     pub fn piece(&self, offset: u64, most: usize) -> Vec<u8> {
         let end = self.arrived().min(offset.saturating_add(most as u64));
         if offset >= end {
@@ -113,7 +113,7 @@ impl Incoming {
         piece.into_bytes()
     }
 
-    /// The filter. `Err` if bytes are missing or damaged, or are another kind of filter.
+    /// Returns the filter. `Err` if bytes are missing or damaged, or are another kind of filter.
     pub fn finish<T: Persist>(self) -> Result<T, DecodeError> {
         if !self.is_whole() {
             let (expected, found) = (self.header.file_bytes(), self.arrived());
@@ -132,7 +132,7 @@ fn at_most(len: usize, most: u64) -> usize {
     usize::try_from(most).map_or(len, |most| len.min(most))
 }
 
-/// `bytes` rounded up to whole lines: the payload has nothing else.
+/// `bytes` rounded up to whole lines, of which the payload consists.
 fn whole_lines(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(crate::kernel::LINE_BYTES as u64).unwrap_or(u64::MAX)
 }
@@ -158,14 +158,14 @@ mod tests {
         Incoming::begin(bytes[..HEADER_BYTES].try_into().unwrap(), room)
     }
 
-    /// What arrives if the file is cut into pieces of `step` bytes.
+    /// Receives the file in pieces of `step` bytes.
     fn receive<T: Persist>(bytes: &[u8], step: usize, room: u64) -> Result<T, DecodeError> {
         let mut incoming = begin(bytes, room)?;
         for piece in bytes[HEADER_BYTES..].chunks(step) {
             assert!(!incoming.is_whole());
             let taken = incoming.take(piece, room).unwrap();
             assert_eq!(taken, piece.len());
-            // What was received can be sent on.
+            // Received bytes can be passed on.
             let last = incoming.arrived() as usize - 1;
             assert_eq!(incoming.piece(last as u64, 9), bytes[last..=last]);
         }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(incoming.size_in_bytes(), 4096);
         incoming.take(&[1; 5000], 0).unwrap();
         assert!(incoming.size_in_bytes() <= 8192 && incoming.arrived() == 5256);
-        // More memory than any machine has: refused, and what was received is still there.
+        // More memory than any machine has: refused, and the received bytes are still there.
         assert!(incoming.take(&[2; 5000], u64::MAX).is_err());
         assert!(incoming.arrived() == 5256 && incoming.piece(5255, 9) == [1]);
     }

@@ -1,28 +1,28 @@
 //! Replacing files atomically: written under another name, synced, renamed.
 //!
-//! A process that reads or maps the old file keeps it, and a crash on the way leaves it as it was.
+//! A process that reads or maps the old file keeps it, and a crash in between leaves it unchanged.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The name under which [`replace_file`] writes before it renames. A program that is
-/// interrupted may remove it. (If that name is taken, by a save of another thread, a number is added.)
+/// The name under which [`replace_file`] writes before renaming. An interrupted program may remove it. (If the name is
+/// taken, by a save in another thread, a number is added.)
 pub fn temporary_path(path: &Path) -> PathBuf {
-    // Part of the name is enough; a long one would leave no room for the rest.
+    // A prefix of the name is enough; a long one would leave no room for the rest.
     let stem: String =
         path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
     path.with_file_name(format!(".{stem}.{}.tmp", std::process::id()))
 }
 
-/// Replaces a file with what `write` writes, or creates a new one. The file under the real name is always either the
-/// old one or the new one, complete; permissions are kept.
+/// Replaces a file with the output of `write`, or creates a new one. The real name always refers to the complete old or
+/// new file; permissions are kept.
 pub fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     replace_file_at(path, |file, _| write(file))
 }
 
-/// As [`replace_file`], for those who have the new content in a file already: `write` is also told the temporary name, under which
-/// it may put another file, synced, instead of writing to the one it gets.
+/// Like [`replace_file`], for callers who already have the new content in a file: `write` also receives the temporary
+/// name, at which it may put another, synced file instead of writing to the one it gets.
 pub fn replace_file_at(
     path: &Path,
     write: impl FnOnce(&File, &Path) -> io::Result<()>,
@@ -44,10 +44,10 @@ pub fn replace_file_at(
     Ok(())
 }
 
-/// The file that a name refers to: for a symbolic link the target changes, not the link, even if the target does not
-/// exist yet.
+/// Resolves the file that a name refers to: for a symbolic link the target changes, not the link, even if the target
+/// does not exist yet.
 fn behind_links(path: &Path) -> PathBuf {
-    const MAX_LINKS: u32 = 40; // as Linux
+    const MAX_LINKS: u32 = 40; // like Linux
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
         let Ok(link) = fs::read_link(&target) else { return target };
@@ -56,7 +56,7 @@ fn behind_links(path: &Path) -> PathBuf {
     target
 }
 
-/// A file that nobody else writes to: not another thread that saves under the same name.
+/// Creates a file with no other writer, not even another thread that saves under the same name.
 fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
     const TRIES: u32 = 1000;
     let first = temporary_path(target);

@@ -10,7 +10,7 @@ use super::Image;
 use super::header::{CHECKSUM_AT, CHUNK_BYTES, encode_header, get64};
 use super::replace::replace_file;
 
-/// Cuts what is written into chunks and remembers their checksums.
+/// Cuts its input into chunks and records their checksums.
 struct ChunkWriter<W> {
     out: W,
     chunk: Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) fn save_image(image: &Image<'_>, path: &Path) -> io::Result<()> {
         return Err(ErrorKind::IsADirectory.into());
     }
     if existing.as_ref().is_some_and(|m| !m.is_file()) {
-        // A pipe or device is written to directly; renaming over it would replace it.
+        // A pipe or device is written directly; renaming over it would replace it.
         return write_image(image, BufWriter::new(File::options().write(true).open(path)?));
     }
     replace_file(path, |file| write_image(image, BufWriter::new(file)))

@@ -1,8 +1,9 @@
-//! What the footer says of columns and their filters. Numbers of fields are those of parquet.thrift.
+//! The footer's description of columns and their filters. Field numbers are those of
+//! parquet.thrift.
 
 use crate::format::thrift::{BINARY, Compact, I32, I64, LIST, STRUCT};
 
-/// How values are stored.
+/// The physical type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the type of Parquet of this name")]
 pub enum Physical {
@@ -16,7 +17,7 @@ pub enum Physical {
     Fixed,
 }
 
-/// What values mean, as far as it changes how text becomes one.
+/// The meaning of values, as far as it affects how text becomes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Plain,
@@ -31,9 +32,9 @@ pub(super) enum Meaning {
 /// A column that has values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its path, with dots.
+    /// Its dotted path.
     pub path: String,
-    /// How its values are stored.
+    /// The physical type of its values.
     pub physical: Physical,
     /// Bytes of a value, if all have the same length.
     pub(super) length: usize,
@@ -43,14 +44,14 @@ pub struct Column {
 /// A column in a row group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where its filter begins in the file.
+    /// Offset of its filter in the file.
     pub filter_offset: Option<u64>,
 }
 
-/// Rows that are stored together.
+/// A group of rows stored together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowGroup {
-    /// How many they are.
+    /// Number of rows.
     pub rows: u64,
     /// Its columns, in the order of the file.
     pub chunks: Vec<Chunk>,
@@ -69,7 +70,7 @@ struct Element {
     signed: bool,
 }
 
-/// The columns and row groups of a footer; `None` if it is damaged.
+/// Parses the columns and row groups of a footer; `None` if it is damaged.
 pub(super) fn parse(footer: &[u8]) -> Option<(Vec<Column>, Vec<RowGroup>)> {
     let (mut schema, mut groups) = (Vec::new(), Vec::new());
     let mut left = Compact::new(footer);
@@ -92,7 +93,7 @@ fn list<'a, T>(
 ) -> Option<Vec<T>> {
     let head = left.byte()?;
     let length = if head >> 4 == 15 { left.varint()? } else { u64::from(head >> 4) };
-    // Every element takes a byte at least: a longer list is forged.
+    // Every element takes at least a byte: a longer list is forged.
     if head & 0x0f != STRUCT || length > left.rest().len() as u64 {
         return None;
     }
@@ -127,7 +128,7 @@ fn element(left: &mut Compact<'_>) -> Option<Element> {
     Some(element)
 }
 
-/// The logical type: a union, whose variant says which.
+/// Reads the logical type: a union, whose variant identifies it.
 fn logical(left: &mut Compact<'_>, element: &mut Element) -> Option<()> {
     const FALSE: u8 = 2;
     let mut variant = 0;
@@ -187,7 +188,7 @@ fn chunk(left: &mut Compact<'_>) -> Option<Chunk> {
 /// The leaves of the schema, a tree in depth-first order.
 fn columns(schema: &[Element]) -> Option<Vec<Column>> {
     let mut columns = Vec::new();
-    // Names of the nodes above, and how many children each still has.
+    // Names of the enclosing nodes, and their remaining numbers of children.
     let mut above: Vec<(&str, i64)> = Vec::new();
     let (root, nodes) = schema.split_first()?;
     above.push(("", root.children));

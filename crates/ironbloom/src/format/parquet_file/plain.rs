@@ -2,7 +2,7 @@
 
 use super::footer::Physical;
 
-/// A value as its physical type has it: days, ticks and digits are integers, text is bytes.
+/// A value in its physical type: days, ticks and digits are integers, text is bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each is what its name says")]
 #[non_exhaustive]
@@ -13,8 +13,8 @@ pub enum Plain<'a> {
 }
 
 impl Physical {
-    /// The bytes under which filters of such columns hash a value, each form that it may have; `None` if no column of this
-    /// type holds it, or writers do not agree on how (booleans, INT96, NaN).
+    /// Returns the bytes under which filters of such columns hash a value, in every form that it may have; `None` if no
+    /// column of this type holds it, or writers do not agree on the form (booleans, INT96, NaN).
     pub fn plain(self, value: Plain<'_>) -> Option<Vec<Vec<u8>>> {
         match (self, value) {
             (Self::Int32, Plain::Integer(number)) => {
@@ -43,7 +43,8 @@ impl Physical {
     }
 }
 
-/// A zero is equal to the other one, and a filter has the one that was written. NaN has any number of forms.
+/// Encodes both zeros for a zero: they are equal, and a filter has the one that was written. NaN has any number of
+/// forms.
 fn both_zeros(number: f64, bytes: impl Fn(f64) -> Vec<u8>) -> Option<Vec<Vec<u8>>> {
     match number {
         number if number.is_nan() => None,
@@ -78,7 +79,7 @@ mod tests {
         assert_eq!(of(Physical::Float, f64::INFINITY), Some(vec![infinite]));
         assert_eq!(of(Physical::Double, -0.0).unwrap().len(), 2);
         assert_eq!(of(Physical::Double, f64::NAN), None);
-        // What rounds to zero is equal to both, too.
+        // A number that rounds to zero also equals both.
         assert_eq!(of(Physical::Float, 1e-300).unwrap().len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A filter that stays where it is: a question reads the 32 bytes in which all bits of a key are.
+//! A filter that stays in its file: a lookup reads only the 32 bytes that hold all bits of a key.
 //!
 //! ```text
 //!  offset ─► header │ block 0 │ block 1 │ … │ block n−1          open reads the header, has_any the blocks of its keys
@@ -11,21 +11,21 @@ use super::ParquetError;
 use crate::format::foreign::parquet;
 use crate::kinds::blocked::SplitBlockParams;
 
-/// A filter in a Parquet file, known by its header alone.
+/// A filter in a Parquet file, of which only the header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredFilter {
     offset: u64,
-    /// Where its bits begin.
+    /// Offset of its bits.
     start: u64,
     params: SplitBlockParams,
 }
 
 impl StoredFilter {
-    /// Bytes that hold any header.
+    /// Enough bytes for any header.
     pub const HEADER: u64 = parquet::MAX_HEADER;
 
-    /// Reads the header of the filter at a byte of a file of this length. Of a filter that does not fit into the file, nobody
-    /// can say what it holds, so that is an error.
+    /// Reads the header of the filter at an offset in a file of this length. A filter that extends beyond the file is
+    /// an error, since its contents are unknown.
     pub fn open(
         offset: u64,
         length: u64,
@@ -42,23 +42,24 @@ impl StoredFilter {
         Ok(Self { offset, start: offset + header, params })
     }
 
-    /// The hash of a value in [plain encoding](super::Plain).
+    /// Hashes a value in [plain encoding](super::Plain).
     pub fn hash(form: &[u8]) -> u64 {
         parquet::HASH.hash(form)
     }
 
-    /// Where its bits are in the file.
+    /// Range of its bits in the file.
     pub fn bits(&self) -> Range<u64> {
         self.start..self.start + parquet::BLOCK_BYTES * self.params.blocks()
     }
 
-    /// Where the bits of a key are in the file.
+    /// Range of a key's bits in the file.
     pub fn block(&self, hash: u64) -> Range<u64> {
         let start = self.start + parquet::BLOCK_BYTES * self.params.block_of(hash);
         start..start + parquet::BLOCK_BYTES
     }
 
-    /// Whether one of the keys with these hashes may be in it. Reads one block after the other, until a key is found.
+    /// Returns true if it may hold one of the keys with these hashes. Reads one block after the other until a key is
+    /// found.
     pub fn has_any(
         &self,
         hashes: &[u64],
@@ -83,7 +84,7 @@ mod tests {
     use crate::format::foreign::Format;
     use crate::kinds::{AnyFilter, SplitBlock};
 
-    /// A file with a filter of these keys at byte 7, and the filter.
+    /// Builds a file with a filter of these keys at byte 7, and the filter.
     fn file(blocks: u64, keys: impl Iterator<Item = u64>) -> (Vec<u8>, SplitBlock) {
         let params = SplitBlockParams::checked(blocks, 1).unwrap();
         let mut filter = SplitBlock::new(params, parquet::HASH).unwrap();

@@ -1,20 +1,20 @@
-//! From text to the bytes that a filter hashes: all forms that the value can have in its column.
+//! From text to the bytes that a filter hashes: all forms that the value can take in its column.
 
 use super::footer::{Column, Meaning, Physical};
 use super::{ParquetError, Plain};
 use crate::hash::key_form::from_hex;
 
-/// The widest decimal, 38 digits, in bytes.
+/// Bytes of the widest decimal, 38 digits.
 const MAX_DECIMAL: usize = 16;
 
-/// Digits after the point that such a decimal can have: 10^38 is below 2^127.
+/// Maximum decimal places of such a decimal: 10^38 is below 2^127.
 const MAX_SCALE: usize = 38;
 
-/// Bytes of the longest column of decimals that is believed.
+/// Maximum believable length of a fixed-length decimal.
 const MAX_FIXED_DECIMAL: usize = 1024;
 
 impl Column {
-    /// What values of this column are, in words.
+    /// Describes the values of this column.
     fn wanted(&self) -> String {
         let what = match (self.physical, self.meaning) {
             (_, Meaning::Decimal { scale }) => return format!("a decimal of scale {scale}"),
@@ -34,7 +34,7 @@ impl Column {
         what.to_owned()
     }
 
-    /// The forms in which a value, given as text, may have been hashed.
+    /// Returns the forms in which a value, given as text, may have been hashed.
     pub(super) fn encoded(&self, value: &str) -> Result<Vec<Vec<u8>>, ParquetError> {
         let forms = self.forms(value).filter(|forms| !forms.is_empty());
         forms.ok_or_else(|| ParquetError::Value { value: value.to_owned(), wanted: self.wanted() })
@@ -68,7 +68,7 @@ impl Column {
             }
             (Physical::ByteArray, meaning) => {
                 let mut forms = vec![value.as_bytes().to_vec()];
-                // Of bytes that are not text, digits may be meant.
+                // For bytes that are not text, hexadecimal digits may be meant.
                 if meaning != Meaning::Text && value.starts_with("0x") {
                     forms.extend(from_hex(value.as_bytes()));
                 }
@@ -78,14 +78,14 @@ impl Column {
         }
     }
 
-    /// An integer in the range of its column.
+    /// Encodes an integer in the range of its column.
     fn integer<N: std::str::FromStr + Into<i128>>(&self, value: &str) -> Option<Vec<Vec<u8>>> {
         self.physical.plain(Plain::Integer(value.trim().parse::<N>().ok()?.into()))
     }
 
-    /// An unscaled decimal.
+    /// Encodes an unscaled decimal.
     fn decimal(&self, number: i128) -> Option<Vec<Vec<u8>>> {
-        // Big-endian, and as short as it can be.
+        // Big-endian, and as short as possible.
         let mut whole = number.to_le_bytes();
         whole.reverse();
         let least = (1..=MAX_DECIMAL)
@@ -103,7 +103,7 @@ impl Column {
                 bytes.extend(&whole[MAX_DECIMAL.saturating_sub(self.length)..]);
                 Some(vec![bytes])
             }
-            // Writers choose how many.
+            // Writers choose the length.
             Physical::ByteArray => {
                 let lengths = least..=MAX_DECIMAL;
                 Some(lengths.map(|length| whole[MAX_DECIMAL - length..].to_vec()).collect())
@@ -113,7 +113,7 @@ impl Column {
     }
 }
 
-/// A decimal as an integer of its last digit.
+/// Parses a decimal as an integer multiple of its last digit.
 fn unscaled(value: &str, scale: i32) -> Option<i128> {
     let (sign, digits) = match value.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -121,12 +121,12 @@ fn unscaled(value: &str, scale: i32) -> Option<i128> {
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let fraction = fraction.trim_end_matches('0');
-    // More digits than a number here has: a file may claim any scale, and must not make us write that many zeros.
+    // More digits than a number has here: a file may claim any scale, and must not make us write that many zeros.
     let scale = usize::try_from(scale).ok().filter(|&scale| scale <= MAX_SCALE)?;
     let is_number =
         !digits.is_empty() && whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
     if !is_number || fraction.len() > scale {
-        return None; // no value of the column is equal to it
+        return None; // no value of the column equals it
     }
     format!("{sign}{whole}{fraction:0<scale$}").parse().ok()
 }
@@ -177,7 +177,8 @@ mod tests {
         assert!(column(Physical::Int32, Meaning::Plain, 0).encoded("seven").is_err());
     }
 
-    /// Found by fuzzing: a claimed scale was taken for the width of a text, and the length of a column for that of a value.
+    /// Found by fuzzing: a claimed scale was used as the width of a text, and the length of a column as that of a
+    /// value.
     #[test]
     fn a_hostile_scale_or_length_is_an_error() {
         for scale in [39, 65_536, i32::MAX, -1] {
