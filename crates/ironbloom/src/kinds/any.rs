@@ -1,8 +1,8 @@
 //! A filter of any kind, as read from a file.
 //!
-//! Files hold a closed set of kinds, so this is an enum, written by the list of kinds; every operation is passed on to
-//! the filter inside. One that a kind does not support is an error that names the kind and the operation, never a silent
-//! success.
+//! Files hold a closed set of kinds, so this is an enum, written by the list of kinds; every operation is forwarded to
+//! the filter inside. An operation that a kind does not support is an error that names the kind and the operation,
+//! never a silent success.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,7 +26,7 @@ macro_rules! any_filter {
         /// Keys are inserted and looked up as in any other filter. If you have many keys, or hash on other threads,
         /// turn them into hashes with [`AnyFilter::key_hash`] and call the methods that take hashes.
         ///
-        /// A filter of a known kind becomes one by `into()`, and is taken out again by `try_into()`:
+        /// Convert a filter of a known kind with `into()`, and back with `try_into()`:
         ///
         /// ```
         /// use ironbloom::{AnyFilter, Bloom, Cuckoo};
@@ -83,7 +83,7 @@ macro_rules! any_filter {
                 }
             }
 
-            /// Gives the filter back if it is of another kind.
+            /// Returns the filter if it is of another kind.
             impl TryFrom<AnyFilter> for $crate::kinds::$filter {
                 type Error = AnyFilter;
 
@@ -99,23 +99,23 @@ macro_rules! any_filter {
 }
 with_kinds!(any_filter);
 
-/// What not every kind of filter can do.
+/// An operation that not every kind of filter supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Insert keys after it was built.
+    /// Inserting keys after it was built.
     Insert,
-    /// Remove keys.
+    /// Removing keys.
     Remove,
-    /// Take or be asked for single keys, instead of rows.
+    /// Inserting or looking up single keys, instead of rows.
     SingleKeys,
-    /// Take or be asked for hashes, instead of keys.
+    /// Inserting or looking up hashes, instead of keys.
     Hashes,
-    /// Be cleared.
+    /// Clearing.
     Clear,
-    /// Be merged.
+    /// Merging.
     Merge,
-    /// Be intersected.
+    /// Intersecting.
     Intersect,
 }
 
@@ -224,12 +224,12 @@ impl AnyFilter {
         self.member().kind()
     }
 
-    /// What filters of this kind can do.
+    /// The abilities of filters of this kind.
     pub fn abilities(&self) -> Abilities {
         self.member().abilities()
     }
 
-    /// What only this kind has: its shape, and how it is filled.
+    /// Facts that only this kind has: its shape, and its fill.
     pub fn describe(&self) -> Vec<Fact> {
         self.member().describe()
     }
@@ -239,18 +239,18 @@ impl AnyFilter {
         self.member().key_hash()
     }
 
-    /// The filter as one of rows of several attributes, if it is one.
+    /// Returns the filter as one of rows of several attributes, if it is one.
     pub fn as_multi(&self) -> Option<&dyn MultiFilter> {
         self.member().as_multi()
     }
 
-    /// The filter as one of rows of several attributes, if it is one, for changing it.
+    /// Like [`as_multi`](Self::as_multi), for changing it.
     pub fn as_multi_mut(&mut self) -> Option<&mut dyn MultiFilter> {
         self.member_mut().as_multi_mut()
     }
 
-    /// Inserts a key, again if it is already there and the kind counts. True if it was new; false if it might have been
-    /// there before. On error nothing has changed.
+    /// Inserts a key, again if it is already present and the kind counts. Returns true if it was new; false if it might
+    /// have been present before. On error nothing has changed.
     ///
     /// ```
     /// use ironbloom::{AnyFilter, Bitmap, Bloom};
@@ -272,7 +272,7 @@ impl AnyFilter {
         self.member_mut().insert_hash(hash)
     }
 
-    /// The hash of a key that is about to be inserted, and whose type is noted: it need not be one that the filter holds.
+    /// Hashes a key that is about to be inserted, and notes its type, which need not be one that the filter holds.
     fn hash_new(&mut self, key: &impl Key) -> Result<u64, KeyError> {
         let found = key.encoded().key_type();
         let hash = match self.key_hash() {
@@ -286,7 +286,8 @@ impl AnyFilter {
         Ok(hash)
     }
 
-    /// The types of the keys, as far as they are known. Of rows, see [`Attributes::key_types`](crate::multi::Attributes::key_types).
+    /// The types of the keys, as far as known. For rows, see
+    /// [`Attributes::key_types`](crate::multi::Attributes::key_types).
     pub fn key_types(&self) -> KeyTypes {
         self.member().key_types()
     }
@@ -310,7 +311,7 @@ impl AnyFilter {
         }
     }
 
-    /// Says of which types all keys are, for a filter that was made from their hashes.
+    /// Sets the types of all keys, for a filter that was made from their hashes.
     pub fn set_key_types(&mut self, types: KeyTypes) {
         if let Some(held) = self.member_mut().held_mut() {
             *held = types;
@@ -334,7 +335,7 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
         match self {
             Self::Foreign(filter) => return filter.contains(key),
@@ -344,8 +345,8 @@ impl AnyFilter {
         Ok(self.contains_hash(self.key_hash().of(key)?))
     }
 
-    /// `found[i]` tells whether `keys[i]` might be here. Fails at the first key that the filter does not take: its place,
-    /// and why.
+    /// Sets `found[i]` to whether `keys[i]` might be present. Fails at the first key that the filter does not take,
+    /// with its position and the reason.
     ///
     /// # Panics
     ///
@@ -373,7 +374,7 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes others disappear** if it looks present (this cannot happen in a
     /// bitmap): see [`remove_hash`](Self::remove_hash).
@@ -396,22 +397,24 @@ impl AnyFilter {
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an
-    /// integer). Returns false, changing nothing, if it is certainly not there.
+    /// integer). Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes others disappear** if it looks present, which happens at the
     /// filter's rate: the trace of another key is removed, and that key is then reported absent. No filter can detect
-    /// this; [`check_removal`](Self::check_removal) tells how much of a list that would affect before you remove it.
+    /// this; [`check_removal`](Self::check_removal) estimates how much of a list that would affect, before you remove
+    /// it.
     pub fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
         self.member_mut().remove_hash(hash)
     }
 
-    /// Removes all keys. A fuse filter is static and cannot.
+    /// Removes all keys. A fuse filter is static and cannot be cleared.
     pub fn clear(&mut self) -> Result<(), Refused> {
         self.member_mut().clear()
     }
 
-    /// Whether a list of keys to remove, given by their [uniform](crate::hash#uniform-hashes) hashes, is plausible: see
-    /// [`removal`](crate::removal). Changes nothing. Fails for kinds that cannot remove a key by its hash.
+    /// Checks whether a list of keys to remove, given by their [uniform](crate::hash#uniform-hashes) hashes, is
+    /// plausible: see [`removal`](crate::removal). Changes nothing. Fails for kinds that cannot remove a key by its
+    /// hash.
     pub fn check_removal(&self, hashes: &[u64]) -> Result<RemovalCheck, Refused> {
         if self.as_multi().is_some() {
             return Err(self.member().cannot(Operation::SingleKeys));
@@ -422,8 +425,8 @@ impl AnyFilter {
         Ok(RemovalCheck::of(self, self.len(), self.estimate_rate(), hashes))
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer)
-    /// might be in the filter. `false` is certain. A filter of rows cannot tell from one hash, so it says "maybe" to
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` (in a bitmap: an integer)
+    /// might be in the filter. `false` is certain. A filter of rows cannot tell from one hash, so it answers "maybe" to
     /// all: use [`AnyFilter::as_multi`]. So does a foreign filter: use [`AnyFilter::contains`].
     ///
     /// # Panics
@@ -441,7 +444,7 @@ impl AnyFilter {
         self.member_mut().union_with(other)
     }
 
-    /// Keeps what is in both filters, which must be of the same kind, shape and hash.
+    /// Keeps the keys of both filters, which must be of the same kind, shape and hash.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Refused> {
         Mismatch::unless_equal("kind", self.kind(), other.kind())?;
         self.member_mut().intersect_with(other)
@@ -488,7 +491,7 @@ impl Filter for AnyFilter {
         self.contains_hashes(hashes, found);
     }
 
-    /// As for any filter; a bitmap holds integers, and text that is not an integer is not in it.
+    /// Like any filter; a bitmap holds integers, and text that is not an integer is not in it.
     fn contains_keys<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         check_lengths(keys.len(), found.len());
         if let Self::Bitmap(bitmap) = self {
@@ -510,7 +513,7 @@ impl Filter for AnyFilter {
         }
     }
 
-    /// The filter's hash function; a bitmap holds numbers rather than hashes, so for it this is external.
+    /// The filter's hash function; external for a bitmap, which holds numbers rather than hashes.
     fn hash_fn(&self) -> HashFn {
         self.key_hash().hash_fn().unwrap_or(HashFn::External { id: 0 })
     }

@@ -8,7 +8,7 @@ use super::scalable::Scalable;
 use super::windowed::Windowed;
 use crate::hash::{GROUP, Key, KeyTypes};
 
-/// The number of keys and the rate for which [`Scalable`] starts when it is collected.
+/// Initial capacity and rate of a collected [`Scalable`].
 const COLLECTED: (u64, f64) = (1024, 0.01);
 
 /// Inserts all keys, hashed one by one and inserted in groups, so that memory accesses overlap.
@@ -68,7 +68,7 @@ impl<K: Key> Extend<K> for Scalable {
     }
 }
 
-/// Collects keys into a filter that grows with them, at a rate of 1 %. For another rate, make the filter and `extend`
+/// Collects keys into a filter that grows with them, at a rate of 1 %. For another rate, create the filter and `extend`
 /// it.
 ///
 /// ```

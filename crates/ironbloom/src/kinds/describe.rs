@@ -1,4 +1,4 @@
-//! What a filter says of itself beyond what all kinds share: named facts, for reports.
+//! Named facts about a filter beyond those that all kinds share, for reports.
 
 /// A fact about a filter, with the name it has in reports.
 pub type Fact = (&'static str, FactValue);
@@ -7,17 +7,17 @@ pub type Fact = (&'static str, FactValue);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FactValue {
-    /// A number of things.
+    /// A count.
     Count(u64),
-    /// A false positive rate.
+    /// A false-positive rate.
     Rate(f64),
     /// A ratio.
     Ratio(f64),
     /// A yes or no.
     Flag(bool),
-    /// A word or several.
+    /// A few words.
     Text(String),
-    /// A number for each of several names; `None` if it is unknown.
+    /// A number for each of several names; `None` if unknown.
     Counts(Vec<(String, Option<u64>)>),
 }
 

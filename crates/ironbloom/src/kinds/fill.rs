@@ -1,5 +1,5 @@
-//! Fill and rate of a filter, counted in steps: for programs that must not be held up by a large one, such as a server between
-//! two commands.
+//! Fill and rate of a filter, counted in steps: for programs that a large filter must not hold up, such as a server
+//! between two commands.
 //!
 //! ```text
 //! stage 0 [words ──►              ]   stage 1 […]   …        a filter that does not grow is one stage
@@ -7,21 +7,21 @@
 //! ```
 //!
 //! Counts are added in the order of the words however long the steps are, so the result is the same to the last digit. Between
-//! two steps the filter may take keys and grow: each word then counts as it was when it was passed.
+//! two steps the filter may take keys and grow: each word counts as it was when it was passed.
 
 use std::ops::Range;
 
 use crate::bits::count_ones_in;
 use crate::kernel;
 
-/// What the bits of a filter, or of one of its stages, say.
+/// The fill of a filter, or of one of its stages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
     /// Number of bits.
     pub bits: u64,
     /// Number of bits that are set.
     pub ones: u64,
-    /// The rate that follows from them.
+    /// The resulting rate.
     pub rate: f64,
 }
 
@@ -32,21 +32,21 @@ impl Fill {
     }
 }
 
-/// How far a count in steps is. [`default`](Self::default) is the start.
+/// The progress of a count in steps. [`default`](Self::default) is the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FillProgress {
-    /// The next word of the stage that is being counted.
+    /// The next word of the stage being counted.
     word: usize,
-    /// Bits that are set in the words before it, for each section of the stage.
+    /// Number of set bits in the words before it, for each section of the stage.
     ones: Vec<u64>,
     /// Sum of the rates of the blocks before it.
     rates: f64,
-    /// The stages that are counted.
+    /// The stages already counted.
     stages: Vec<Fill>,
 }
 
 impl FillProgress {
-    /// All steps at once.
+    /// Performs all steps at once.
     pub fn at_once(step: impl Fn(&mut Self, usize) -> Option<Fill>) -> Fill {
         let mut progress = Self::default();
         loop {
@@ -56,7 +56,7 @@ impl FillProgress {
         }
     }
 
-    /// A step in a filter of one stage, which `count` counts unless that is done.
+    /// Performs a step in a filter of one stage, which `count` counts unless it is already done.
     pub(crate) fn only_stage(&mut self, count: impl FnOnce(&mut Self)) -> Option<Fill> {
         if self.stages.is_empty() {
             count(self);
@@ -64,12 +64,13 @@ impl FillProgress {
         self.stages.first().copied()
     }
 
-    /// The stages that are counted. The next is being counted.
+    /// The stages already counted.
     pub fn stages(&self) -> &[Fill] {
         &self.stages
     }
 
-    /// Counts the next words of a stage that is one array, at most `most_words`. At its end, the number of ones.
+    /// Counts the next words of a stage that is one array, at most `most_words`. At its end, returns the number of
+    /// ones.
     pub fn count_array(&mut self, array: &[u8], most_words: usize) -> Option<u64> {
         let words = self.next(array.len().div_ceil(8), most_words);
         // The last word may be shorter than eight bytes.
@@ -79,7 +80,8 @@ impl FillProgress {
         (end == array.len()).then(|| self.ones[0])
     }
 
-    /// Counts the next words of a stage of sections of equal length, the first at bit 0. At its end, the ones of each.
+    /// Counts the next words of a stage of sections of equal length, the first at bit 0. At its end, returns the ones
+    /// of each.
     pub(crate) fn count_sections(
         &mut self,
         words: &[u64],
@@ -99,8 +101,8 @@ impl FillProgress {
         (next.end == total).then_some(&self.ones)
     }
 
-    /// Counts the next blocks of a stage, where `tally` gives the ones of a block and its rate. At its end, the number of ones
-    /// and the sum of the rates.
+    /// Counts the next blocks of a stage, where `tally` returns the ones of a block and its rate. At its end, returns
+    /// the number of ones and the sum of the rates.
     pub(crate) fn count_blocks<const WORDS: usize>(
         &mut self,
         blocks: &[[u64; WORDS]],
@@ -125,7 +127,7 @@ impl FillProgress {
         (self.word, self.rates) = (0, 0.0);
     }
 
-    /// The next words of a stage of `total`, at least one unless it is at its end.
+    /// Returns the next words of a stage of `total`, at least one unless it is at its end.
     fn next(&mut self, total: usize, most: usize) -> Range<usize> {
         let start = self.word.min(total);
         self.word = start.saturating_add(most.max(1)).min(total);
@@ -153,7 +155,7 @@ mod tests {
             };
             assert_eq!(found.rate, rate, "{most} words at a time");
             assert!((found.share() - fill).abs() <= 1e-12 * fill, "{found:?}, not {fill}");
-            // After the end there is nothing to count.
+            // After the end there is nothing left to count.
             assert_eq!(step(&mut progress, most), Some(found));
         }
     }
@@ -167,7 +169,7 @@ mod tests {
         Windowed::new(params, HashFn::default()).unwrap()
     }
 
-    /// The rate that the definition gives: the fraction of other keys that are found.
+    /// The rate by definition: the fraction of other keys that are found.
     fn assert_measured(rate: f64, contains: impl Fn(u64) -> bool) {
         let others = hashes(1_000_000, 1_200_000);
         let found = others.iter().filter(|&&hash| contains(hash)).count();
@@ -229,7 +231,7 @@ mod tests {
         assert!(fill.ones > 0);
     }
 
-    /// Progress in one filter makes no positions outside another.
+    /// Progress in one filter must not lead to positions outside another.
     #[test]
     fn progress_in_another_filter_does_no_harm() {
         let large = Bloom::with_rate(100_000, 0.01).unwrap();

@@ -1,9 +1,8 @@
-//! What filters have in common, for code that is generic over them: [`Filter`] answers, [`Insert`] takes keys,
-//! [`Remove`] removes them.
+//! The common traits of filters, for generic code: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them.
 
 use crate::hash::{GROUP, HashFn, Key, KeyTypes};
 
-/// Something that answers "might this be here?".
+/// A filter that can be queried.
 ///
 /// For callers that are generic over kinds, and for lookups of many keys:
 ///
@@ -25,11 +24,12 @@ use crate::hash::{GROUP, HashFn, Key, KeyTypes};
 /// Everything else is an inherent method of each kind, faster where a kind can do better; a filter read from a file of
 /// unknown kind is an [`AnyFilter`](crate::AnyFilter).
 pub trait Filter {
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. In filters
-    /// larger than the cache this is many times faster than one by one, because memory accesses overlap.
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. In
+    /// filters larger than the cache this is many times faster than one by one, because memory accesses overlap.
     ///
     /// # Panics
     ///
@@ -42,7 +42,7 @@ pub trait Filter {
     /// Size in bytes: in memory, or in the file if it is mapped.
     fn size_in_bytes(&self) -> usize;
 
-    /// Number of keys counted. What counts is said by the method of this name of each kind.
+    /// Number of keys counted. Each kind's method of this name defines what counts.
     fn len(&self) -> u64;
 
     /// The capacity: the number of keys planned for.
@@ -56,7 +56,7 @@ pub trait Filter {
         self.len() == 0
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -68,8 +68,8 @@ pub trait Filter {
         self.contains_hash(self.hash_fn().hash(key))
     }
 
-    /// Bit i % 64 of `mask[i / 64]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
-    /// here. Unused bits of the last word become zero.
+    /// Sets bit i % 64 of `mask[i / 64]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be
+    /// present. Unused bits of the last word become zero.
     ///
     /// # Panics
     ///
@@ -84,7 +84,8 @@ pub trait Filter {
         }
     }
 
-    /// `found[i]` tells whether `keys[i]` might be here: hashes the keys in groups and looks up each group as a batch.
+    /// Sets `found[i]` to whether `keys[i]` might be present: hashes the keys in groups and looks up each group as a
+    /// batch.
     ///
     /// # Panics
     ///
@@ -101,7 +102,7 @@ pub trait Filter {
         }
     }
 
-    /// Bit i % 64 of `mask[i / 64]` tells whether `keys[i]` might be here, as
+    /// Sets bit i % 64 of `mask[i / 64]` to whether `keys[i]` might be present, like
     /// [`contains_hashes_mask`](Self::contains_hashes_mask).
     ///
     /// # Panics
@@ -121,7 +122,7 @@ pub trait Filter {
     }
 }
 
-/// A filter that takes keys after it was made.
+/// A filter that takes keys after it was created.
 ///
 /// ```
 /// use ironbloom::{BlockedBloom, Cuckoo, Insert};
@@ -134,14 +135,14 @@ pub trait Filter {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Insert: Filter {
-    /// Why a key was not inserted: [`Infallible`](std::convert::Infallible) for kinds that take every key,
+    /// The reason why a key was not inserted: [`Infallible`](std::convert::Infallible) for kinds that take every key,
     /// [`Full`](crate::Full) for those that can be full, [`ParamError`](crate::ParamError) for those that may fail to
     /// allocate memory to grow.
     type Error: std::error::Error + Into<crate::any::Refused>;
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). On error nothing has changed.
     ///
-    /// True if it was new; false if it might have been there before.
+    /// Returns true if it was new; false if it might have been present before.
     fn insert_hash(&mut self, hash: u64) -> Result<bool, Self::Error>;
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes. Those before a refused one stay inserted.
@@ -173,7 +174,7 @@ pub trait Insert: Filter {
 /// A filter from which keys can be removed.
 pub trait Remove: Insert {
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
-    /// changing nothing, if it is certainly not there.
+    /// changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes others disappear** if it looks present: see
     /// [`removal`](crate::removal).
@@ -192,7 +193,7 @@ pub trait Remove: Insert {
     }
 }
 
-/// The trait [`Filter`] by a kind's methods of the same names; `capacity` is where those differ.
+/// Implements [`Filter`] with a kind's methods of the same names; `capacity` is given where those differ.
 macro_rules! filter_by_methods {
     (($($generics:tt)*) $filter:ty, |$this:ident| $capacity:expr) => {
         impl $($generics)* $crate::kinds::Filter for $filter {
@@ -231,11 +232,11 @@ macro_rules! filter_by_methods {
 }
 pub(crate) use filter_by_methods;
 
-/// The types of the keys of a kind with a hash function and the types that it has noted.
+/// Implements the key types of a kind from its hash function and the types that it has noted.
 macro_rules! notes_keys {
     (($($generics:tt)*) $filter:ty) => {
         impl $($generics)* $filter {
-            /// The types of the keys, as far as they are known.
+            /// The types of the keys, as far as known.
             pub fn key_types(&self) -> $crate::KeyTypes {
                 self.hash_fn.declared().unwrap_or(self.held)
             }
@@ -249,7 +250,7 @@ macro_rules! notes_keys {
                 }
             }
 
-            /// The hash of a key that is about to be inserted, and whose type is noted.
+            /// Hashes a key that is about to be inserted, and notes its type.
             #[inline]
             #[track_caller]
             pub(crate) fn hash_new(&mut self, key: &impl $crate::Key) -> u64 {
@@ -262,7 +263,7 @@ macro_rules! notes_keys {
 }
 pub(crate) use notes_keys;
 
-/// The trait [`Insert`] for kinds that take every key, by their methods of the same names.
+/// Implements [`Insert`] for kinds that take every key, with their methods of the same names.
 macro_rules! insert_always {
     (($($generics:tt)*) $filter:ty) => {
         impl $($generics)* $crate::kinds::Insert for $filter {
@@ -286,7 +287,7 @@ macro_rules! insert_always {
 }
 pub(crate) use insert_always;
 
-/// The trait [`Insert`] for kinds that may refuse a key, by their methods of the same names.
+/// Implements [`Insert`] for kinds that may refuse a key, with their methods of the same names.
 macro_rules! insert_or {
     ($error:ty, $filter:ty) => {
         impl $crate::kinds::Insert for $filter {
@@ -309,7 +310,7 @@ macro_rules! insert_or {
 }
 pub(crate) use insert_or;
 
-/// The trait [`Remove`] by a kind's method of the same name.
+/// Implements [`Remove`] with a kind's method of the same name.
 macro_rules! remove_by_method {
     ($filter:ty) => {
         impl $crate::kinds::Remove for $filter {
@@ -322,8 +323,8 @@ macro_rules! remove_by_method {
 }
 pub(crate) use remove_by_method;
 
-/// Every key of a batch has an answer, and every answer a key: anything else is a bug in the caller, who would take the
-/// previous contents of the slice for answers. One comparison per batch.
+/// Checks that every key of a batch has an answer, and every answer a key: anything else is a bug in the caller, who
+/// would take the previous contents of the slice for answers. One comparison per batch.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn check_lengths(asked: usize, answers: usize) {
@@ -332,7 +333,7 @@ pub(crate) fn check_lengths(asked: usize, answers: usize) {
     }
 }
 
-/// The same for answers of one bit: 64 of them per word.
+/// Like [`check_lengths`], for answers of one bit: 64 per word.
 #[inline(always)]
 #[track_caller]
 fn check_mask(asked: usize, words: usize) {
@@ -349,7 +350,7 @@ fn wrong_length(asked: usize, what: &str, given: usize, expected: usize) -> ! {
     panic!("wrong number of {what} for a batch of {asked}: {given} instead of {expected}");
 }
 
-/// A bit for each byte.
+/// Packs each byte into a bit.
 fn pack(found: &[bool], mask: &mut [u64]) {
     for (word, found) in mask.iter_mut().zip(found.chunks(64)) {
         *word = found.iter().rev().fold(0, |word, &found| word << 1 | u64::from(found));

@@ -1,7 +1,7 @@
-//! What a filter answers when its kind is known only at run time.
+//! The operations of a filter whose kind is known only at run time.
 //!
-//! [`AnyFilter`](super::AnyFilter) passes every operation on to one of these: a call through a table for each batch of
-//! keys. A kind implements what it can do; the rest is refused by name.
+//! [`AnyFilter`](super::AnyFilter) forwards every operation to one of these: a virtual call for each batch of keys. A
+//! kind implements its abilities; other operations are refused by name.
 
 use super::Kind;
 use super::any::{AnyFilter, Operation, Refused};
@@ -16,12 +16,12 @@ use crate::hash::{KeyHash, KeyTypes};
 pub(crate) trait Listed {
     fn kind(&self) -> Kind;
 
-    /// The filter, if it is of this kind.
+    /// Returns the filter, if it is of this kind.
     fn of(any: &AnyFilter) -> Option<&Self>
     where
         Self: Sized;
 
-    /// The other filter as one of the same kind, or how the two differ.
+    /// Returns the other filter as one of the same kind, or how the two differ.
     fn same_kind<'a>(&self, other: &'a AnyFilter) -> Result<&'a Self, Mismatch>
     where
         Self: Sized,
@@ -31,9 +31,9 @@ pub(crate) trait Listed {
     }
 }
 
-/// A filter of some kind. Numbers are what [`key_hash`](Self::key_hash) makes of keys.
+/// A filter of some kind. Numbers come from [`key_hash`](Self::key_hash).
 pub(crate) trait Member: Listed {
-    /// The refusal of something that this kind never does.
+    /// The refusal of an operation that this kind never supports.
     fn cannot(&self, operation: Operation) -> Refused {
         Refused::Unsupported { kind: self.kind(), operation }
     }
@@ -41,12 +41,12 @@ pub(crate) trait Member: Listed {
     fn abilities(&self) -> Abilities;
     fn key_hash(&self) -> KeyHash;
 
-    /// The types of the keys, as far as they are known.
+    /// The types of the keys, as far as known.
     fn key_types(&self) -> KeyTypes {
         KeyTypes::NONE
     }
 
-    /// The types that were noted, of kinds that note them.
+    /// The types that were noted, for kinds that note them.
     fn held_mut(&mut self) -> Option<&mut KeyTypes> {
         None
     }
@@ -61,12 +61,12 @@ pub(crate) trait Member: Listed {
     fn size_in_bytes(&self) -> usize;
     fn image(&self) -> Image<'_>;
 
-    /// What only this kind has.
+    /// Facts that only this kind has.
     fn describe(&self) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// True if it was new.
+    /// Inserts a hash. Returns true if it was new.
     fn insert_hash(&mut self, _hash: u64) -> Result<bool, Refused> {
         Err(self.cannot(Operation::Insert))
     }
@@ -75,7 +75,7 @@ pub(crate) trait Member: Listed {
         Err(self.cannot(Operation::Insert))
     }
 
-    /// For kinds that cannot tell distinct keys from repeated ones, and are told here.
+    /// For kinds that cannot tell distinct keys from repeated ones: the caller knows.
     fn insert_distinct_hashes(&mut self, hashes: &[u64]) -> Result<(), Refused> {
         self.insert_hashes(hashes)
     }
@@ -96,7 +96,7 @@ pub(crate) trait Member: Listed {
         Err(self.cannot(Operation::Clear))
     }
 
-    /// The filter as one of rows, if it is one.
+    /// Returns the filter as one of rows, if it is one.
     fn as_multi(&self) -> Option<&dyn MultiFilter> {
         None
     }
@@ -106,7 +106,7 @@ pub(crate) trait Member: Listed {
     }
 }
 
-/// The questions about all keys, which every filter answers by its methods of the same names.
+/// Implements questions about all keys with a filter's methods of the same names.
 macro_rules! answers_about_all {
     () => {
         fn abilities(&self) -> $crate::kinds::plan::Abilities {
@@ -140,7 +140,7 @@ macro_rules! answers_about_all {
 }
 pub(super) use answers_about_all;
 
-/// The questions that every filter of hashes answers by its methods of the same names.
+/// Implements questions about hashes with a filter's methods of the same names.
 macro_rules! answers_by_hash {
     () => {
         fn key_hash(&self) -> $crate::hash::KeyHash {
@@ -172,8 +172,8 @@ macro_rules! answers_by_hash {
 }
 pub(super) use answers_by_hash;
 
-/// The same for filters that are asked by key, because their programs derive more than 64 bits from one: a hash of ours says
-/// nothing, so anything may be there, and nothing can be inserted.
+/// Like `answers_by_hash`, for filters that are queried by key, because their programs derive more than 64 bits from
+/// one: our hash says nothing, so any key may be present, and none can be inserted.
 macro_rules! answers_by_key {
     () => {
         fn key_hash(&self) -> $crate::hash::KeyHash {
@@ -205,7 +205,7 @@ macro_rules! answers_by_key {
 }
 pub(super) use answers_by_key;
 
-/// Inserts, which every kind that takes keys does by its trait.
+/// Implements inserts with a kind's trait.
 macro_rules! inserts_by_hash {
     () => {
         fn insert_hash(&mut self, hash: u64) -> Result<bool, Refused> {
@@ -224,7 +224,7 @@ macro_rules! inserts_by_hash {
 }
 pub(super) use inserts_by_hash;
 
-/// Removals, for kinds of which keys are removed by their hashes.
+/// Implements removals, for kinds whose keys are removed by hash.
 macro_rules! removes_by_hash {
     () => {
         fn remove_hash(&mut self, hash: u64) -> Result<bool, Refused> {
@@ -234,7 +234,7 @@ macro_rules! removes_by_hash {
 }
 pub(super) use removes_by_hash;
 
-/// Unions with filters of the same kind.
+/// Implements unions with filters of the same kind.
 macro_rules! merges {
     () => {
         fn union_with(&mut self, other: &AnyFilter) -> Result<(), Refused> {
@@ -244,7 +244,7 @@ macro_rules! merges {
 }
 pub(super) use merges;
 
-/// Intersections with filters of the same kind.
+/// Implements intersections with filters of the same kind.
 macro_rules! intersects {
     () => {
         fn intersect_with(&mut self, other: &AnyFilter) -> Result<(), Refused> {

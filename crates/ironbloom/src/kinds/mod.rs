@@ -1,20 +1,20 @@
 //! The kinds of filter: a folder for each, and one list.
 //!
 //! A kind's folder holds everything about it: the parameters with their law, the filter, its bytes, and in `kind.rs`
-//! what it can do and how it is made from a plan. The list below is all that the rest of the crate knows of it; the
-//! program's options, tables and messages follow from it.
+//! its abilities and its plans. The rest of the crate knows a kind only by the list below; the program's options,
+//! tables and messages follow from it.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`filter`] | the traits: [`Filter`] answers, [`Insert`] takes keys, [`Remove`] removes them |
-//! | [`member`] | what every kind answers when its type is known only at run time |
+//! | [`member`] | operations of a kind whose type is known only at run time |
 //! | [`any`] | [`AnyFilter`], a filter of any kind |
-//! | [`describe`] | what a filter says of itself in reports |
+//! | [`describe`] | facts about a filter, for reports |
 //! | [`plan`] | from a number of keys and a rate to a size, or to a filter |
-//! | [`recommend`] | which kind to take for what was asked, and why |
+//! | [`recommend`] | the kind to use for a request, and why |
 //! | [`union`] | unions made in steps |
 //! | [`steps`] | batch lookups that take the first probes of all keys before the others |
-//! | [`removal`] | is this list of keys to remove plausible? |
+//! | [`removal`] | checks whether a list of keys to remove is plausible |
 
 pub mod any;
 mod collect;
@@ -62,8 +62,8 @@ pub use scalable::{Scalable, ScalableParams, StageInfo, StageKind};
 pub use union::UnionProgress;
 pub use windowed::{Windowed, WindowedParams};
 
-/// Calls a macro with the list of kinds: for each its variant, its type, its number in files, the word for it on the
-/// command line and in reports, and its plans. The order is that of tables.
+/// Calls a macro with the list of kinds: for each its variant, its type, its number in files, its name on the command
+/// line and in reports, and its plans. Tables use the same order.
 ///
 /// This is the only place where kinds are listed. Types are those that this module re-exports.
 macro_rules! with_kinds {
@@ -105,14 +105,14 @@ macro_rules! kind_enum {
             /// All kinds, in the order of tables.
             pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
 
-            /// The word used for it on the command line and in reports.
+            /// Its name on the command line and in reports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// How filters of this kind are usually made, and what they can do. `None` for a kind that a number of keys
+            /// The usual plan for filters of this kind, and their abilities. `None` for a kind that a number of keys
             /// and a rate do not determine.
             pub fn plan(self) -> Option<&'static plan::Plan> {
                 match self {

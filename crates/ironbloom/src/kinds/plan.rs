@@ -1,4 +1,4 @@
-//! From a number of keys and a rate to a filter: what each kind would cost, and how it is made.
+//! From a number of keys and a rate to a filter: the cost of each kind, and how it is created.
 //!
 //! ```
 //! use ironbloom::plan;
@@ -15,38 +15,38 @@
 //! ```
 //!
 //! A kind has a plan for each of its variants. Given memory instead of a rate or a number of keys, [`Plan::rate_within`]
-//! and [`Plan::keys_within`] find the other.
+//! and [`Plan::keys_within`] find the missing one.
 
 use super::any::{AnyFilter, Refused};
 use super::{Kind, PLANS};
 use crate::error::ParamError;
 use crate::hash::HashFn;
 
-/// What a kind of filter can do besides answering.
+/// Abilities of a kind of filter besides answering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Abilities {
-    /// Keys can be inserted after the filter was made.
+    /// Keys can be inserted after the filter was created.
     pub insert: bool,
     /// Keys can be removed.
     pub remove: bool,
     /// It takes any number of keys, at its rate.
     pub grow: bool,
-    /// Two filters of equal shape can be united.
+    /// Two filters of equal shape can be merged.
     pub merge: bool,
     /// Two filters of equal shape can be intersected.
     pub intersect: bool,
     /// Old keys expire.
     pub forget: bool,
-    /// Every insert takes room or counts, also of a key that is there already, so a filter of a set of keys is made from
-    /// distinct ones.
+    /// Every insert takes room or counts, even of a key that is already present, so a filter for a set of keys is built
+    /// from distinct ones.
     pub counts_copies: bool,
     /// The number of keys is exact, however many there are.
     pub exact_len: bool,
 }
 
 impl Abilities {
-    /// A filter that is made from all its keys and only answers.
+    /// A filter that is built from all its keys and only answers.
     pub(super) const NONE: Self = Self {
         insert: false,
         remove: false,
@@ -62,14 +62,14 @@ impl Abilities {
     pub(super) const INSERT: Self = Self { insert: true, ..Self::NONE };
 }
 
-/// The size and cost of a filter before it is made.
+/// The size and cost of a filter before it is created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     /// Bits of storage.
     pub bits: u64,
-    /// Places looked at for a key that is present.
+    /// Places read for a key that is present.
     pub probes: u32,
-    /// Cache lines that those lie in, at most.
+    /// Maximum number of cache lines for those.
     pub lines: u32,
     /// The rate at capacity.
     pub rate: f64,
@@ -82,28 +82,28 @@ impl Shape {
     }
 }
 
-/// A way to make a filter from a number of keys and a rate.
+/// A way to create a filter from a number of keys and a rate.
 #[derive(Debug)]
 pub struct Plan {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What speaks for it, in a few words.
+    /// Its advantage, in a few words.
     pub summary: &'static str,
-    /// The kind of filter it makes.
+    /// The kind of filter it creates.
     pub kind: Kind,
-    /// What that can do.
+    /// The abilities of that kind.
     pub abilities: Abilities,
     pub(super) hash_fn: fn(u64) -> HashFn,
     pub(super) shape: fn(u64, f64) -> Result<Shape, ParamError>,
     pub(super) make: Make,
 }
 
-/// How a filter comes to its keys.
+/// How a filter receives its keys.
 #[derive(Debug)]
 pub(super) enum Make {
-    /// It is made empty, for a number of keys at a rate, and takes them.
+    /// Created empty, for a number of keys at a rate, then filled.
     Empty(fn(u64, f64, HashFn) -> Result<AnyFilter, ParamError>),
-    /// It is made from all of them, at a rate.
+    /// Built from all of them, at a rate.
     FromAll(fn(&[u64], f64, HashFn) -> Result<AnyFilter, ParamError>),
 }
 
@@ -112,13 +112,13 @@ pub fn all() -> impl Iterator<Item = &'static Plan> {
     PLANS.iter().flat_map(|plans| plans.iter())
 }
 
-/// The plan with this name.
+/// Returns the plan with this name.
 pub fn named(name: &str) -> Option<&'static Plan> {
     all().find(|plan| plan.name == name)
 }
 
 impl Plan {
-    /// What a filter of `capacity` keys at `rate` would cost.
+    /// The cost of a filter of `capacity` keys at `rate`.
     pub fn shape(&self, capacity: u64, rate: f64) -> Result<Shape, ParamError> {
         (self.shape)(capacity, rate)
     }
@@ -128,13 +128,13 @@ impl Plan {
         (self.hash_fn)(seed)
     }
 
-    /// An empty filter for `capacity` keys at `rate`. A kind that takes no keys later stays empty: use
+    /// Creates an empty filter for `capacity` keys at `rate`. A kind that takes no keys later stays empty: use
     /// [`build`](Self::build).
     pub fn create(&self, capacity: u64, rate: f64, seed: u64) -> Result<AnyFilter, ParamError> {
         self.create_with(capacity, rate, self.hash_fn(seed))
     }
 
-    /// The same with another hash function than the usual one: see [`HashFn::random`] and [`HashFn::secret`].
+    /// Like [`create`](Self::create), with a different hash function: see [`HashFn::random`] and [`HashFn::secret`].
     ///
     /// ```
     /// use ironbloom::{HashFn, plan};
@@ -155,7 +155,7 @@ impl Plan {
         }
     }
 
-    /// A filter of these keys, given by distinct hashes, with room for `capacity`.
+    /// Builds a filter of these keys, given by distinct hashes, with room for `capacity`.
     pub fn build(
         &self,
         hashes: &[u64],
@@ -166,7 +166,7 @@ impl Plan {
         self.build_with(hashes, capacity, rate, self.hash_fn(seed))
     }
 
-    /// As [`build`](Self::build), with any hash function.
+    /// Like [`build`](Self::build), with any hash function.
     pub fn build_with(
         &self,
         hashes: &[u64],
@@ -182,12 +182,13 @@ impl Plan {
         Ok(filter)
     }
 
-    /// The shape within `bytes` of memory, if there is one.
+    /// The shape, if it fits into `bytes` of memory.
     fn shape_within(&self, capacity: u64, rate: f64, bytes: u64) -> Option<Shape> {
         self.shape(capacity, rate).ok().filter(|shape| shape.bytes() <= bytes)
     }
 
-    /// The filter of `capacity` keys with the lowest rate that fits into `bytes` of memory. `None` if there is none.
+    /// Finds the filter of `capacity` keys with the lowest rate that fits into `bytes` of memory. `None` if there is
+    /// none.
     pub fn rate_within(&self, capacity: u64, bytes: u64) -> Option<Shape> {
         // Size falls with the rate, so bisect its logarithm.
         let at = |exponent: f64| self.shape_within(capacity, 10f64.powf(exponent), bytes);
@@ -203,8 +204,8 @@ impl Plan {
         Some(best)
     }
 
-    /// The largest number of keys at `rate` for which a filter fits into `bytes` of memory, and that filter. `None` if
-    /// not even one key fits.
+    /// Finds the largest number of keys at `rate` for which a filter fits into `bytes` of memory, and that filter.
+    /// `None` if not even one key fits.
     pub fn keys_within(&self, rate: f64, bytes: u64) -> Option<(u64, Shape)> {
         let at = |capacity: u64| self.shape_within(capacity, rate, bytes);
         let (mut least, mut most) = (1, bytes.saturating_mul(8).saturating_add(1).min(1 << 48));
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// What a kind says that it can do is what it does.
+    /// The declared abilities of a kind match its operations.
     #[test]
     fn abilities_are_what_operations_grant() {
         for plan in all() {

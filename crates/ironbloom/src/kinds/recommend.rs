@@ -1,19 +1,19 @@
-//! Which kind to take for a number of keys, a rate or a size, and why.
+//! The kind to use for a number of keys, a rate or a size, and why.
 //!
-//! Numbers do not say what a filter is for. So one of the two kinds for everyday use is recommended, and beside it the
-//! kinds for needs that numbers do not show: all keys known, removal, growth.
+//! Numbers do not say what a filter is for. So one of the two everyday kinds is recommended, along with the kinds for
+//! needs that numbers do not show: all keys known, removal, growth.
 
 use super::Kind;
 use super::plan::{Plan, Shape};
 
-/// A plan that fits what was asked.
+/// A plan that fits the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     /// The plan.
     pub plan: &'static Plan,
-    /// Keys that the filter holds.
+    /// Number of keys that the filter holds.
     pub keys: u64,
-    /// What it costs.
+    /// Its cost.
     pub shape: Shape,
 }
 
@@ -24,23 +24,23 @@ impl Offer {
     }
 }
 
-/// What was asked for, which decides what a kind is judged by.
+/// The quantity requested, by which a kind is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sought {
-    /// How much memory do keys and rate take?
+    /// The memory that keys and rate take.
     Size,
-    /// Which rate do keys have in a memory?
+    /// The rate that keys have in a given memory.
     Rate,
-    /// How many keys fit a memory at a rate?
+    /// The number of keys that fit into a given memory at a rate.
     Keys,
 }
 
-/// What speaks for a kind.
+/// The advantage of a kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Reason<'a> {
-    /// It touches one cache line, and this one, of a Bloom filter, gives little more.
+    /// It touches one cache line, and this offer, of a Bloom filter, is little better.
     Faster(&'a Offer),
-    /// It gives much more than this one, of the fastest kind.
+    /// It is much better than this offer, of the fastest kind.
     Better(&'a Offer),
     /// The fastest kind does not fit.
     FastestDoesNotFit,
@@ -61,14 +61,14 @@ pub enum Need {
     Growth,
 }
 
-/// A kind, why, and what to take for other needs.
+/// A kind, the reason, and alternatives for other needs.
 #[derive(Clone, Debug)]
 pub struct Recommendation<'a> {
-    /// The offer to take.
+    /// The recommended offer.
     pub offer: &'a Offer,
-    /// Why.
+    /// The reason.
     pub reason: Reason<'a>,
-    /// For each other need the first kind that meets it, if one fits.
+    /// The first kind that meets each other need, if one fits.
     pub alternatives: Vec<(Need, &'a Offer)>,
 }
 
@@ -77,7 +77,7 @@ pub struct Recommendation<'a> {
 const WORTH_BITS: f64 = 1.25;
 const WORTH_RATE: f64 = 2.0;
 
-/// The recommendation among these; `None` if there are none (bitmaps do not count: their keys are integers).
+/// Returns the recommendation among these; `None` if there are none (bitmaps do not count: their keys are integers).
 pub fn recommend(offers: &[Offer], sought: Sought) -> Option<Recommendation<'_>> {
     let of = |name: &str| offers.iter().find(|offer| offer.plan.name == name);
     let (offer, reason) = match (of("blocked"), of("bloom")) {
@@ -106,7 +106,7 @@ fn is_worth_it(blocked: &Offer, bloom: &Offer, sought: Sought) -> bool {
     }
 }
 
-/// Whether a kind gives more of what was asked for.
+/// Returns true if an offer is better in the quantity requested.
 fn is_better(one: &Offer, other: &Offer, sought: Sought) -> bool {
     match sought {
         Sought::Size => one.shape.bytes() < other.shape.bytes(),
@@ -119,7 +119,7 @@ fn alternatives<'a>(offers: &'a [Offer], taken: &Offer, sought: Sought) -> Vec<(
     let of =
         |name: &str| offers.iter().find(|offer| offer.plan.name == name && name != taken.plan.name);
     let needs = [
-        // Nothing else speaks for it, so it is named only if it gives more.
+        // Its only advantage is size, so it is listed only if it is better.
         (Need::AllKeysKnown, of("fuse").filter(|fuse| is_better(fuse, taken, sought))),
         (Need::Removal, ["cuckoo", "d-left", "counting"].into_iter().find_map(of)),
         (Need::Growth, of("scalable")),

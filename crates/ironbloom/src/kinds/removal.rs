@@ -1,9 +1,9 @@
-//! Before removing keys: is this list plausible?
+//! Checks before removal whether a list of keys is plausible.
 //!
 //! Counting, d-left and cuckoo filters remove a key by removing its trace. A key that was never inserted (or was
-//! removed before) has none; but at the filter's rate it *looks* present, and then the trace that is removed belongs to
-//! another key, which is reported absent from then on: a false negative. A single such key cannot be detected. A list
-//! of them can, because its other wrong keys turn out to be absent:
+//! removed before) has none; but at the filter's rate it *looks* present, and the removed trace then belongs to another
+//! key, which is reported absent from then on: a false negative. A single such key cannot be detected. A list of them
+//! can, because its other wrong keys turn out to be absent:
 //!
 //! ```text
 //! asked      N distinct keys:    A certainly absent,    P that look present
@@ -23,9 +23,9 @@
 //! has been removed. Remove the list from a copy (or from a filter in memory whose file is unchanged) and tell the
 //! check how many keys were found: [`removed`](RemovalCheck::removed) counts the others as absent.
 //!
-//! **What it cannot detect.** Wrong keys that look present without any absent ones in the list: one or a few of them,
-//! or a list that was made by querying this filter (`ironbloom check` prints exactly the false positives of its input).
-//! Keep a list of what was inserted elsewhere, and remove only from that list.
+//! **Limits.** It cannot detect wrong keys that look present without any absent ones in the list: one or a few of them,
+//! or a list made by querying this filter (`ironbloom check` prints exactly the false positives of its input). Keep a
+//! separate list of inserted keys, and remove only keys from that list.
 //!
 //! ```
 //! use ironbloom::removal::Verdict;
@@ -55,7 +55,7 @@ const MAX_WRONG: f64 = 1.0;
 /// The same for a doubtful list: a chance of one in a hundred that one key is lost.
 const DOUBTFUL: f64 = 0.01;
 
-/// What a filter says about a list of keys to remove. Checking changes nothing.
+/// A filter's view of a list of keys to remove. Checking changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RemovalCheck {
     keys: u64,
@@ -66,13 +66,13 @@ pub struct RemovalCheck {
     gone: u64,
 }
 
-/// Whether a list of keys to remove is plausible: see the [module](self).
+/// The plausibility of a list of keys to remove: see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// No objection, or nothing would be removed.
     Plausible,
-    /// Some keys are certainly not there, and with a probability above 1 % another one only looks present.
+    /// Some keys are certainly absent, and with a probability above 1 % another one only looks present.
     Doubtful,
     /// More removals than the filter holds keys.
     TooMany,
@@ -101,59 +101,58 @@ impl RemovalCheck {
         check
     }
 
-    /// An empty list. For filters of rows: [count](Self::count) every distinct row.
+    /// Starts with an empty list. For filters of rows: [count](Self::count) every distinct row.
     pub fn nothing(keys: u64, rate: f64) -> Self {
         Self { keys, rate, present: 0, copies: 0, absent: 0, gone: 0 }
     }
 
-    /// Counts a key, how often it is in the list, and what the filter said about it. Call it once for every distinct
-    /// key.
+    /// Counts a key: how often it is in the list, and whether the filter found it. Call it once for every distinct key.
     pub fn count(&mut self, copies: u64, found: bool) {
         self.present += u64::from(found);
         self.copies += if found { copies } else { 0 };
         self.absent += u64::from(!found);
     }
 
-    /// Counts what removing the list showed: how many of the [copies](Self::copies) were found. If each key is in the
-    /// list as often as it was inserted, none are left over.
+    /// Records how many of the [copies](Self::copies) were found when the list was removed. If each key is in the list
+    /// as often as it was inserted, all were.
     pub fn removed(&mut self, found: u64) {
         self.gone = self.copies.saturating_sub(found);
     }
 
-    /// Keys that the filter holds.
+    /// Number of keys that the filter holds.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// Distinct keys of the list that look present.
+    /// Number of distinct keys of the list that look present.
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// The same with repetitions: removals that would be tried.
+    /// Number of those with repetitions: removals that would be tried.
     pub fn copies(&self) -> u64 {
         self.copies
     }
 
-    /// Distinct keys of the list that are certainly not there.
+    /// Number of distinct keys of the list that are certainly absent.
     pub fn absent(&self) -> u64 {
         self.absent
     }
 
-    /// Removals that found nothing although their key looked present before: it had been removed, or another key had
-    /// taken its place. Known once [`removed`](Self::removed) was called.
+    /// Number of removals that found nothing although their key looked present before: it had already been removed, or
+    /// only another key's trace was there. Known after [`removed`](Self::removed).
     pub fn gone(&self) -> u64 {
         self.gone
     }
 
-    /// How many of the keys that look present were probably never inserted, or not that often, and would each take another key
-    /// with them. At most as many as look present, with their copies.
+    /// Expected number of keys that look present but were never inserted, or not that often, each of which would take
+    /// another key with it. At most as many as look present, with their copies.
     pub fn expected_wrong(&self) -> f64 {
         self.false_positives(self.absent + self.gone, 0.0)
     }
 
-    /// The expected number of false positives given this many absent keys, plus `sigmas` standard deviations, but no
-    /// more than look present.
+    /// Expected number of false positives given this many absent keys, plus `sigmas` standard deviations, but no more
+    /// than look present.
     fn false_positives(&self, absent: u64, sigmas: f64) -> f64 {
         if absent == 0 {
             return 0.0;
@@ -163,7 +162,7 @@ impl RemovalCheck {
         number.min(self.copies as f64)
     }
 
-    /// Whether the list is plausible.
+    /// Judges the list.
     pub fn verdict(&self) -> Verdict {
         if self.rate <= 0.0 || self.present == 0 {
             return Verdict::Plausible; // without false positives nothing is lost
@@ -183,7 +182,7 @@ impl RemovalCheck {
 }
 
 impl Verdict {
-    /// Whether keys that are not in the list would be lost, or the list cannot be right at all.
+    /// Returns true if keys that are not in the list would be lost, or the list cannot be right at all.
     pub fn is_wrong(self) -> bool {
         matches!(self, Self::TooMany | Self::Chance | Self::Mixed)
     }
@@ -202,7 +201,7 @@ mod tests {
         // 1,000 keys and 500,000 that were never inserted, at 1 %.
         let trial = check(1000, 0.01, 5000, 495_000);
         assert_eq!((trial.verdict(), trial.expected_wrong()), (Verdict::TooMany, 5000.0));
-        // As many, of a filter that holds more.
+        // The same numbers for a filter that holds more keys.
         assert_eq!(check(10_000, 0.01, 5000, 495_000).verdict(), Verdict::Chance);
         assert_eq!(check(10_000, 0.01, 5500, 495_000).verdict(), Verdict::Mixed);
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::kernel::{FIRST_PROBES, for_each_ahead};
 
-/// Number of hashes per step: few enough to keep on the stack and in cache, many enough that the pause between steps
+/// Number of hashes per step: few enough to stay on the stack and in cache, many enough that the pause between steps
 /// does not matter.
 pub(crate) const BATCH: usize = 512;
 
@@ -26,8 +26,8 @@ pub(crate) fn steps(probes: u32) -> [Range<u32>; 2] {
     }
 }
 
-/// `found[i]` tells whether all `probes` of `hashes[i]` find a one, according to `are_set`; `ask` prefetches the lines of some
-/// probes, and what it returns is handed to `are_set`, for positions that are dear to compute.
+/// Sets `found[i]` to whether all `probes` of `hashes[i]` find a one, according to `are_set`. `ask` prefetches the
+/// lines of some probes; its result is passed to `are_set`, for positions that are expensive to compute.
 #[inline(always)]
 pub(crate) fn contains_in_steps<H: Copy + Default, Q: Copy>(
     hashes: &[H],
@@ -60,7 +60,7 @@ pub(crate) fn contains_in_steps<H: Copy + Default, Q: Copy>(
     }
 }
 
-/// Keys that may still be there: their hashes, and their places in the batch.
+/// Keys that may still be present: their hashes, and their places in the batch.
 struct Survivors<H> {
     hashes: [H; BATCH],
     places: [u16; BATCH],

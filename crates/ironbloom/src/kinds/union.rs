@@ -1,4 +1,4 @@
-//! Unions made in steps: for programs that must not be held up by a large one, such as a server between two commands.
+//! Unions in steps: for programs that a large filter must not hold up, such as a server between two commands.
 //!
 //! ```text
 //! stage 0 [words ──►              ]   stage 1 […]   …        a filter that does not grow is one stage
@@ -6,25 +6,25 @@
 //! ```
 //!
 //! A step sets bits and clears none, so both filters may be read and take keys between two steps. A key that was in the
-//! source before the first step is found in the destination after the last one. The ones are counted on the way, so
+//! source before the first step is found in the destination after the last one. The ones are counted along the way, so
 //! that the number of keys can be estimated at the end of a stage without another pass.
 
 use crate::kernel::Words;
 
-/// How far a union in steps is. [`default`](Self::default) is the start. Plain numbers: another program that makes the
-/// same steps on the same filters gets the same bytes.
+/// The progress of a union in steps. [`default`](Self::default) is the start. Plain numbers: another program that makes
+/// the same steps on the same filters gets the same bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnionProgress {
-    /// The stage that is being added; after the last step, the number of stages.
+    /// The stage being added; after the last step, the number of stages.
     pub stage: usize,
-    /// The next word of it.
+    /// Its next word.
     pub word: usize,
-    /// Bits that are set in the words before it, as counted when they were passed.
+    /// Number of set bits in the words before it, counted as they were passed.
     pub ones: u64,
 }
 
 impl UnionProgress {
-    /// Makes all steps of a union of this many stages, each as long as it can be.
+    /// Performs all steps of a union of this many stages, each as long as possible.
     pub(crate) fn all<E>(
         stages: usize,
         mut step: impl FnMut(&mut Self, usize) -> Result<(), E>,
@@ -36,8 +36,8 @@ impl UnionProgress {
         Ok(())
     }
 
-    /// Adds the next words of a stage, at most `most`. At its end, moves on to the next stage and returns the ones of this
-    /// one.
+    /// Adds the next words of a stage, at most `most`. At its end, moves on to the next stage and returns the number of
+    /// ones in this one.
     pub(crate) fn step(&mut self, to: &mut Words, from: &Words, most: usize) -> Option<u64> {
         let start = self.word.min(to.len());
         let end = start.saturating_add(most).min(to.len());
@@ -141,7 +141,7 @@ mod tests {
         let two = Bloom::with_rate(1001, 0.001).unwrap();
         assert!(one.union_step(&two, &mut progress, 10).is_err());
         assert!(one == before && progress == UnionProgress::default());
-        // Numbers from elsewhere are no positions outside the array.
+        // Numbers from elsewhere must not lead to positions outside the array.
         let mut far = UnionProgress { stage: 0, word: usize::MAX, ones: u64::MAX };
         one.union_step(&before, &mut far, usize::MAX).unwrap();
         assert!(one == before);

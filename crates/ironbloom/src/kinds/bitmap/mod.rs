@@ -21,7 +21,7 @@ use crate::kinds::check_lengths;
 
 use std::fmt;
 
-/// An integer that is outside the bound of a [`Bitmap`].
+/// An integer outside the bound of a [`Bitmap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfBounds {
     /// The integer.
@@ -55,7 +55,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// The empty set over `0..bound`. Fails if allocation fails or the bound is 0.
+    /// Creates the empty set over `0..bound`. Fails if allocation fails or the bound is 0.
     pub fn new(bound: u64) -> Result<Self, ParamError> {
         check_range("bound", bound, 1, u64::MAX >> 4)?;
         Ok(Self { bound, len: 0, words: Words::zeroed(bound)? })
@@ -69,17 +69,17 @@ impl Bitmap {
         }
     }
 
-    /// Adds an integer. True if it was new.
+    /// Adds an integer. Returns true if it was new.
     pub fn insert(&mut self, index: u64) -> Result<bool, OutOfBounds> {
         let (word, mask) = self.checked(index)?;
         let word = &mut self.words.to_mut()[word];
         let new = *word & mask == 0;
         *word |= mask;
-        self.len = (self.len + u64::from(new)).min(self.bound); // a file's count is not to be trusted
+        self.len = (self.len + u64::from(new)).min(self.bound); // a file's count cannot be trusted
         Ok(new)
     }
 
-    /// Removes an integer. True if it was in the set.
+    /// Removes an integer. Returns true if it was in the set.
     pub fn remove(&mut self, index: u64) -> Result<bool, OutOfBounds> {
         let (word, mask) = self.checked(index)?;
         let word = &mut self.words.to_mut()[word];
@@ -89,18 +89,18 @@ impl Bitmap {
         Ok(present)
     }
 
-    /// Is the integer in the set? One outside the bound is not.
+    /// Returns true if the integer is in the set. One outside the bound is not.
     #[inline]
     pub fn contains(&self, index: u64) -> bool {
         self.checked(index).is_ok_and(|(word, mask)| self.words[word] & mask != 0)
     }
 
-    /// Adds many integers. Those before one that is out of bounds stay added.
+    /// Adds many integers. Those before one out of bounds stay added.
     pub fn insert_all(&mut self, indices: &[u64]) -> Result<(), OutOfBounds> {
         indices.iter().try_for_each(|&index| self.insert(index).map(drop))
     }
 
-    /// `found[i]` tells whether `indices[i]` is in the set.
+    /// Sets `found[i]` to whether `indices[i]` is in the set.
     ///
     /// # Panics
     ///
@@ -118,12 +118,12 @@ impl Bitmap {
         self.bound
     }
 
-    /// Integers in the set.
+    /// Number of integers in the set.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True if there are none.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -139,7 +139,7 @@ impl Bitmap {
         self.words.size_in_bytes()
     }
 
-    /// Integers of the set below `index`. Counts words: linear in `index`. For many ranks see [`Rank`].
+    /// Number of integers in the set below `index`. Counts words: linear in `index`. For many ranks see [`Rank`].
     pub fn rank(&self, index: u64) -> u64 {
         count_ones_in(&self.words, 0, index.min(self.bound))
     }
@@ -184,7 +184,7 @@ impl Bitmap {
         Ok(())
     }
 
-    /// A rank index for this set, for many queries.
+    /// Builds a rank index for this set, for many queries.
     pub fn ranks(&self) -> Rank<'_> {
         Rank::new(self)
     }
@@ -196,7 +196,7 @@ const RANK_WORDS: usize = 8;
 /// Rank and select in constant and logarithmic time: one count for each 512 bits.
 pub struct Rank<'a> {
     bitmap: &'a Bitmap,
-    /// Ones before each line of words, and all of them at the end.
+    /// Ones before each line of words, followed by their total.
     before: Vec<u64>,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Rank<'a> {
         Self { bitmap, before }
     }
 
-    /// Integers of the set below `index`.
+    /// Number of integers in the set below `index`.
     pub fn rank(&self, index: u64) -> u64 {
         let index = index.min(self.bitmap.bound);
         let line = (index / (64 * RANK_WORDS as u64)) as usize;
@@ -219,7 +219,7 @@ impl<'a> Rank<'a> {
             + count_ones_in(&self.bitmap.words, line as u64 * 64 * RANK_WORDS as u64, index)
     }
 
-    /// The integer that has exactly `rank` smaller ones in the set, if there is one.
+    /// Returns the integer with exactly `rank` smaller ones in the set, if there is one.
     pub fn select(&self, rank: u64) -> Option<u64> {
         if rank >= *self.before.last()? {
             return None;

@@ -1,4 +1,4 @@
-//! Blocked filters among the kinds: what they can do, and their plans.
+//! Blocked filters among the kinds: their abilities and plans.
 
 use super::{Blocked, BlockedBloom, BlockedParams, SplitBlock};
 use crate::error::ParamError;
@@ -30,7 +30,7 @@ pub(in crate::kinds) const SPLIT_PLANS: &[Plan] = &[Plan {
     summary: "Parquet's split block filter",
     kind: Kind::SplitBlock,
     abilities: ABILITIES,
-    hash_fn: |seed| HashFn::Xxh64 { seed }, // which Parquet prescribes
+    hash_fn: |seed| HashFn::Xxh64 { seed }, // prescribed by Parquet
     shape: shape::<4>,
     make: Make::Empty(|capacity, rate, hash_fn| {
         Ok(SplitBlock::new(BlockedParams::for_rate(capacity, rate)?, hash_fn)?.into())

@@ -10,11 +10,11 @@
 //!
 //! Keys fall into blocks at random, and crowded blocks answer "yes" too often. The rate of such a filter is therefore a
 //! Poisson mixture over its blocks ([`sizing::split_block_rate`]), and the classic formula undersizes it (9.68 bits/key
-//! where 1 % takes 10.53 in lanes of 32). At equal rate it is larger than a classic filter: 10.1 bits/key instead of
+//! where 1 % takes 10.53 with 32-bit lanes). At equal rate it is larger than a classic filter: 10.1 bits/key instead of
 //! 9.6 at 1 %, 15.7 instead of 14.4 at 0.1 %. Below 10^-5 use [`crate::Bloom`].
 //!
 //! The 64-bit product that picks the block uses all of the hash, so block numbers do not stop at 2^32. Parquet
-//! specifies 32 bits for its filter; nobody needs more than 2^31 of its blocks.
+//! specifies 32 bits for its filter, more than enough for up to 2^31 blocks.
 
 mod kind;
 
@@ -34,10 +34,10 @@ use crate::shared::threads;
 use crate::sizing;
 use crate::sizing::Thresholds;
 
-/// Lanes of a block, and bits set for a key.
+/// Lanes per block, and bits set per key.
 const LANES: u32 = kernel::LANES as u32;
 
-/// The in-block bits come from 32 bits of hash, so two keys of one block agree in all of them once in 2^32. A rate is
+/// The in-block bits come from 32 hash bits, so two keys of one block agree in all of them once in 2^32. A rate is
 /// rejected when that floor would make up more than a twentieth of it.
 const FLOOR_SHARE: f64 = 20.0;
 
@@ -49,12 +49,12 @@ pub struct BlockedParams<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> BlockedParams<WORDS> {
-    /// Bits of a lane.
+    /// Bits per lane.
     const LANE: u32 = 64 * WORDS as u32 / LANES;
     const BLOCK_BITS: u64 = 64 * WORDS as u64;
     const MAX_BLOCKS: u64 = if WORDS == 4 { 1 << 31 } else { 1 << 48 };
 
-    /// The smallest filter that holds `capacity` keys at `rate`.
+    /// Plans the smallest filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         let below = match check_rate(capacity, rate) {
             Err(ParamError::RateBelowHash { .. }) => true,
@@ -67,13 +67,13 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         Self::checked(sizing::split_blocks(capacity, rate, LANES, Self::LANE), capacity)
     }
 
-    /// Whether keys that agree in all their bits would be a significant part of this rate.
+    /// Returns true if keys that agree in all their bits would be a significant part of this rate.
     fn is_below_hash(capacity: u64, rate: f64) -> bool {
         let blocks = sizing::split_blocks(capacity, rate, LANES, Self::LANE);
         rate < FLOOR_SHARE * capacity as f64 / blocks as f64 / 2f64.powi(32)
     }
 
-    /// The lowest rate accepted, for the error message: above `refused`, found by bisecting its logarithm.
+    /// Finds the lowest accepted rate above `refused`, for the error message, by bisecting its logarithm.
     fn least_rate(capacity: u64, refused: f64) -> f64 {
         let (mut below, mut above) = (refused.ln(), 0.5f64.ln());
         for _ in 0..30 {
@@ -87,7 +87,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         above.exp()
     }
 
-    /// A filter of `bits` bits, rounded up to whole blocks, that is half full when its capacity is reached.
+    /// Plans a filter of `bits` bits, rounded up to whole blocks, that is half full when its capacity is reached.
     pub fn for_bits(bits: u64) -> Result<Self, ParamError> {
         let blocks = bits.div_ceil(Self::BLOCK_BITS);
         let capacity = blocks as f64 * f64::from(Self::LANE) * std::f64::consts::LN_2;
@@ -111,7 +111,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
         self.blocks
     }
 
-    /// The block of a key, by its hash: the only one that a question reads.
+    /// Returns the block of a key, by its hash: the only one that a lookup reads.
     pub(crate) fn block_of(&self, hash: u64) -> u64 {
         crate::kernel::block_of::<WORDS>(hash, self.blocks) as u64
     }
@@ -132,7 +132,7 @@ impl<const WORDS: usize> BlockedParams<WORDS> {
     }
 
     /// The thresholds for `capacity` keys. The rate formula without the mixture is accurate enough here, and opening a
-    /// file must take no time.
+    /// file must be instant.
     fn thresholds(&self) -> Thresholds {
         let (bits, capacity) = (self.bits(), self.capacity);
         let occupancy = sizing::split_block_occupancy(self.blocks, LANES, Self::LANE, capacity);
@@ -177,16 +177,16 @@ pub type SplitBlockParams = BlockedParams<4>;
 impl<const WORDS: usize> Blocked<WORDS> {
     const KIND: Kind = if WORDS == 4 { Kind::SplitBlock } else { Kind::Blocked };
 
-    /// The hash function of a filter made by [`with_rate`](Self::with_rate).
+    /// The hash function of a filter created by [`with_rate`](Self::with_rate).
     pub const DEFAULT_HASH: HashFn =
         if WORDS == 4 { HashFn::Xxh64 { seed: 0 } } else { HashFn::Xxh3 { seed: 0 } };
 
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BlockedParams<WORDS>, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self::from_parts(params, hash_fn, KeyTypes::NONE, Words::zeroed(params.bits())?, 0))
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(BlockedParams::for_rate(capacity, rate)?, Self::DEFAULT_HASH)
     }
@@ -210,7 +210,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.words()
     }
 
-    /// Inserts a key. True if it was new, that is, certainly not in the filter before.
+    /// Inserts a key. Returns true if it was new, that is, certainly not in the filter before.
     ///
     /// # Panics
     ///
@@ -220,7 +220,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). Returns true if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         expect_uniform(&[hash]);
@@ -287,12 +287,12 @@ impl<const WORDS: usize> Blocked<WORDS> {
             self.union_with(other).expect("made with the same shape");
         }
         if !others.is_empty() {
-            self.len = self.recount(); // of the bits alone: which thread inserted what does not show
+            self.len = self.recount(); // from the bits alone, whichever thread inserted what
         }
         Ok(())
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -301,13 +301,14 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.blocks.contains(hash)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -325,7 +326,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.blocks.touch(hash);
     }
 
-    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    /// Returns an error unless [`union_with`](Self::union_with) would accept `other`.
     pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)
     }
@@ -336,9 +337,9 @@ impl<const WORDS: usize> Blocked<WORDS> {
         self.union_step(other, &mut UnionProgress::default(), usize::MAX)
     }
 
-    /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words, at most `most_words`.
-    /// Between two steps both filters may be used and take keys. With the last step, after which `progress.stage` is 1,
-    /// the count becomes an estimate. Fails, changing nothing, as `union_with` does.
+    /// Performs a step of [`union_with`](Self::union_with): adds the next words, at most `most_words`. Between two
+    /// steps both filters may be used and take keys. After the last step, `progress.stage` is 1 and the count becomes
+    /// an estimate. Fails, changing nothing, like `union_with`.
     pub fn union_step(
         &mut self,
         other: &Self,
@@ -404,13 +405,13 @@ impl<const WORDS: usize> Blocked<WORDS> {
         FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
     }
 
-    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`, and one block at
-    /// least. Between two steps the filter may take keys. With the last step, and after it, returns what was counted.
+    /// Performs a step of counting the bits: counts the next words, at most `most_words`, and one block at least.
+    /// Between two steps the filter may take keys. The last step, and any after it, returns the result.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
         progress.only_stage(|progress| self.count_stage(progress, most_words))
     }
 
-    /// Counts the next blocks of the stage that this filter is.
+    /// Counts the next blocks of this filter as a stage.
     pub(crate) fn count_stage(&self, progress: &mut FillProgress, most_words: usize) {
         let counted = progress.count_blocks(self.blocks.all(), most_words, block_tally);
         if let Some((ones, rates)) = counted {
@@ -457,7 +458,7 @@ impl<const WORDS: usize> Blocked<WORDS> {
     }
 }
 
-/// Bits that are set in this block, and the probability that it covers a random mask.
+/// Number of set bits in this block, and the probability that it covers a random mask.
 fn block_tally<const WORDS: usize>(block: &[u64; WORDS]) -> (u32, f64) {
     let lane = BlockedParams::<WORDS>::LANE;
     let lane_mask = u64::MAX >> (64 - lane);

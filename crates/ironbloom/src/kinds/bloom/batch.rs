@@ -29,7 +29,7 @@ mod tests {
     use crate::hash::mix64;
     use crate::{Bloom, BloomParams, HashFn, Scheme};
 
-    /// Half full, so that some hashes drop out at each step, and small only to save time.
+    /// Half full, so that some hashes drop out at each step; small only to save time.
     #[test]
     fn steps_find_what_single_lookups_find() {
         let bits = 1 << 16;

@@ -1,4 +1,4 @@
-//! The Bloom filter among the kinds: what it can do, and its two plans.
+//! The Bloom filter among the kinds: its abilities and its two plans.
 
 use super::{Bloom, BloomLayout, BloomParams};
 use crate::kinds::Kind;
@@ -35,7 +35,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[
     },
 ];
 
-/// The shape of a filter with these parameters: a line for each probe.
+/// The shape of a filter with these parameters: one cache line per probe.
 pub(in crate::kinds) fn shape(params: BloomParams) -> Shape {
     let probes = params.probes();
     Shape { bits: params.bits(), probes, lines: probes, rate: params.rate_at(params.capacity()) }

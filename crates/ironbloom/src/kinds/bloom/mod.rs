@@ -60,12 +60,12 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         Ok(Self::from_parts(params, hash_fn, KeyTypes::NONE, Words::zeroed(params.bits)?, 0))
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
     }
@@ -88,7 +88,7 @@ impl Bloom {
         &self.words
     }
 
-    /// Inserts a key. True if it was new, that is, certainly not in the filter before.
+    /// Inserts a key. Returns true if it was new, that is, certainly not in the filter before.
     ///
     /// # Panics
     ///
@@ -98,7 +98,7 @@ impl Bloom {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). Returns true if it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         expect_uniform(&[hash]);
@@ -182,12 +182,12 @@ impl Bloom {
             self.union_with(other).expect("made with the same shape");
         }
         if !others.is_empty() {
-            self.len = self.recount(); // of the bits alone: which thread inserted what does not show
+            self.len = self.recount(); // from the bits alone, whichever thread inserted what
         }
         Ok(())
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -196,7 +196,8 @@ impl Bloom {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self.params.plain() {
@@ -210,13 +211,13 @@ impl Bloom {
         self.params.contains(hash, |position| self.bit(position))
     }
 
-    /// The bit at this position, lowest of the result.
+    /// Returns the bit at this position, as the lowest of the result.
     #[inline(always)]
     fn bit(&self, position: u64) -> u64 {
         self.words[(position / 64) as usize] >> (position % 64)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -241,7 +242,7 @@ impl Bloom {
         });
     }
 
-    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    /// Returns an error unless [`union_with`](Self::union_with) would accept `other`.
     pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)
     }
@@ -253,9 +254,9 @@ impl Bloom {
         self.union_step(other, &mut UnionProgress::default(), usize::MAX)
     }
 
-    /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words, at most `most_words`.
-    /// Between two steps both filters may be used and take keys. With the last step, after which `progress.stage` is 1,
-    /// the count becomes an estimate. Fails, changing nothing, as `union_with` does.
+    /// Performs a step of [`union_with`](Self::union_with): adds the next words, at most `most_words`. Between two
+    /// steps both filters may be used and take keys. After the last step, `progress.stage` is 1 and the count becomes
+    /// an estimate. Fails, changing nothing, like `union_with`.
     pub fn union_step(
         &mut self,
         other: &Self,
@@ -356,13 +357,13 @@ impl Bloom {
         FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
     }
 
-    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`. Between two steps
-    /// the filter may take keys. With the last step, and after it, returns what was counted.
+    /// Performs a step of counting the bits: counts the next words, at most `most_words`. Between two steps the filter
+    /// may take keys. The last step, and any after it, returns the result.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
         progress.only_stage(|progress| self.count_stage(progress, most_words))
     }
 
-    /// Counts the next words of the stage that this filter is.
+    /// Counts the next words of this filter as a stage.
     pub(crate) fn count_stage(&self, progress: &mut FillProgress, most_words: usize) {
         let BloomParams { bits, probes, range, .. } = self.params;
         let counted = match self.params.layout {

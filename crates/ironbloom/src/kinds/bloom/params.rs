@@ -11,7 +11,7 @@ use crate::sizing::{self, Occupancy, Thresholds};
 /// Maximum number of probes. At 64 the rate is 2^-64, the floor of the hash itself.
 pub const MAX_PROBES: u32 = 64;
 
-/// Where the probes of a key may fall.
+/// The region in which the probes of a key may fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BloomLayout {
     /// Anywhere in the bits.
@@ -31,28 +31,28 @@ pub struct BloomParams {
     scheme: Scheme,
     /// The range of one probe: all bits, or a slice.
     pub(super) range: u64,
-    /// Whether it is flat, uses the default scheme and has at least as many probes as a lookup makes first: what
-    /// [`Flat`] handles.
+    /// True if it is flat, uses the default scheme and has at least as many probes as a lookup makes first: [`Flat`]
+    /// handles such filters.
     is_plain: bool,
 }
 
 impl BloomParams {
-    /// The smallest flat filter that holds `capacity` keys at `rate`.
+    /// Plans the smallest flat filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::bloom_shape(capacity, rate);
         Self::checked(shape.bits, shape.probes, capacity, BloomLayout::Flat)
     }
 
-    /// The smallest segmented filter that holds `capacity` keys at `rate`.
+    /// Plans the smallest segmented filter that holds `capacity` keys at `rate`.
     pub fn segmented_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let shape = sizing::segmented_shape(capacity, rate);
         Self::checked(shape.bits, shape.probes, capacity, BloomLayout::Segmented)
     }
 
-    /// A filter with exactly `bits` bits and `probes` probes. Its capacity is the number of keys that set half of the
-    /// bits, for which `probes` is the best choice; change it with [`with_capacity`](Self::with_capacity).
+    /// Plans a filter with exactly `bits` bits and `probes` probes. Its capacity is the number of keys that set half of
+    /// the bits, for which `probes` is the best choice; change it with [`with_capacity`](Self::with_capacity).
     pub fn for_bits(bits: u64, probes: u32) -> Result<Self, ParamError> {
         check_range("probes", u64::from(probes), 1, u64::from(MAX_PROBES))?;
         let capacity = (bits as f64 * std::f64::consts::LN_2 / f64::from(probes)).max(1.0);
@@ -73,7 +73,7 @@ impl BloomParams {
         Ok(if layout == BloomLayout::Segmented { params.segmented() } else { params.settled() })
     }
 
-    /// The same, with the derived fields filled in.
+    /// Fills in the derived fields.
     fn settled(mut self) -> Self {
         self.is_plain = self.layout == BloomLayout::Flat
             && self.scheme == Scheme::Remix
@@ -96,14 +96,14 @@ impl BloomParams {
         Ok(self)
     }
 
-    /// Sets another probe sequence. Only for comparison: see [`Scheme`].
+    /// Sets a different probe sequence. Only for comparison: see [`Scheme`].
     pub fn with_scheme(mut self, scheme: Scheme) -> Result<Self, ParamError> {
         self.scheme = scheme;
         check_range("bits", self.range, 1, scheme.max_range())?;
         Ok(self.settled())
     }
 
-    /// The parameters for the kernel, if the filter is one it can handle.
+    /// The parameters for the kernel, if it can handle the filter.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Option<Flat> {
         self.is_plain.then_some(Flat { bits: self.bits, probes: self.probes })
@@ -149,7 +149,7 @@ impl BloomParams {
         Thresholds::new(self.capacity, bits, rate_at, self.occupancy())
     }
 
-    /// How many bits `capacity` keys set.
+    /// The number of bits that `capacity` keys set.
     fn occupancy(&self) -> Occupancy {
         match self.layout {
             BloomLayout::Flat => sizing::bloom_occupancy(self.bits, self.probes, self.capacity),
@@ -198,16 +198,16 @@ impl BloomParams {
         0..self.probes
     }
 
-    /// Is the lowest bit of `bit(position)` set for all these probes?
+    /// Returns true if the lowest bit of `bit(position)` is set for all these probes.
     #[inline(always)]
     pub(crate) fn are_set(&self, hash: u64, probes: Range<u32>, bit: impl Fn(u64) -> u64) -> bool {
         self.fold(hash, probes, 1, |all, position| all & bit(position)) & 1 == 1
     }
 
-    /// Is the lowest bit of `bit(position)` set for all probes?
+    /// Returns true if the lowest bit of `bit(position)` is set for all probes.
     ///
-    /// In two steps. A branch after every probe is mispredicted once for most keys, which costs more than three probes
-    /// do; and seven in eight absent keys need no more than three.
+    /// In two steps: a branch after every probe is mispredicted once for most keys, which costs more than three probes,
+    /// and seven in eight absent keys need no more than three.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64, bit: impl Fn(u64) -> u64) -> bool {
         let [first, rest] = steps(self.probes);
@@ -230,7 +230,7 @@ impl BloomParams {
         [self.bits, u64::from(self.probes), layout, scheme as u64]
     }
 
-    /// The parameters read from a file, each validated before use.
+    /// Reads the parameters from a file, each validated before use.
     pub(crate) fn decode(fields: [u64; 4], capacity: u64) -> Result<Self, DecodeError> {
         let [bits, probes, layout, scheme] = fields;
         let probes = u32::try_from(probes)

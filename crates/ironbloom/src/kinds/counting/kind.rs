@@ -1,4 +1,4 @@
-//! The counting filter among the kinds: what it can do, and its plan.
+//! The counting filter among the kinds: its abilities and its plan.
 
 use super::{COUNTER_BITS, CountingBloom};
 use crate::kinds::Kind;

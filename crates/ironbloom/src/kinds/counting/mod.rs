@@ -12,8 +12,8 @@
 //! one counter count once, in `insert` and in `remove` alike.
 //!
 //! A counter that reaches 15 is *stuck*: how many keys share it is no longer known, so it is never decremented again,
-//! and what it covers stays "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not happen: a counter
-//! of a full filter is Poisson with mean ln 2, and 15 or more have a chance of 1.6·10^-15
+//! and the keys it covers stay "maybe" until [`CountingBloom::clear`]. Among distinct keys that does not happen: a
+//! counter of a full filter is Poisson with mean ln 2, and 15 or more have a chance of 1.6·10^-15
 //! ([`sizing::counter_overflow`]). Repeated keys are a different matter: 15 inserts of one key make all its counters
 //! stuck. If your data is like that, use [`DLeft`](crate::DLeft), where a stuck key costs one cell and does not affect
 //! other keys.
@@ -36,7 +36,7 @@ use crate::sizing;
 const COUNTER_BITS: u64 = 4;
 const COUNTERS_PER_WORD: u64 = 64 / COUNTER_BITS;
 
-/// The largest count, which stands for itself and everything above.
+/// The largest count, which also stands for everything above.
 const STUCK: u64 = 15;
 
 /// The lowest bit of every counter of a word.
@@ -70,19 +70,19 @@ pub struct CountingBloom {
 }
 
 impl CountingBloom {
-    /// An empty filter with a counter for each bit of this shape. Fails only if allocation fails.
+    /// Creates an empty filter with a counter for each bit of this shape. Fails only if allocation fails.
     pub fn new(params: BloomParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let words = Words::zeroed(counter_bits(&params))?;
         Ok(Self { params, hash_fn, held: KeyTypes::NONE, words, len: 0 })
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(BloomParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key. True if it was new, that is, certainly not in the filter before; otherwise its count goes up by
-    /// one. The fifteenth insert of one key makes its counters stuck: it can no longer be removed.
+    /// Inserts a key. Returns true if it was new, that is, certainly not in the filter before; otherwise its count goes
+    /// up by one. The fifteenth insert of one key makes its counters stuck: it can no longer be removed.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl CountingBloom {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). Returns true if it was new.
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         expect_uniform(&[hash]);
         let mut buffer = [0; MAX_PROBES as usize];
@@ -129,7 +129,7 @@ impl CountingBloom {
         }
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -138,20 +138,21 @@ impl CountingBloom {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.params.contains(hash, |position| self.is_counted(position))
     }
 
-    /// 1 if the counter at this position is not zero, else 0.
+    /// Returns 1 if the counter at this position is not zero, else 0.
     #[inline(always)]
     fn is_counted(&self, position: u64) -> u64 {
         let (word, shift) = address(position);
         u64::from(self.words[word] >> shift & STUCK != 0)
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -167,11 +168,12 @@ impl CountingBloom {
         self.params.contains_all(hashes, found, touch, |position| self.is_counted(position));
     }
 
-    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes others disappear** if it looks present, which happens at the
     /// filter's rate: the counters of other keys are decremented, and those keys are then reported absent. No filter
-    /// can detect this; [`removal`](crate::removal) tells how much of a list that would affect before you remove it.
+    /// can detect this; [`removal`](crate::removal) estimates how much of a list that would affect, before you remove
+    /// it.
     ///
     /// A key with a stuck counter no longer counts, but if all its counters are stuck it is still found.
     ///
@@ -183,7 +185,7 @@ impl CountingBloom {
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
-    /// changing nothing, if it is certainly not there.
+    /// changing nothing, if it is certainly absent.
     ///
     /// Removing a key that was never inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     pub fn remove_hash(&mut self, hash: u64) -> bool {
@@ -197,7 +199,7 @@ impl CountingBloom {
             let count = words[word] >> shift & STUCK;
             words[word] -= u64::from(count < STUCK) << shift;
         }
-        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(1); // a file's count cannot be trusted
         true
     }
 
@@ -290,13 +292,13 @@ fn counter_bits(params: &BloomParams) -> u64 {
     params.bits() * COUNTER_BITS
 }
 
-/// Word and shift of a counter.
+/// Returns word and shift of a counter.
 #[inline]
 fn address(position: u64) -> (usize, u64) {
     ((position / COUNTERS_PER_WORD) as usize, position % COUNTERS_PER_WORD * COUNTER_BITS)
 }
 
-/// The counters of a hash, each once however many probes fall on it.
+/// Returns the counters of a hash, each once however many probes fall on it.
 #[inline]
 fn distinct_positions<'a>(
     params: &BloomParams,
@@ -313,7 +315,7 @@ fn distinct_positions<'a>(
     &buffer[..len]
 }
 
-/// The sums of the counters of two words, each at most 15.
+/// Adds the counters of two words, each sum at most 15.
 fn add_counters(a: u64, b: u64) -> u64 {
     let add_even = |a: u64, b: u64| {
         let sum = (a & EVEN) + (b & EVEN);

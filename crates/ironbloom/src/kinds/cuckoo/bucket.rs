@@ -9,8 +9,8 @@
 //! high parts in the same order. Either way a bucket has an even number of bits, at most 128, and is stored as
 //! two numbers of half its width. An empty bucket is all zeros in both.
 //!
-//! A plain bucket of fingerprints of up to 16 bits (rates down to 10^-4) fits a word. These are the fast ones: one load
-//! reads the bucket, all four slots are compared at once ([`Lanes`]), and one word is written.
+//! A plain bucket of fingerprints of up to 16 bits (rates down to 10^-4) fits a word, which is fast: one load reads the
+//! bucket, all four slots are compared at once ([`Lanes`]), and one word is written.
 
 use super::lanes::Lanes;
 use super::placement::Place;
@@ -19,7 +19,7 @@ use crate::bits::packed::{Packed, WINDOW_BITS, flip, window};
 use crate::error::ParamError;
 use crate::kernel::Words;
 
-/// Slots of a bucket. Four fill to 95 % and are the best choice for rates from 10^-5 to 2·10^-3 [FAKM14].
+/// Slots per bucket. Four fill to 95 % and are the best choice for rates from 10^-5 to 2·10^-3 [FAKM14].
 pub(super) const SLOTS: usize = 4;
 
 /// The mark of an empty slot. No key has this fingerprint.
@@ -34,7 +34,7 @@ pub enum CuckooLayout {
     /// Side by side: faster.
     #[default]
     Plain,
-    /// Semi-sorted: one bit per slot smaller, at the price of decoding.
+    /// Semi-sorted: one bit per slot smaller, at the cost of decoding.
     Packed,
 }
 
@@ -65,16 +65,16 @@ impl CuckooLayout {
         }
     }
 
-    /// Bits of a bucket.
+    /// Bits per bucket.
     pub(super) fn bucket_bits(self, fingerprint_bits: u32) -> u32 {
         2 * self.half_bits(fingerprint_bits)
     }
 }
 
-/// How buckets are read and written.
+/// Access to buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Access {
-    /// Plain, four lanes of one word. A bucket begins with the first or the fifth bit of a byte, so that a [`window`]
+    /// Plain, four lanes of one word. A bucket begins at the first or the fifth bit of a byte, so that a [`window`]
     /// there covers all of it.
     Word(Lanes),
     /// Plain, two lanes in each of two words.
@@ -92,7 +92,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// `len` empty buckets.
+    /// Creates `len` empty buckets.
     pub(super) fn empty(
         len: u64,
         fingerprint_bits: u32,
@@ -102,7 +102,7 @@ impl Buckets {
         Ok(Self::new(halves, fingerprint_bits, layout))
     }
 
-    /// Words with room for [`bits_for`](Self::bits_for) bits.
+    /// Takes words with room for [`bits_for`](Self::bits_for) bits.
     pub(super) fn from_words(words: Words, fingerprint_bits: u32, layout: CuckooLayout) -> Self {
         let halves = Packed::from_words(words, layout.half_bits(fingerprint_bits));
         Self::new(halves, fingerprint_bits, layout)
@@ -123,7 +123,7 @@ impl Buckets {
         Packed::bits_for(len.checked_mul(2)?, layout.half_bits(fingerprint_bits))
     }
 
-    /// The four fingerprints of a bucket.
+    /// Returns the four fingerprints of a bucket.
     #[inline]
     pub(super) fn get(&self, bucket: u64) -> Bucket {
         let Access::Word(lanes) = &self.access else { return self.get_wide_or_packed(bucket) };
@@ -138,8 +138,8 @@ impl Buckets {
         [lanes.get(low, 0), lanes.get(low, 1), lanes.get(high, 0), lanes.get(high, 1)]
     }
 
-    /// Is the fingerprint in one of its two buckets? Both are always checked: an unpredictable branch after the first
-    /// costs more than checking the second.
+    /// Returns true if the fingerprint is in one of its two buckets. Both are always checked: an unpredictable branch
+    /// after the first costs more than checking the second.
     #[inline]
     pub(super) fn contains(&self, place: Place) -> bool {
         let Access::Word(lanes) = &self.access else { return self.count(place) > 0 };
@@ -147,8 +147,8 @@ impl Buckets {
         find(place.bucket) | find(place.other) != 0
     }
 
-    /// Number of slots in its two buckets that hold the fingerprint. A bucket with a code that no filter writes counts
-    /// as all four: a damaged filter says "maybe", not "no".
+    /// Counts the slots in its two buckets that hold the fingerprint. A bucket with a code that no filter writes counts
+    /// as all four: a damaged filter answers "maybe", not "no".
     #[inline]
     pub(super) fn count(&self, place: Place) -> u32 {
         let Place { fingerprint, bucket, other } = place;
@@ -194,9 +194,9 @@ impl Buckets {
         self.get(bucket).iter().map(|&slot| u64::from(slot == EMPTY)).sum()
     }
 
-    /// Stores a fingerprint in the emptier of its two buckets. False if both are full.
+    /// Stores a fingerprint in the emptier of its two buckets. Returns false if both are full.
     ///
-    /// Chosen without a branch, so that the next insert does not have to wait for this one's buckets.
+    /// Branchless, so that the next insert does not have to wait for this one's buckets.
     #[inline]
     pub(super) fn put_in_emptier(&mut self, place: Place) -> bool {
         let Place { fingerprint, bucket, other } = place;
@@ -205,9 +205,10 @@ impl Buckets {
         room != 0 && self.put(emptier, room, fingerprint)
     }
 
-    /// Stores a fingerprint in its first bucket if that has room for two or more, else in the emptier. False if both are full.
+    /// Stores a fingerprint in its first bucket if that has room for two or more, otherwise in the emptier. Returns
+    /// false if both are full.
     ///
-    /// For a single insert, which would wait for the second bucket: as long as a filter is not half full, it rarely has to.
+    /// For a single insert, which would wait for the second bucket: until a filter is half full, it rarely has to.
     #[inline]
     pub(super) fn put_near(&mut self, place: Place) -> bool {
         let room = self.room(place.bucket);
@@ -238,7 +239,7 @@ impl Buckets {
         self.replace(bucket, fingerprint, EMPTY)
     }
 
-    /// Replaces one fingerprint of a bucket by another, if it is there.
+    /// Replaces one fingerprint of a bucket with another, if it is there.
     pub(super) fn replace(&mut self, bucket: u64, old: u32, new: u32) -> bool {
         match self.access {
             Access::Word(lanes) => {
@@ -261,13 +262,13 @@ impl Buckets {
         }
     }
 
-    /// The first bit of a bucket.
+    /// Position of a bucket's first bit.
     #[inline]
     fn start(&self, bucket: u64) -> u64 {
         bucket * u64::from(2 * self.halves.width())
     }
 
-    /// The bits of a bucket that fits a word, and others above them.
+    /// The bits of a bucket that fits a word, with arbitrary bits above them.
     #[inline]
     fn word(&self, bucket: u64) -> u64 {
         window(self.words(), self.start(bucket))
@@ -301,7 +302,7 @@ impl Buckets {
     }
 
     fn pack(&self, mut slots: Bucket) -> u128 {
-        // By nibble, then by high part, so that equal buckets are equal bits.
+        // By nibble, then by high part, so that equal buckets have equal bits.
         slots.sort_unstable_by_key(|slot| slot.rotate_right(4));
         let high_bits = self.fingerprint_bits - 4;
         let highs =
@@ -347,7 +348,7 @@ mod tests {
         })
     }
 
-    /// Random replacements of fingerprints, with few distinct ones per bucket, checked against plain arrays.
+    /// Random replacements of fingerprints, few of them distinct per bucket, checked against plain arrays.
     #[test]
     fn a_bucket_holds_what_was_put_and_disturbs_no_neighbour() {
         const LEN: u64 = 50;

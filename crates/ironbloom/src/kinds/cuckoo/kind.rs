@@ -1,4 +1,4 @@
-//! The cuckoo filter among the kinds: what it can do, and its two plans.
+//! The cuckoo filter among the kinds: its abilities and its two plans.
 
 use super::{Cuckoo, CuckooLayout, CuckooParams};
 use crate::error::Full;
@@ -44,7 +44,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[
     },
 ];
 
-/// The shape of a filter with these parameters: two buckets, each in a line.
+/// The shape of a filter with these parameters: two buckets, each in one cache line.
 pub(in crate::kinds) fn shape(params: CuckooParams) -> Shape {
     Shape { bits: params.bits(), probes: 2, lines: 2, rate: params.rate_at(params.capacity()) }
 }

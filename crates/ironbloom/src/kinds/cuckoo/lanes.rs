@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The sum of two numbers without their high bits stays within its lane, so no lane affects the next: each mark is
-//! exact. (The shorter `x - ones & !x & highs` borrows from the lane above a zero and may mark that too.)
+//! exact. (The shorter `x - ones & !x & highs` borrows from the lane above a zero and may mark that as well.)
 
 /// Constants for lanes of one width.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// `count` lanes of `width` bits, which a word must have room for.
+    /// Creates `count` lanes of `width` bits, which must fit a word.
     pub(super) fn new(width: u32, count: u32) -> Self {
         debug_assert!(width * count <= u64::BITS);
         let ones = (0..count).fold(0, |ones, lane| ones | 1 << (lane * width));
@@ -30,25 +30,25 @@ impl Lanes {
         Self { width, ones, lows: highs - ones, highs }
     }
 
-    /// The marks of the lanes that hold `slot`: one bit each, the lowest that of the first lane.
+    /// Marks the lanes that hold `slot`: one bit each, the lowest for the first lane.
     #[inline]
     pub(super) fn holding(&self, bits: u64, slot: u32) -> u64 {
         self.empty(bits ^ u64::from(slot).wrapping_mul(self.ones))
     }
 
-    /// The marks of the lanes that are zero.
+    /// Marks the lanes that are zero.
     #[inline]
     pub(super) fn empty(&self, bits: u64) -> u64 {
         !(bits | ((bits & self.lows) + self.lows)) & self.highs
     }
 
-    /// `slot` at the place of the first marked lane, of which there must be one.
+    /// Returns `slot` at the position of the first marked lane; at least one must be marked.
     #[inline]
     pub(super) fn at_first(&self, marks: u64, slot: u32) -> u64 {
         u64::from(slot) << (marks.trailing_zeros() + 1 - self.width)
     }
 
-    /// What a lane holds.
+    /// Returns the content of a lane.
     #[inline]
     pub(super) fn get(&self, bits: u64, lane: u32) -> u32 {
         (bits >> (lane * self.width)) as u32 & u32::MAX >> (u32::BITS - self.width)

@@ -16,7 +16,7 @@
 //!
 //! 1. Any even number of buckets, not only powers of two ([`CuckooParams`]).
 //! 2. An insert searches for a path before it moves anything (`room`). If there is none it returns [`Full`], and
-//!    nothing has changed. Dropping the last fingerprint moved, as many implementations do, makes some *other* key
+//!    nothing has changed. Dropping the last fingerprint moved, as many implementations do, makes *another* key
 //!    disappear.
 //! 3. Fingerprints are 1 + a number in 0..2^f − 1, all equally likely, instead of mapping 0 to 1.
 
@@ -60,7 +60,7 @@ use crate::sizing;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Every insert takes a slot, even for a key that is already there. The two buckets of a key have eight slots, so the
+/// Every insert takes a slot, even for a key that is already present. The two buckets of a key have eight slots, so the
 /// ninth insert of one key is refused however empty the filter is; [`insert_new`](Self::insert_new) stores a key once.
 ///
 /// A packed bucket with bits that no filter writes, as in a damaged file that was mapped unverified, answers "maybe"
@@ -76,21 +76,21 @@ pub struct Cuckoo {
 }
 
 impl Cuckoo {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: CuckooParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let buckets = Buckets::empty(params.buckets(), params.fingerprint_bits(), params.layout())?;
         let (places, held) = (Places::new(params), KeyTypes::NONE);
         Ok(Self { params, places, hash_fn, held, buckets, len: 0 })
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(CuckooParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key, again if it is already there. True if it was new; false if it might have been there before. Fails,
-    /// changing nothing, if there is no room: the filter is then about 95 % full, or this key (or others with its
-    /// fingerprint and buckets) was inserted eight times.
+    /// Inserts a key, again if it is already present. Returns true if it was new; false if it might have been present
+    /// before. Fails, changing nothing, if there is no room: the filter is then about 95 % full, or this key (or others
+    /// with its fingerprint and buckets) was inserted eight times.
     ///
     /// # Panics
     ///
@@ -100,19 +100,19 @@ impl Cuckoo {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already there. True
-    /// if it was new; false if it might have been there before.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already present.
+    /// Returns true if it was new; false if it might have been present before.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
         let place = self.places.of(hash);
-        let new = !self.buckets.contains(place); // of the buckets that are needed next
+        let new = !self.buckets.contains(place); // reads the buckets that are needed next
         self.store(place)?;
         Ok(new)
     }
 
-    /// The same for callers that do not ask whether it was there, and insert one key at a time: most often, it waits for one
-    /// of the two buckets only.
+    /// Like [`insert_hash`](Self::insert_hash), for callers that do not need to know whether it was present, and insert
+    /// one key at a time: it usually waits for only one of the two buckets.
     #[inline]
     pub fn insert_hash_again(&mut self, hash: u64) -> Result<(), Full> {
         expect_uniform(&[hash]);
@@ -121,14 +121,15 @@ impl Cuckoo {
         self.counted(is_put)
     }
 
-    /// The same for a hash that the library mixed itself and does not need to check.
+    /// Like [`insert_hash_again`](Self::insert_hash_again), for a hash that the library mixed itself and need not
+    /// check.
     #[inline]
     pub(crate) fn insert_mixed(&mut self, hash: u64) -> Result<(), Full> {
         self.store(self.places.of(hash))
     }
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes, overlapping memory accesses. Stops at the first one
-    /// refused; the growth of [`len`](Self::len) tells which one that was.
+    /// refused; the growth of [`len`](Self::len) shows which one.
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Result<(), Full> {
         expect_uniform(hashes);
         try_for_each_ahead(self, hashes, Self::touch, |filter, _, _, place| filter.store(place))
@@ -149,8 +150,8 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Inserts a key unless it might be here already. True if it was new, that is, certainly not in the filter
-    /// before.
+    /// Inserts a key unless it might already be present. Returns true if it was new, that is, certainly not in the
+    /// filter before.
     ///
     /// A key for which this returned false because of a false positive must not be removed: that would remove the other
     /// key's fingerprint.
@@ -163,8 +164,8 @@ impl Cuckoo {
         self.insert_new_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might be here already.
-    /// True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might already be
+    /// present. Returns true if it was new.
     pub fn insert_new_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
         let place = self.places.of(hash);
@@ -196,12 +197,12 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes another key disappear** if it looks present, which happens at the
-    /// filter's rate: what is removed is the fingerprint of the other key, which is then reported absent. No filter can
-    /// detect this; [`removal`](crate::removal) tells how much of a list that would affect before you remove it. (Two
-    /// keys that *were* inserted and have the same fingerprint and buckets are interchangeable: removing one never
+    /// filter's rate: the other key's fingerprint is removed, and that key is then reported absent. No filter can
+    /// detect this; [`removal`](crate::removal) estimates how much of a list that would affect, before you remove it.
+    /// (Two keys that *were* inserted and have the same fingerprint and buckets are interchangeable: removing one never
     /// harms the other.)
     ///
     /// # Panics
@@ -212,7 +213,7 @@ impl Cuckoo {
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
-    /// changing nothing, if it is certainly not there.
+    /// changing nothing, if it is certainly absent.
     ///
     /// Removing a key that was never inserted makes another disappear if it looks present: see
     /// [`remove`](Self::remove).
@@ -224,7 +225,7 @@ impl Cuckoo {
         removed
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -233,13 +234,14 @@ impl Cuckoo {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.buckets.contains(self.places.of(hash))
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -276,7 +278,7 @@ impl Cuckoo {
         self.touch(hash);
     }
 
-    /// The place of a hash, after prefetching its buckets.
+    /// Prefetches the buckets of a hash, and returns its place.
     #[inline]
     fn touch(&self, hash: u64) -> Place {
         let place = self.places.of(hash);
@@ -301,11 +303,11 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// Moves keys of some buckets into `other`, a filter of the same shape and hash, as long as that one is below its
+    /// Moves keys of some buckets into `other`, a filter of the same shape and hash, as long as that is below its
     /// capacity, and only into free slots, so it takes no longer than scanning the buckets. Keys that do not fit stay.
     /// Returns the number of keys moved; fails, changing nothing, if the two are not compatible.
     ///
-    /// Every key is found in one of the two before and after, and may be removed from whichever has it.
+    /// Every key is found in one of the two before and after, and can be removed from whichever has it.
     pub fn move_into(&mut self, other: &mut Self, buckets: Range<u64>) -> Result<u64, Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.params.check_same(&other.params)?;
@@ -325,7 +327,8 @@ impl Cuckoo {
                     other.len = other.len.saturating_add(1);
                     moved += 1;
                 } else {
-                    // A packed bucket with bits that no filter writes: what was read from it is not really in it.
+                    // A packed bucket with bits that no filter writes: the fingerprint read from it is not really in
+                    // it.
                     let _ = other.buckets.take(place.bucket, fingerprint)
                         || other.buckets.take(place.other, fingerprint);
                 }
@@ -334,7 +337,7 @@ impl Cuckoo {
         Ok(moved)
     }
 
-    /// Every fingerprint with the bucket it is in.
+    /// Yields every fingerprint with its bucket.
     fn fingerprints(&self) -> impl Iterator<Item = (u64, u32)> {
         let slots = |bucket| self.buckets.get(bucket).map(|slot| (bucket, slot));
         (0..self.params.buckets()).flat_map(slots).filter(|&(_, slot)| slot != EMPTY)
@@ -418,14 +421,14 @@ mod tests {
     use crate::hash::mix64;
     use crate::kernel::Words;
 
-    /// What a file with these fields and right checksums decodes to.
+    /// Decodes a file with these fields and right checksums.
     fn decode(fields: [u64; 3], capacity: u64, words: Words) -> Result<Cuckoo, DecodeError> {
         let hash_fn = HashFn::External { id: 0 };
         let image = Image::new(Kind::Cuckoo, hash_fn, u64::MAX, capacity).params(&fields);
         Cuckoo::decode(Parts { header: image.header, words })
     }
 
-    /// Up to the capacity, as for keys that are inserted in batches; fingerprints in one word, in two, and packed.
+    /// Up to the capacity, as for keys inserted in batches; with fingerprints in one word, in two, and packed.
     #[test]
     fn keys_inserted_one_at_a_time_are_all_there_and_find_room_up_to_the_capacity() {
         for (bits, layout) in [8, 13, 16, 17, 25]

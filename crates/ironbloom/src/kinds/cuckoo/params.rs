@@ -1,14 +1,14 @@
-//! The shape of a cuckoo filter: how large it must be, and where a hash belongs in it.
+//! The shape of a cuckoo filter: its size, and the place of a hash in it.
 
 use super::bucket::{CuckooLayout, SLOTS};
 use crate::error::{DecodeError, MAX_CAPACITY, Mismatch, ParamError, check_range, check_rate};
 use crate::hash::{fastrange, mix64, remix};
 use crate::sizing;
 
-/// The widest fingerprint.
+/// Maximum width of a fingerprint.
 const MAX_FINGERPRINT_BITS: u32 = 32;
 
-/// No machine can hold more buckets than this, and the number of their bits still fits 64 bits.
+/// Maximum number of buckets: more than any machine can hold, while the number of their bits still fits 64 bits.
 const MAX_BUCKETS: u64 = 1 << 48;
 
 /// Slots planned beyond capacity / load, in square roots of the capacity: small tables fill less evenly than
@@ -26,7 +26,7 @@ const SLACK: f64 = 4.0;
 /// crowd into the same pairs of buckets too often, as the table above shows.
 const LEAST_PLANNED_BITS: u32 = 6;
 
-/// The load for which a large table with fingerprints of this width is planned.
+/// The planned load of a large table with fingerprints of this width.
 fn design_load(fingerprint_bits: u32) -> f64 {
     match fingerprint_bits {
         ..=4 => 0.84,
@@ -35,14 +35,14 @@ fn design_load(fingerprint_bits: u32) -> f64 {
     }
 }
 
-/// The smallest even number of buckets that holds `capacity` keys.
+/// Smallest even number of buckets that holds `capacity` keys.
 fn buckets_for(capacity: u64, fingerprint_bits: u32) -> u64 {
     let n = capacity as f64;
     let slots = n / design_load(fingerprint_bits) + SLACK * n.sqrt();
     2 * (slots / (2 * SLOTS) as f64).ceil() as u64
 }
 
-/// The number of keys that `buckets` buckets are planned for: the inverse of [`buckets_for`], at least 1.
+/// Number of keys that `buckets` buckets are planned for: the inverse of [`buckets_for`], at least 1.
 ///
 /// ```text
 /// x^2 / load + SLACK x = slots        x = sqrt(n)
@@ -64,12 +64,12 @@ pub struct CuckooParams {
 }
 
 impl CuckooParams {
-    /// The smallest plain filter that holds `capacity` keys at `rate`.
+    /// Plans the smallest plain filter that holds `capacity` keys at `rate`.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::planned(capacity, rate, CuckooLayout::Plain)
     }
 
-    /// The smallest packed filter that holds `capacity` keys at `rate`: one bit per key smaller, and slower.
+    /// Plans the smallest packed filter that holds `capacity` keys at `rate`: one bit per key smaller, and slower.
     pub fn packed_for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::planned(capacity, rate, CuckooLayout::Packed)
     }
@@ -88,8 +88,8 @@ impl CuckooParams {
         Err(ParamError::RateBelowHash { rate, floor: widest.rate_at(capacity) })
     }
 
-    /// A filter that holds `capacity` keys with fingerprints of exactly `fingerprint_bits` bits: 4 (packed: 5) to 32.
-    /// With fewer than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
+    /// Plans a filter that holds `capacity` keys with fingerprints of exactly `fingerprint_bits` bits: 4 (packed: 5) to
+    /// 32. With fewer than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
     pub fn with_fingerprint(
         capacity: u64,
         fingerprint_bits: u32,
@@ -100,8 +100,8 @@ impl CuckooParams {
         Self::checked(buckets, fingerprint_bits, capacity, layout)
     }
 
-    /// A filter of `buckets` buckets of four slots each, rounded up to an even number. Its capacity is the number of
-    /// keys that a filter of this size would be planned for; change it with [`with_capacity`](Self::with_capacity).
+    /// Plans a filter of `buckets` buckets of four slots each, rounded up to an even number. Its capacity is the number
+    /// of keys that a filter of this size would be planned for; change it with [`with_capacity`](Self::with_capacity).
     pub fn for_buckets(
         buckets: u64,
         fingerprint_bits: u32,
@@ -137,7 +137,7 @@ impl CuckooParams {
         self.buckets
     }
 
-    /// Number of slots, four per bucket: the most keys that can fit.
+    /// Number of slots, four per bucket: the maximum number of keys.
     pub fn slots(&self) -> u64 {
         self.buckets * SLOTS as u64
     }
@@ -168,14 +168,14 @@ impl CuckooParams {
         sizing::cuckoo_rate(self.fingerprint_bits, SLOTS as u32, load)
     }
 
-    /// The fingerprint of a hash, never [`EMPTY`](super::bucket::EMPTY), and the first of its two buckets.
+    /// Returns the fingerprint of a hash, never [`EMPTY`](super::bucket::EMPTY), and the first of its two buckets.
     #[inline]
     pub(super) fn locate(&self, hash: u64) -> (u32, u64) {
         let fingerprints = u64::from(u32::MAX >> (32 - self.fingerprint_bits));
         (1 + fastrange(remix(hash), fingerprints) as u32, fastrange(hash, self.buckets))
     }
 
-    /// The other bucket of a fingerprint in bucket i; applied to that bucket it gives i again.
+    /// Returns the other bucket of a fingerprint in bucket i; applied to that bucket, it returns i.
     ///
     /// ```text
     /// j = (m - i - r) mod m        m even, r odd and from the fingerprint alone
@@ -208,7 +208,7 @@ impl CuckooParams {
         [self.buckets, u64::from(self.fingerprint_bits), self.layout as u64]
     }
 
-    /// The parameters read from a file, each validated before use.
+    /// Reads the parameters from a file, each validated before use.
     pub(super) fn decode(fields: [u64; 3], capacity: u64) -> Result<Self, DecodeError> {
         let [buckets, bits, layout] = fields;
         let fingerprint_bits = u32::try_from(bits)

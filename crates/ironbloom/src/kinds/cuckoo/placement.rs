@@ -1,4 +1,4 @@
-//! Where a hash belongs: its fingerprint and its two buckets.
+//! The place of a hash: its fingerprint and its two buckets.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ pub(super) struct Place {
     pub(super) other: u64,
 }
 
-/// The widest fingerprints whose offsets are kept in a table: 16 KiB, half of a first-level cache.
+/// Maximum width of fingerprints whose offsets are kept in a table: 16 KiB, half of a first-level cache.
 const MAX_TABLE_BITS: u32 = 12;
 
-/// The places of a filter of one shape.
+/// Computes places in a filter of one shape.
 ///
-/// The [offset](CuckooParams::offset) of a fingerprint takes three multiplications, one after the other. Where
-/// fingerprints are few and buckets many it is looked up instead: a lookup among 10^6 keys at 1 % then takes 8.7 ns, not
-/// 11.1 (AMD EPYC Zen 3, 2026-11-15).
+/// The [offset](CuckooParams::offset) of a fingerprint takes three dependent multiplications. Where fingerprints are
+/// few and buckets many, it is looked up instead: a lookup among 10^6 keys at 1 % then takes 8.7 ns, not 11.1 (AMD EPYC
+/// Zen 3, 2026-11-15).
 #[derive(Clone, PartialEq)]
 pub(super) struct Places {
     params: CuckooParams,
-    /// By fingerprint; empty if there is no table.
+    /// Offsets by fingerprint; empty if there is no table.
     offsets: Box<[u32]>,
 }
 
@@ -36,20 +36,20 @@ impl Places {
         Self { params, offsets: offsets.map(|f| params.offset(f) as u32).collect() }
     }
 
-    /// The place of a hash.
+    /// Returns the place of a hash.
     #[inline]
     pub(super) fn of(&self, hash: u64) -> Place {
         let (fingerprint, bucket) = self.params.locate(hash);
         self.beside(bucket, fingerprint)
     }
 
-    /// The place of a fingerprint that is, or belongs, in `bucket`.
+    /// Returns the place of a fingerprint that is, or belongs, in `bucket`.
     #[inline]
     pub(super) fn beside(&self, bucket: u64, fingerprint: u32) -> Place {
         Place { fingerprint, bucket, other: self.alternate(bucket, fingerprint) }
     }
 
-    /// The other bucket of a fingerprint that is in `bucket`.
+    /// Returns the other bucket of a fingerprint that is in `bucket`.
     #[inline]
     pub(super) fn alternate(&self, bucket: u64, fingerprint: u32) -> u64 {
         let offset = match self.offsets.get(fingerprint as usize) {

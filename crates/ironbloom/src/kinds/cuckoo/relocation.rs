@@ -28,7 +28,7 @@ use super::placement::{Place, Places};
 /// Number of full buckets searched before an insert fails.
 const MAX_BUCKETS: usize = 500;
 
-/// A fingerprint that would enter a bucket once one there has made room for it.
+/// A fingerprint that would enter a bucket once another there has made room for it.
 #[derive(Clone, Copy)]
 struct Move {
     bucket: u64,
@@ -44,7 +44,7 @@ const FIRST: u32 = u32::MAX;
 /// Four in five inserts that get here need a single move, which is tried without a queue.
 #[inline]
 pub(super) fn make_room(places: &Places, buckets: &mut Buckets, place: Place) -> bool {
-    // Numbers, not a struct, which would have to be in memory already where this is not called.
+    // Numbers rather than a struct, which would have to be in memory even where this is not called.
     let Place { fingerprint, bucket, other } = place;
     touch_moves(places, buckets, bucket);
     touch_moves(places, buckets, other);
@@ -102,9 +102,9 @@ fn by_many_moves(places: &Places, buckets: &mut Buckets, pair: [u64; 2], fingerp
     false
 }
 
-/// Makes a move into a bucket with an empty slot, and all those before it, last first.
+/// Performs a move into a bucket with an empty slot, and all moves before it, last first.
 ///
-/// No bucket is on the path twice: the end would have been found sooner from its first visit.
+/// No bucket is on the path twice: the end would have been found earlier from its first visit.
 fn carry_out(buckets: &mut Buckets, queue: &[Move], last: Move) {
     let (mut step, mut place) = (last, EMPTY);
     loop {

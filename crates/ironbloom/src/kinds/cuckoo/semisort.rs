@@ -17,12 +17,12 @@
 /// Bits of a code.
 pub(super) const CODE_BITS: u32 = 12;
 
-/// Number of multisets of four nibbles. No filter writes codes from here up.
+/// Number of multisets of four nibbles. No filter writes codes from here on.
 pub(super) const CODES: usize = 3876;
 
 const TABLE: [u16; 1 << CODE_BITS] = table();
 
-/// The code of four nibbles in rising order.
+/// Returns the code of four nibbles in rising order.
 #[inline]
 pub(super) const fn rank(sorted: [u32; 4]) -> u32 {
     let [a, b, c, d] = sorted;
@@ -32,7 +32,7 @@ pub(super) const fn rank(sorted: [u32; 4]) -> u32 {
     a + pairs + triples + quadruples
 }
 
-/// The nibbles of a code, in rising order; of a code that no filter writes, those of the last one.
+/// Returns the nibbles of a code, in rising order; for a code that no filter writes, those of the last one.
 #[inline]
 pub(super) fn unrank(code: u32) -> [u32; 4] {
     let nibbles = u32::from(TABLE[code as usize % TABLE.len()]);

@@ -33,7 +33,7 @@ const BUCKET_KEYS: [u64; SUBTABLES as usize] =
 const REMAINDER_KEYS: [u64; SUBTABLES as usize] =
     [0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6c, 0xc0ac_29b7_c97c_50dd, 0x3f84_d5b5_b547_0917];
 
-/// What a filter stores of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
+/// The stored part of a key. In the stash it is the true fingerprint, in subtable i its image under P_i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     pub(super) bucket: u64,
@@ -49,8 +49,8 @@ pub struct DLeftParams {
 }
 
 impl DLeftParams {
-    /// The smallest filter that holds `capacity` keys at `rate`, with remainders of at least 12 bits: fewer would not
-    /// hold up under many removals and inserts.
+    /// Plans the smallest filter that holds `capacity` keys at `rate`, with remainders of at least 12 bits: fewer would
+    /// not hold up under many removals and inserts.
     pub fn for_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         let buckets = buckets_for(capacity);
@@ -62,15 +62,15 @@ impl DLeftParams {
         Self::with_remainder_bits(capacity, bits)
     }
 
-    /// A filter with exactly `buckets` buckets in each of its four subtables and remainders of `remainder_bits` bits.
-    /// Its capacity is six keys per bucket.
+    /// Plans a filter with exactly `buckets` buckets in each of its four subtables and remainders of `remainder_bits`
+    /// bits. Its capacity is six keys per bucket.
     pub fn for_buckets(buckets: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("buckets", buckets, 1, MAX_BUCKETS)?;
         Self::checked(buckets, remainder_bits, buckets * SUBTABLES * DESIGN_LOAD)
     }
 
-    /// A filter for `capacity` keys with remainders of exactly `remainder_bits` bits, 1 to 56. Each bit halves the
-    /// rate.
+    /// Plans a filter for `capacity` keys with remainders of exactly `remainder_bits` bits, 1 to 56. Each bit halves
+    /// the rate.
     pub fn with_remainder_bits(capacity: u64, remainder_bits: u32) -> Result<Self, ParamError> {
         check_range("capacity", capacity, 1, MAX_CAPACITY)?;
         Self::checked(buckets_for(capacity), remainder_bits, capacity)
@@ -98,7 +98,7 @@ impl DLeftParams {
         self.remainder_bits
     }
 
-    /// Number of bits of all cells.
+    /// Total number of bits in all cells.
     pub fn bits(&self) -> u64 {
         self.cells() * u64::from(self.width())
     }
@@ -117,12 +117,12 @@ impl DLeftParams {
         SUBTABLES * self.buckets * BUCKET_CELLS
     }
 
-    /// Bits of a cell.
+    /// Bits per cell.
     pub(super) fn width(&self) -> u32 {
         self.remainder_bits + COUNTER_BITS
     }
 
-    /// The true fingerprint of a hash.
+    /// Returns the true fingerprint of a hash.
     #[inline]
     pub(super) fn fingerprint(&self, hash: u64) -> Fingerprint {
         Fingerprint {
@@ -131,7 +131,7 @@ impl DLeftParams {
         }
     }
 
-    /// P_i: the fingerprint as it is kept in a subtable.
+    /// P_i: returns the fingerprint as stored in a subtable.
     #[inline]
     pub(super) fn permute(&self, subtable: u64, fingerprint: Fingerprint) -> Fingerprint {
         let moved = fingerprint.bucket + self.bucket_step(subtable, fingerprint.remainder);
@@ -159,7 +159,7 @@ impl DLeftParams {
         mix64(bucket ^ REMAINDER_KEYS[subtable as usize]) >> (64 - self.remainder_bits)
     }
 
-    /// First cell of a bucket.
+    /// Returns the first cell of a bucket.
     #[inline]
     pub(super) fn bucket_start(&self, subtable: u64, bucket: u64) -> u64 {
         (subtable * self.buckets + bucket) * BUCKET_CELLS

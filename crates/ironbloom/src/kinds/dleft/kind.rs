@@ -1,4 +1,4 @@
-//! The d-left filter among the kinds: what it can do, and its plan.
+//! The d-left filter among the kinds: its abilities and its plan.
 
 use super::{DLeft, DLeftParams, SUBTABLES};
 use crate::error::Full;

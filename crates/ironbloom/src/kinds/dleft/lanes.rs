@@ -5,20 +5,20 @@
 //! ones      |             1 |             1 |             1 |             1 |       times x: x in every lane
 //! ```
 //!
-//! A bucket of eight cells begins at a byte, so that one load covers 4 w bits if w is at most 15, 2 w if at most 30,
-//! and w in any case. Every result is a word with bit 0 set in the lanes for which it is true.
+//! A bucket of eight cells begins at a byte boundary, so that one load covers 4 w bits if w is at most 15, 2 w if at
+//! most 30, and w in any case. Every result is a word with bit 0 set in the lanes for which it is true.
 
 use super::{BUCKET_CELLS, COUNTER_BITS, STUCK};
 use crate::bits::packed::window;
 
-/// How the cells of a bucket lie in `W` words.
+/// Layout of the cells of a bucket in `W` words.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<const W: usize> {
     width: u32,
     ones: u64,
 }
 
-/// Number of words for which cells of this width need [`Lanes`].
+/// Number of words that [`Lanes`] needs for cells of this width.
 pub(super) fn words_of_a_bucket(width: u32) -> usize {
     match width {
         0..=15 => 2,
@@ -30,7 +30,7 @@ pub(super) fn words_of_a_bucket(width: u32) -> usize {
 impl<const W: usize> Lanes<W> {
     const LANES: u64 = BUCKET_CELLS / W as u64;
 
-    /// `W` must be [`words_of_a_bucket`], or more.
+    /// Takes the width of a cell; `W` must be at least [`words_of_a_bucket`].
     #[inline]
     pub(super) fn new(width: u32) -> Self {
         let ones = match Self::LANES {
@@ -41,31 +41,31 @@ impl<const W: usize> Lanes<W> {
         Self { width, ones }
     }
 
-    /// Word `i` of the bucket that starts at this cell. What is above its lanes is unspecified.
+    /// Reads word `i` of the bucket that starts at this cell. The bits above its lanes are unspecified.
     #[inline]
     pub(super) fn read(&self, words: &[u64], start: u64, i: usize) -> u64 {
         let cell = start + i as u64 * Self::LANES;
         window(words, cell * u64::from(self.width))
     }
 
-    /// A remainder in every lane, as [`holding`](Self::holding) wants it.
+    /// Repeats a remainder in every lane, as [`holding`](Self::holding) requires.
     #[inline]
     pub(super) fn wanted(&self, remainder: u64) -> u64 {
         self.ones * (remainder << COUNTER_BITS)
     }
 
-    /// The cells that hold the wanted remainder.
+    /// Marks the cells that hold the wanted remainder.
     #[inline]
     pub(super) fn holding(&self, word: u64, wanted: u64) -> u64 {
         let difference = (word ^ wanted) & !(self.ones * STUCK);
-        // A lane whose low bits are not all zero carries into its highest when they are added to ones throughout.
+        // A lane whose low bits are not all zero carries into its highest bit when ones are added.
         let highest = self.ones << (self.width - 1);
         let low_bits = highest - self.ones;
         let differs = ((difference & low_bits) + low_bits) | difference;
         self.occupied(word) & !(differs >> (self.width - 1))
     }
 
-    /// The cells with a counter above zero.
+    /// Marks the cells with a counter above zero.
     #[inline]
     pub(super) fn occupied(&self, word: u64) -> u64 {
         (word | word >> 1) & self.ones
@@ -78,7 +78,7 @@ mod tests {
     use crate::bits::packed::Packed;
     use crate::hash::mix64;
 
-    /// Remainders of few values, so that many are equal and many differ in one bit only.
+    /// Remainders with few values, so that many are equal and many differ in only one bit.
     fn check<const W: usize>(width: u32) {
         let mut packed = Packed::zeroed(64 * BUCKET_CELLS, width).unwrap();
         let pattern = |random: u64| match random % 4 {

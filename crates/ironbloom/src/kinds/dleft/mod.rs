@@ -18,9 +18,9 @@
 //!
 //! Every P_i is a bijection, so a matching cell stands for exactly this key's F: see `fingerprint.rs`.
 //!
-//! A counter at 3 is *stuck*: it stands for three or more and is never decremented again, so what it stands for stays
-//! "maybe" until [`DLeft::clear`]. The third insert of one key does that; three of n distinct keys that share one F do
-//! it n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
+//! A counter at 3 is *stuck*: it stands for three or more and is never decremented again, so its keys stay "maybe"
+//! until [`DLeft::clear`]. The third insert of one key does that; three of n distinct keys that share one F do it
+//! n·λ²/6 times, λ = 24/2^r: once in 3·10^6 keys at r = 14.
 
 mod kind;
 
@@ -48,7 +48,7 @@ const BUCKET_CELLS: u64 = 8;
 
 const COUNTER_BITS: u32 = 2;
 
-/// The largest count, which stands for itself and everything above. Also the mask of the counter in a cell.
+/// The largest count, which also stands for everything above, and the mask of the counter in a cell.
 const STUCK: u64 = 3;
 
 /// A filter from which keys can be removed, half the size of a [`CountingBloom`](crate::CountingBloom).
@@ -75,17 +75,17 @@ pub struct DLeft {
     len: u64,
 }
 
-/// What to look for in one subtable: the bucket that starts at this cell, and the remainder.
+/// A probe of one subtable: the bucket that starts at this cell, and the remainder.
 #[derive(Clone, Copy, Default)]
 struct Probe {
     start: u64,
     remainder: u64,
 }
 
-/// Of every subtable.
+/// The probes of all subtables.
 type Probes = [Probe; SUBTABLES as usize];
 
-/// Where a fingerprint is kept.
+/// The location of a fingerprint.
 #[derive(Clone, Copy)]
 enum Location {
     Cell(u64),
@@ -93,21 +93,21 @@ enum Location {
 }
 
 impl DLeft {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: DLeftParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let cells = Packed::zeroed(params.cells(), params.width())?;
         let (held, stash) = (KeyTypes::NONE, Stash::default());
         Ok(Self { params, hash_fn, held, cells, stash, len: 0 })
     }
 
-    /// An empty filter that holds `capacity` keys at `rate`.
+    /// Creates an empty filter that holds `capacity` keys at `rate`.
     pub fn with_rate(capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(DLeftParams::for_rate(capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key; if it is already there its count goes up by one. True if it was new; false if it might have been
-    /// there before. The third insert of one key makes its counter stuck: it can no longer be removed. Returns [`Full`],
-    /// changing nothing, if its four buckets and the stash are full.
+    /// Inserts a key; if it is already present, its count goes up by one. Returns true if it was new; false if it might
+    /// have been present before. The third insert of one key makes its counter stuck: it can no longer be removed.
+    /// Returns [`Full`], changing nothing, if its four buckets and the stash are full.
     ///
     /// # Panics
     ///
@@ -117,8 +117,8 @@ impl DLeft {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). True if it was new; false if it
-    /// might have been there before.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). Returns true if it was new;
+    /// false if it might have been there before.
     pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Full> {
         expect_uniform(&[hash]);
         let new = self.add(self.params.fingerprint(hash), 1)?;
@@ -150,7 +150,7 @@ impl DLeft {
         Ok(())
     }
 
-    /// Counts a fingerprint `count` times. True if it was new.
+    /// Counts a fingerprint `count` times. Returns true if it was new.
     fn add(&mut self, fingerprint: Fingerprint, count: u64) -> Result<bool, Full> {
         let probes = self.probes(fingerprint);
         if let Some(place) = self.find(fingerprint, &probes) {
@@ -169,7 +169,7 @@ impl DLeft {
         Err(Full { len: self.len, capacity: self.params.capacity })
     }
 
-    /// The one place where a fingerprint is kept.
+    /// Finds the one location of a fingerprint.
     #[inline]
     fn find(&self, fingerprint: Fingerprint, probes: &Probes) -> Option<Location> {
         if !self.in_cells(probes) {
@@ -182,8 +182,8 @@ impl DLeft {
         probes.iter().find_map(in_bucket).map(Location::Cell)
     }
 
-    /// Is it in one of the four buckets? Always checks all of them: the loads are independent, and a branch on each
-    /// would be mispredicted more often than not.
+    /// Returns true if it is in one of the four buckets. Always checks all of them: the loads are independent, and a
+    /// branch on each would be mispredicted more often than not.
     #[inline]
     fn in_cells(&self, probes: &Probes) -> bool {
         match words_of_a_bucket(self.params.width()) {
@@ -207,7 +207,8 @@ impl DLeft {
         holding != 0
     }
 
-    /// An empty cell in the least loaded of the four buckets, the leftmost of equals, and what to keep there.
+    /// Finds an empty cell in the least loaded of the four buckets, the leftmost of equals, and the remainder to store
+    /// there.
     #[inline]
     fn free_cell(&self, probes: &Probes) -> Option<(u64, u64)> {
         match words_of_a_bucket(self.params.width()) {
@@ -221,7 +222,7 @@ impl DLeft {
     fn free_cell_of<const W: usize>(&self, probes: &Probes) -> Option<(u64, u64)> {
         let lanes = Lanes::<W>::new(self.params.width());
         let words: &[u64] = self.cells.words();
-        // Load and number in one: the least is the leftmost of the least loaded.
+        // Load and number combined: the minimum is the leftmost of the least loaded.
         let mut least = u32::MAX;
         for (subtable, probe) in (0..).zip(probes) {
             let mut load = 0;
@@ -235,7 +236,7 @@ impl DLeft {
         Some((start + free as u64, remainder))
     }
 
-    /// Where to look for a fingerprint.
+    /// Computes the probes of a fingerprint.
     #[inline]
     fn probes(&self, fingerprint: Fingerprint) -> Probes {
         let mut probes = Probes::default();
@@ -246,7 +247,7 @@ impl DLeft {
         probes
     }
 
-    /// The cells of the bucket that starts here.
+    /// Returns the cells of the bucket that starts here.
     #[inline]
     fn bucket(&self, start: u64) -> [u64; BUCKET_CELLS as usize] {
         self.cells.row(start)
@@ -266,7 +267,7 @@ impl DLeft {
         }
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -275,7 +276,8 @@ impl DLeft {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let fingerprint = self.params.fingerprint(hash);
@@ -287,7 +289,7 @@ impl DLeft {
         self.in_cells(probes) || self.stash.find(fingerprint).is_some()
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -307,12 +309,12 @@ impl DLeft {
         });
     }
 
-    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    /// Removes a key that was inserted, once. Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a key that was never inserted makes another key disappear** if it looks present, which happens at the
     /// filter's rate: the count of the fingerprint it shares with another key is decremented, and that key is then
-    /// reported absent. No filter can detect this; [`removal`](crate::removal) tells how much of a list that would
-    /// affect before you remove it.
+    /// reported absent. No filter can detect this; [`removal`](crate::removal) estimates how much of a list that would
+    /// affect, before you remove it.
     ///
     /// A key whose counter is stuck no longer counts, but is still found.
     ///
@@ -324,7 +326,7 @@ impl DLeft {
     }
 
     /// Removes a key that was inserted, once, by its [uniform](crate::hash#uniform-hashes) hash. Returns false,
-    /// changing nothing, if it is certainly not there.
+    /// changing nothing, if it is certainly absent.
     ///
     /// Removing a key that was never inserted makes another disappear if it looks present: see
     /// [`remove`](Self::remove).
@@ -337,7 +339,7 @@ impl DLeft {
             1 => self.set_cell(place, 0),
             _ => self.set_cell(place, cell - 1),
         }
-        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(1); // a file's count cannot be trusted
         true
     }
 
@@ -369,7 +371,7 @@ impl DLeft {
         Ok(())
     }
 
-    /// Every true fingerprint with its count.
+    /// Yields every true fingerprint with its count.
     fn fingerprints(&self) -> impl Iterator<Item = (Fingerprint, u64)> {
         let buckets = self.params.buckets;
         let in_cells = self.occupied_cells().map(move |(index, cell)| {
@@ -476,7 +478,7 @@ impl Persist for DLeft {
             .expect("the most buckets and the widest cells fit")
             .div_ceil(LINE_BITS);
         let mut words = parts.words_of((cell_lines + stash_lines) * LINE_BITS)?;
-        let cell_lines = cell_lines as usize; // this many lines are there
+        let cell_lines = cell_lines as usize; // this many lines exist
         let stash = Stash::decode(&words[cell_lines * LINE_WORDS..], &params)?;
         let words = match stash_lines {
             0 => words,
@@ -618,7 +620,7 @@ mod tests {
         };
         assert!(set(1, 5).is_ok());
         for (what, entry, value) in [
-            ("bucket in the stash", 0, 1),         // there is but one bucket
+            ("bucket in the stash", 0, 1),         // there is only one bucket
             ("bucket in the stash", 6, 1),         // of an empty entry
             ("cell in the stash", 1, 4),           // a remainder without a count
             ("cell in the stash", 1, 1 << 34 | 1), // wider than a cell

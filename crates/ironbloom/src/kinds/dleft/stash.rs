@@ -4,7 +4,7 @@
 //! line    | bucket | cell | bucket | cell | bucket | cell | bucket | cell |       a word each; zeros: free
 //! ```
 //!
-//! Whole cache lines, as many as needed and none at first, since that is how they are stored in the file.
+//! Whole cache lines, as many as needed and none at first, as in the file.
 
 use super::fingerprint::{DLeftParams, Fingerprint};
 use super::{COUNTER_BITS, STUCK};
@@ -52,7 +52,7 @@ impl Stash {
         })
     }
 
-    /// False if there is no room.
+    /// Inserts a fingerprint; false if there is no room.
     pub(super) fn insert(&mut self, fingerprint: Fingerprint, count: u64) -> bool {
         let mut entries = self.0.chunks_exact(Self::ENTRY_WORDS);
         let at = match entries.position(|entry| entry[1] == 0) {
@@ -77,7 +77,7 @@ impl Stash {
         })
     }
 
-    /// The stash from a file, no entry believed before it is checked.
+    /// Reads the stash from a file; every entry is checked.
     pub(super) fn decode(words: &[u64], params: &DLeftParams) -> Result<Self, DecodeError> {
         for entry in words.chunks_exact(Self::ENTRY_WORDS) {
             let [bucket, cell] = [entry[0], entry[1]];

@@ -4,8 +4,8 @@
 //! group of keys ──► hashes ── ask for 3 words each ──► look ── survivors ask for 4 more ──► look ── … ──► found
 //! ```
 //!
-//! One absent key in eight survives the first look. All words of a look are on their way from memory together, and a position, a
-//! remainder that is dear to compute, is kept until its word has come.
+//! One absent key in eight survives the first look. All words of a look are fetched from memory together, and a
+//! position, a remainder that is expensive to compute, is kept until its word has arrived.
 
 use super::{Foreign, Probing, with_probing};
 use crate::bits::address;
@@ -13,18 +13,18 @@ use crate::hash::{Key, KeyError, KeyForm};
 use crate::kernel::{contains_each, is_near_for_many, prefetch};
 use crate::kinds::check_lengths;
 
-/// Keys of a group: the words of a first look, a line each, stay in the nearest cache.
+/// Keys per group: the words of a first look, one line each, stay in the nearest cache.
 const GROUP: usize = 64;
 
 /// Probes of the first look. With fewer, there is hardly anything to wait for.
 const FIRST: usize = 3;
 
-/// Probes of every further look: at 1 %, all that are left.
+/// Probes of every further look: at 1 %, all that remain.
 const NEXT: usize = 4;
 
 impl Foreign {
-    /// `found[i]` tells whether `keys[i]` might be here; memory accesses overlap. Fails at the first key that is not of
-    /// the filter's form: its place, and why.
+    /// Sets `found[i]` to whether `keys[i]` might be present; memory accesses overlap. Fails at the first key that does
+    /// not have the filter's form, with its position and the reason.
     ///
     /// # Panics
     ///
@@ -52,10 +52,10 @@ impl Foreign {
         let mut asked = [[0; NEXT]; GROUP];
         let groups = keys.chunks(GROUP).zip(found.chunks_mut(GROUP));
         for (number, (keys, found)) in groups.enumerate() {
-            // Keys that are answered in another way: some programs ignore the empty one, and a zero has two forms.
+            // Keys that are answered differently: some programs ignore the empty one, and a zero has two forms.
             let mut has_special = form == KeyForm::Double;
             for (i, (hash, key)) in hashes.iter_mut().zip(keys).enumerate() {
-                // Not returned: a hash inside a result would take a way through memory.
+                // Not returned: a hash inside a result would go through memory.
                 let hashed = form.with_bytes(key.encoded(), |bytes| {
                     has_special |= !self.takes(bytes);
                     *hash = probing.hash(bytes);
@@ -85,7 +85,7 @@ impl Foreign {
         }
     }
 
-    /// A group of hashes in a filter that is larger than the cache.
+    /// Looks up a group of hashes in a filter that is larger than the cache.
     #[inline(always)]
     fn has_in_steps<P: Probing>(
         &self,
@@ -113,7 +113,7 @@ impl Foreign {
         left.places().for_each(|i| found[i] = true);
     }
 
-    /// The positions of `N` probes from `first` on, whose words it asks memory for.
+    /// Computes the positions of `N` probes from `first` on, and prefetches their words.
     #[inline(always)]
     fn ask<P: Probing, const N: usize>(&self, probing: P, hash: P::Hash, first: u32) -> [u64; N] {
         let mut asked = [0; N];
@@ -129,7 +129,7 @@ impl Foreign {
         positions.iter().fold(1, |all, &position| all & self.bit(position)) & 1 == 1
     }
 
-    /// All probes, without a branch: whether a key is there is hard to predict.
+    /// Makes all probes without a branch: the outcome is hard to predict.
     #[inline(always)]
     fn has_at_once<P: Probing>(&self, probing: P, hash: P::Hash) -> bool {
         let positions = probing.positions(hash, self.range, 0).take(self.probes as usize);
@@ -137,7 +137,7 @@ impl Foreign {
     }
 }
 
-/// The keys of a group that may still be there, by their places.
+/// The keys of a group that may still be present, by their places.
 struct Survivors {
     places: [u8; GROUP],
     len: usize,
@@ -186,7 +186,7 @@ mod tests {
         (Rule::RocksDb, KeyForm::Text),
     ];
 
-    /// Half full, so that some keys drop out at each look, and small only to save time.
+    /// Half full, so that some keys drop out at each look; small only to save time.
     #[test]
     fn looks_find_what_single_lookups_find() {
         for (rule, form) in RULES {

@@ -1,4 +1,5 @@
-//! Foreign filters among the kinds. They are asked by key: a hash of 64 bits is not what their rules derive bits from.
+//! Foreign filters among the kinds. They are queried by key: their rules do not derive bits from a
+//! 64-bit hash.
 
 use super::Foreign;
 use crate::hash::KeyForm;
@@ -9,7 +10,7 @@ use crate::kinds::plan::{Abilities, Plan};
 
 const ABILITIES: Abilities = Abilities { merge: true, intersect: true, ..Abilities::INSERT };
 
-/// None: which program a filter is for is not a matter of size and rate.
+/// None: size and rate do not determine the program that a filter is for.
 pub(in crate::kinds) const PLANS: &[Plan] = &[];
 
 impl Member for Foreign {

@@ -4,10 +4,10 @@
 //! key ── form ──► bytes ── the rule's hash ──► 32 to 256 bits ── the rule's probes ──► k positions in m bits
 //! ```
 //!
-//! Bits cannot be hashed again, so such a filter is not converted to one of ours: it is kept as it is, with the number of
-//! its rule beside it, and every answer stays what the other program would say, false positives included. All formats
-//! are a flat array of bits once their byte order is undone; where the bits of a key are is said by the [`Rule`], in the
-//! file of its format ([`format::foreign`](crate::format::foreign)).
+//! Bits cannot be rehashed, so such a filter is not converted to one of ours: it is kept unchanged, with the number of
+//! its rule beside it, and every answer stays that of the other program, false positives included. All formats are a
+//! flat bit array once their byte order is undone; the [`Rule`], in the file of its format, defines where the bits of a
+//! key are ([`format::foreign`](crate::format::foreign)).
 
 mod batch;
 mod kind;
@@ -26,16 +26,16 @@ use crate::hash::{Encoded, HashFn, Key, KeyError, KeyForm, Modulus};
 use crate::kernel::{LINE_BYTES, LINE_WORDS, Words};
 use crate::sizing;
 
-/// More probes than any program makes. Each costs time, so a forged file must not ask for more.
+/// Maximum number of probes, more than any program makes. Each costs time, so a forged file must not ask for more.
 pub const MAX_FOREIGN_PROBES: u32 = 1024;
 
-/// Largest number of bits, as for other kinds.
+/// Maximum number of bits, as for other kinds.
 const MAX_BITS: u64 = (1 << 60) - 1;
 
-/// Largest number of bytes that a file may carry beside its bits.
+/// Maximum number of bytes that a file may carry besides its bits.
 const MAX_ATTACHMENT: u64 = 1 << 30;
 
-/// A filter of another program: Guava, Spark, and others.
+/// A filter created by another program: Guava, Spark, and others.
 ///
 /// ```
 /// use ironbloom::hash::KeyForm;
@@ -58,23 +58,23 @@ pub struct Foreign {
     noted: Noted,
 }
 
-/// What a format records beside the bits, and bits do not show.
+/// Data that a format records besides the bits, and that the bits do not show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Noted {
-    /// Keys inserted, or estimated from the bits where nobody counted.
+    /// Number of keys inserted, or estimated from the bits if not counted.
     pub(crate) len: u64,
-    /// Keys planned for; 0 if that is not recorded.
+    /// Number of keys planned for; 0 if not recorded.
     pub(crate) capacity: u64,
-    /// The rate planned for; 0 if that is not recorded.
+    /// The planned rate; 0 if not recorded.
     pub(crate) rate: f64,
-    /// What else a format has to remember, to write the same bytes again.
+    /// Other data that a format needs to write the same bytes again.
     pub(crate) flags: u64,
-    /// Bytes that travel with the filter and mean nothing to it.
+    /// Bytes that travel with the filter without a meaning for it.
     pub(crate) attachment: Vec<u8>,
 }
 
 impl Foreign {
-    /// An empty filter of this many bits.
+    /// Creates an empty filter of this many bits.
     pub fn new(
         rule: Rule,
         bits: u64,
@@ -92,7 +92,7 @@ impl Foreign {
         Ok(Self::from_parts(rule, bits, probes, form, words, Noted::default()))
     }
 
-    /// An empty filter as the other program would make it for this many keys at this rate.
+    /// Creates an empty filter as the other program would for this many keys at this rate.
     pub fn for_rate(
         rule: Rule,
         capacity: u64,
@@ -106,7 +106,7 @@ impl Foreign {
         Ok(filter)
     }
 
-    /// A filter of checked parts: `bits` and `probes` are in range, and there are zeros after the last bit.
+    /// Builds a filter of checked parts: `bits` and `probes` are in range, and zeros follow the last bit.
     pub(crate) fn from_parts(
         rule: Rule,
         bits: u64,
@@ -119,14 +119,14 @@ impl Foreign {
         Self { rule, form, bits, probes, range: Modulus::new(bits), words, noted }
     }
 
-    /// The same filter, counting the keys that its bits show: nobody else has counted them.
+    /// Sets the count to an estimate from the bits: there is no other.
     pub(crate) fn with_estimate(mut self) -> Self {
         self.noted.len = self.counted();
         self
     }
 
-    /// The same filter, with what somebody knows of its keys. Fails if its program has no such keys, or if they are known to
-    /// be others: text may only be spelled in hexadecimal digits, and these as text.
+    /// Sets the form of the keys, if the caller knows it. Fails if its program has no such keys, or if they are known
+    /// to be others: text may only be spelled in hexadecimal digits, and these as text.
     pub fn with_form(mut self, form: KeyForm) -> Result<Self, Mismatch> {
         let refused =
             |left| Err(Mismatch { what: "form of the keys", left, right: form.name().to_owned() });
@@ -145,12 +145,12 @@ impl Foreign {
         Ok(self)
     }
 
-    /// Whose rule it follows.
+    /// The rule it follows.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// What its keys are, if that is known.
+    /// The form of its keys, if known.
     pub fn form(&self) -> Option<KeyForm> {
         self.form
     }
@@ -182,7 +182,7 @@ impl Foreign {
         self.form.ok_or(KeyError::UnknownForm)
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
         let form = self.known_form()?;
         let keys = form.zeros(key.encoded());
@@ -199,7 +199,7 @@ impl Foreign {
         }
     }
 
-    /// Whether the program inserts such a key at all.
+    /// Returns true if the program inserts such a key at all.
     #[inline]
     fn takes(&self, bytes: &[u8]) -> bool {
         !bytes.is_empty() || self.rule.takes_empty()
@@ -211,19 +211,19 @@ impl Foreign {
         positions.all(|position| self.bit(position) & 1 == 1)
     }
 
-    /// The bit at this position, lowest of the result.
+    /// Returns the bit at this position, as the lowest of the result.
     #[inline(always)]
     fn bit(&self, position: u64) -> u64 {
         self.words[(position / 64) as usize] >> (position % 64)
     }
 
-    /// Inserts a key. True if it was new, that is, certainly not in the filter before.
+    /// Inserts a key. Returns true if it was new, that is, certainly not in the filter before.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, KeyError> {
         let form = self.known_form()?;
         let is_minus_zero = form.with_bytes(key.encoded(), |bytes| {
             form == KeyForm::Double && bytes == (-0.0f64).to_le_bytes()
         })?;
-        // Programs that have one zero look for the other one.
+        // Programs with only one zero look for the other one.
         let new = is_minus_zero && self.insert_form(form, b"0".as_slice().encoded())?;
         Ok(self.insert_form(form, key.encoded())? || new)
     }
@@ -259,7 +259,7 @@ impl Foreign {
         Mismatch::unless_equal("number of probes", self.probes, other.probes)
     }
 
-    /// Adds every key of a filter of the same rule and shape. Fails, changing nothing, if they differ.
+    /// Adds every key of a filter with the same rule and shape. Fails, changing nothing, if they differ.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a | b);
@@ -268,7 +268,8 @@ impl Foreign {
         Ok(())
     }
 
-    /// Keeps what is in both filters, of the same rule and shape. Fails, changing nothing, if they differ.
+    /// Keeps the keys of both filters, which must have the same rule and shape. Fails, changing nothing, if they
+    /// differ.
     pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check_same(other)?;
         self.words.combine(&other.words, |a, b| a & b);
@@ -282,17 +283,17 @@ impl Foreign {
         self.noted.len = 0;
     }
 
-    /// Number of keys: counted by the program that made the filter or by us, else estimated from the bits.
+    /// Number of keys: counted by the program that created the filter or by us, otherwise estimated from the bits.
     pub fn len(&self) -> u64 {
         self.noted.len
     }
 
-    /// True if no key is in it.
+    /// True if it holds no keys.
     pub fn is_empty(&self) -> bool {
         self.noted.len == 0
     }
 
-    /// Number of keys planned for, or 0 if the file does not say.
+    /// Number of keys planned for, or 0 if the file does not record it.
     pub fn capacity(&self) -> u64 {
         self.noted.capacity
     }
@@ -319,7 +320,7 @@ impl Foreign {
         sum / (self.words.len() / LINE_WORDS) as f64
     }
 
-    /// True if more keys were counted than planned for, where the file says both.
+    /// True if more keys were counted than planned for, if the file records both.
     pub fn is_over_capacity(&self) -> bool {
         self.noted.capacity > 0 && self.noted.len > self.noted.capacity
     }

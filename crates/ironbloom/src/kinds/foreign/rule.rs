@@ -2,7 +2,7 @@
 
 use crate::hash::{KeyForm, Modulus};
 
-/// Which program's rule a foreign filter follows.
+/// The program's rule that a foreign filter follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rule {
@@ -30,18 +30,18 @@ pub enum Rule {
     LevelDb,
     /// RocksDB, since format 5. Only read.
     RocksDb,
-    /// The logs bloom of Ethereum.
+    /// Ethereum's logs bloom.
     Ethereum,
 }
 
-/// The positions of a key, which a rule derives from a hash of its own width.
+/// Derives the positions of a key from a hash, whose width depends on the rule.
 pub(crate) trait Probing: Copy {
-    /// What a key is reduced to.
+    /// The hash of a key.
     type Hash: Copy + Default;
 
     fn hash(self, key: &[u8]) -> Self::Hash;
 
-    /// The positions in order, from the one of the probe with this number on, without end.
+    /// Yields the positions in order, starting with this probe, without end.
     fn positions(self, hash: Self::Hash, range: Modulus, first: u32) -> impl Iterator<Item = u64>;
 }
 
@@ -78,7 +78,7 @@ macro_rules! with_probing {
 pub(super) use with_probing;
 
 impl Rule {
-    /// Its number in files, the program and which of its rules it is, and the forms of keys that the program has.
+    /// Its number in files, its program and name, and the forms of the program's keys.
     fn fields(self) -> (u64, &'static str, &'static [KeyForm]) {
         use KeyForm::{Chars, Double, Hex, Int, Long, Text};
         match self {
@@ -100,7 +100,7 @@ impl Rule {
         self.fields().0
     }
 
-    /// The seed of its hash in files, 0 if it has none.
+    /// The seed of its hash in files, 0 without a seed.
     pub(crate) fn seed(self) -> u64 {
         match self {
             Self::Spark2 { seed } => seed.cast_unsigned().into(),
@@ -109,7 +109,7 @@ impl Rule {
         }
     }
 
-    /// The rule with this number and seed.
+    /// Returns the rule with this number and seed.
     pub(crate) fn from_number(number: u64, seed: u64) -> Option<Self> {
         let rule = match number {
             1 => Self::Spark1,
@@ -127,23 +127,23 @@ impl Rule {
         (rule.seed() == seed).then_some(rule)
     }
 
-    /// The program, and which of its rules it is.
+    /// The program and the name of the rule.
     pub fn name(self) -> &'static str {
         self.fields().1
     }
 
-    /// Whether a key without bytes is inserted like any other, or ignored.
+    /// Returns true if an empty key is inserted like any other, false if it is ignored.
     pub(crate) fn takes_empty(self) -> bool {
         !matches!(self, Self::DataSketches { .. })
     }
 
-    /// Whether all bits of a key are in one line of 64 bytes.
+    /// Returns true if all bits of a key are in one 64-byte line.
     pub(crate) fn in_lines(self) -> bool {
         self == Self::RocksDb
     }
 
-    /// The number of bits is a multiple of this: their files count words, bytes or lines. Positions are remainders by it, so a
-    /// part of one would be another filter once it is written.
+    /// Unit of the number of bits: files count words, bytes or lines. Positions are remainders by the number of bits,
+    /// so a partial unit would make a different filter once written.
     pub(crate) fn unit(self) -> u64 {
         match self {
             Self::Spark1
@@ -158,20 +158,20 @@ impl Rule {
         }
     }
 
-    /// What bits and probes must be, beyond what holds for all rules.
+    /// Returns true if bits and probes meet the rule's own conditions.
     pub(crate) fn fits(self, bits: u64, probes: u32) -> bool {
         let is_whole = bits.is_multiple_of(self.unit());
         is_whole && (self != Self::Ethereum || (bits, probes) == (self.unit(), 3))
     }
 
-    /// What keys can be.
+    /// The possible forms of keys.
     pub fn forms(self) -> impl Iterator<Item = KeyForm> {
-        // Bytes of any kind can be written in digits.
+        // Any bytes can be written in digits.
         let hex = (!self.fields().2.contains(&KeyForm::Hex)).then_some(KeyForm::Hex);
         self.fields().2.iter().copied().chain(hex)
     }
 
-    /// What keys are, if only one form is possible.
+    /// The form of keys, if only one is possible.
     pub fn only_form(self) -> Option<KeyForm> {
         match self.fields().2 {
             &[form] => Some(form),
@@ -186,7 +186,8 @@ mod tests {
     use crate::error::ParamError;
     use crate::kinds::{AnyFilter, Foreign};
 
-    /// Files of these programs count words, so a filter of 100 bits would come back as one of 128, with other positions.
+    /// Files of these programs count words, so a filter of 100 bits would come back as one of 128, with different
+    /// positions.
     #[test]
     fn a_filter_has_whole_words_and_so_comes_back_with_as_many_bits() {
         for rule in [Rule::Spark1, Rule::Guava64, Rule::DataSketches { seed: 1 }] {

@@ -32,7 +32,7 @@ const PATIENCE: u64 = 2;
 /// The array grows by this fraction of its segments, and by at least one.
 const GROWTH: u64 = 32;
 
-/// The layout, the cells and the number of distinct hashes. `N` is the arity.
+/// Returns the layout, the cells and the number of distinct hashes. `N` is the arity.
 pub(super) fn build<const N: usize>(
     hashes: &[u64],
     params: FuseParams,
@@ -57,7 +57,7 @@ pub(super) fn build<const N: usize>(
 }
 
 impl Layout {
-    /// `None` if the number of cells exceeds 64 bits.
+    /// Returns `None` if the number of cells exceeds 64 bits.
     pub(super) fn for_attempt(len: u64, arity: Arity, seed: u64, attempt: u64) -> Option<Self> {
         let cells_of_a_key = arity.cells();
         let segment_length = sizing::fuse_segment_length(cells_of_a_key, len);
@@ -72,11 +72,12 @@ impl Layout {
     }
 }
 
-/// What is known about each cell while keys are peeled.
+/// The state of each cell while keys are peeled.
 struct Cells<'a> {
-    /// The exclusive or of the keys that have this cell.
+    /// The exclusive or of the keys of this cell.
     xors: &'a mut [u64],
-    /// Four times their number, plus the exclusive or, over the keys, of which of the key's cells (0 to 3) this is.
+    /// Four times their number, plus the exclusive or, over the keys, of this cell's index (0 to 3) among the key's
+    /// cells.
     tallies: &'a mut [u8],
 }
 
@@ -86,7 +87,7 @@ const PLACE: u8 = ONE_KEY - 1;
 /// Cells scanned at a time for those with a single key.
 const SCAN: usize = queue::ROOM;
 
-/// Reorders the keys so that each has a cell that no later one has, and tells which of its cells that is. `None` if
+/// Reorders the keys so that each has a cell that no later one has, and returns which of its cells that is. `None` if
 /// there is no such order.
 fn peel<const N: usize>(layout: &Layout, keys: &mut [u64]) -> Result<Option<Words>, ParamError> {
     let mut xors = Words::zeroed(layout.cells().saturating_mul(64))?;
@@ -101,7 +102,7 @@ fn peel<const N: usize>(layout: &Layout, keys: &mut [u64]) -> Result<Option<Word
 }
 
 impl Cells<'_> {
-    /// Counts every key in its cells. False if a cell has more than 63, where about three are expected.
+    /// Counts every key in its cells. Returns false if a cell has more than 63, where about three are expected.
     fn tally<const N: usize>(&mut self, layout: &Layout, keys: &[u64]) -> bool {
         let mut fits = true;
         for &key in keys {
@@ -116,7 +117,8 @@ impl Cells<'_> {
         fits
     }
 
-    /// The cells now hold the keys, and `keys` collects them again as they are peeled. Returns how many were peeled.
+    /// Peels the keys: the cells now hold them, and `keys` collects them again as they are peeled. Returns how many
+    /// were peeled.
     fn take_all_away<const N: usize>(
         &mut self,
         layout: &Layout,
@@ -201,12 +203,12 @@ mod tests {
         }
     }
 
-    /// The attempt that succeeded.
+    /// Returns the attempt that succeeded.
     fn attempt_of(layout: &Layout) -> u64 {
         (0..).find(|&attempt| mix64(attempt) == layout.seed).unwrap()
     }
 
-    /// The hash that a seed mixes to `mixed`: `mix64` backwards.
+    /// Returns the hash that a seed mixes to `mixed`: the inverse of `mix64`.
     fn unmix(mixed: u64, seed: u64) -> u64 {
         let unshift = |x: u64, by: u32| x ^ (x >> by) ^ (x >> (2 * by));
         // Newton's iteration for the inverse of an odd number doubles the right bits: 3 to 96.
@@ -220,7 +222,7 @@ mod tests {
         unshift(x, 30).wrapping_sub(0x9e37_79b9_7f4a_7c15).wrapping_sub(seed)
     }
 
-    /// Two mixed hashes that differ in bit 40 only have the same three cells in a small array.
+    /// Two mixed hashes that differ only in bit 40 have the same three cells in a small array.
     #[test]
     fn a_set_made_to_fail_for_many_seeds_is_built_in_a_larger_array() {
         let failing = 40;

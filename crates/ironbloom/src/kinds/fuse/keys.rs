@@ -23,23 +23,23 @@ const PART_KEYS: usize = 4096;
 pub(super) struct Keys {
     words: Words,
     len: usize,
-    /// Where each part ends.
+    /// End of each part.
     ends: Vec<usize>,
     /// Logarithm of the number of parts.
     part_bits: u32,
-    /// Whether every key occurs only once.
+    /// True if every key occurs only once.
     distinct: bool,
 }
 
 impl Keys {
-    /// Room for this many hashes.
+    /// Allocates room for this many hashes.
     pub(super) fn new(hashes: usize) -> Result<Self, ParamError> {
         let words = Words::zeroed((hashes as u64).saturating_mul(64))?;
         let part_bits = (hashes / PART_KEYS).checked_ilog2().unwrap_or(0).min(MAX_PART_BITS);
         Ok(Self { words, len: 0, ends: Vec::new(), part_bits, distinct: false })
     }
 
-    /// Loads the hashes under another seed.
+    /// Loads the hashes with a different seed.
     pub(super) fn fill(&mut self, hashes: &[u64], seed: u64) {
         let part = |key: u64| ((key >> 1) >> (63 - self.part_bits)) as usize;
         self.ends.clear();
@@ -74,7 +74,7 @@ impl Keys {
         part.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// From now on duplicate hashes count once. True if that changes the keys of this seed.
+    /// Counts duplicate hashes once from now on. Returns true if that changes the keys of this seed.
     pub(super) fn make_distinct(&mut self, hashes: &[u64], seed: u64) -> bool {
         if self.distinct {
             return false;
@@ -110,7 +110,7 @@ impl Keys {
         &self.words[..self.len]
     }
 
-    /// For peeling, which reorders them.
+    /// Returns the keys for peeling, which reorders them.
     pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
         &mut self.words.to_mut()[..self.len]
     }
@@ -130,7 +130,7 @@ mod tests {
         keys
     }
 
-    /// Random, sorted, all equal, all in the last parts, and with repeated ones.
+    /// Random, sorted, all equal, all in the last parts, and with repetitions.
     fn inputs() -> Vec<Vec<u64>> {
         let mut inputs = Vec::new();
         for len in [0, 1, 2, 100, 8191, 8192, 20_000, 100_000] {

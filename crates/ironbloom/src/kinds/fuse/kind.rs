@@ -45,7 +45,7 @@ fn make(hashes: &[u64], rate: f64, arity: Arity, hash_fn: HashFn) -> Result<AnyF
 }
 
 impl BinaryFuse {
-    /// The types of the keys, as far as they are known.
+    /// The types of the keys, as far as known.
     pub fn key_types(&self) -> crate::KeyTypes {
         self.hash_fn.declared().unwrap_or(self.held)
     }

@@ -1,9 +1,9 @@
-//! Lookups: from a hash to its cells, and from what they hold to the answer.
+//! Lookups: from a hash to its cells, and from their contents to the answer.
 //!
 //! The fewer instructions a lookup has, the more lookups the processor can overlap, in the cache and even more so
-//! beyond it. So whatever is known when the filter is built is decided then ([`LookupPath`]), and a cell is read by one load,
-//! which may go past its end. The shorter the load, the less often it touches a second cache line: one in nine loads of
-//! 8 bytes does, one in 64 of 2 bytes. And byte-sized cells need no shift.
+//! beyond it. So everything known when the filter is built is decided then ([`LookupPath`]), and a cell is read by one
+//! load, which may go past its end. The shorter the load, the less often it touches a second cache line: one in nine
+//! loads of 8 bytes does, one in 64 of 2 bytes. And byte-sized cells need no shift.
 
 use super::{Arity, Layout, MAX_WIDTH, is_fingerprint, mix, second};
 use crate::bits::packed::{NARROW_BITS, Packed, WINDOW_BITS, byte, narrow, window};
@@ -11,10 +11,10 @@ use crate::kernel::{contains_ahead, prefetch};
 
 const _: () = assert!(MAX_WIDTH <= WINDOW_BITS);
 
-/// How a filter is looked up.
+/// How lookups read a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LookupPath {
-    /// Three cells that are bytes.
+    /// Three one-byte cells.
     Bytes,
     /// Three cells of up to [`NARROW_BITS`] bits.
     Narrow,
@@ -33,15 +33,15 @@ impl LookupPath {
     }
 }
 
-/// How one cell is read.
+/// A way to read a cell.
 pub(super) trait Cell: Copy {
-    /// Its bits.
+    /// Width of a cell in bits.
     fn width(self) -> u32;
-    /// The cell as the low bits of the result; what is above them is unspecified.
+    /// Returns the cell as the low bits of the result; the bits above are unspecified.
     fn read(self, words: &[u64], cell: u64) -> u64;
 }
 
-/// A cell of eight bits.
+/// An eight-bit cell.
 #[derive(Clone, Copy)]
 pub(super) struct Byte;
 
@@ -96,7 +96,7 @@ pub(super) struct Reader<'a, const N: usize, C> {
     pub(super) cell: C,
 }
 
-/// What a lookup needs: the cells, and the bits that start with what their exclusive or must be.
+/// The data of a lookup: the cells, and the bits that start with the required exclusive or of their contents.
 #[derive(Clone, Copy)]
 struct Question<const N: usize> {
     cells: [u64; N],
@@ -119,7 +119,7 @@ impl<const N: usize, C: Cell> Reader<'_, N, C> {
         Question { cells: self.layout.cells_of(mixed), second: second(mixed) }
     }
 
-    /// A query whose cache lines are being fetched.
+    /// Starts a lookup: computes its cells and prefetches their cache lines.
     #[inline]
     fn ask(&self, hash: u64) -> Question<N> {
         let question = self.question(hash);

@@ -1,7 +1,7 @@
 //! A queue of cells with branchless push.
 //!
 //! Whether a cell has a single key is effectively random, and a branch on it is mispredicted as often as not. So
-//! [`push_if`](Queue::push_if) always writes, and advances the end or not. First in, first out: what is popped was
+//! [`push_if`](Queue::push_if) always writes, and advances the end or not. First in, first out: a popped cell was
 //! pushed long ago, and the processor can work on several keys at once, whereas the top of a stack is known only when
 //! the preceding work is done (48 against 43 ns per key at 10^6 keys).
 
@@ -22,7 +22,7 @@ impl Queue {
         Self { cells: vec![0; 8 * ROOM], head: 0, end: 0 }
     }
 
-    /// There must be room.
+    /// Pushes a cell if wanted; there must be room.
     #[inline]
     pub(super) fn push_if(&mut self, wanted: bool, cell: usize) {
         self.cells[self.end] = cell;
@@ -36,7 +36,7 @@ impl Queue {
         Some(cell)
     }
 
-    /// After this there is room for the next [`ROOM`] pushes.
+    /// Ensures room for the next [`ROOM`] pushes.
     #[inline]
     pub(super) fn make_room(self) -> Result<Self, ParamError> {
         if self.end + ROOM > self.cells.len() { self.move_to_front() } else { Ok(self) }

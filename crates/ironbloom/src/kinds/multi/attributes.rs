@@ -1,4 +1,4 @@
-//! The names of the attributes, and how their values become hashes.
+//! The names of the attributes, and the hashing of their values.
 //!
 //! ```text
 //! row  ("large", "red")   ─►  h_0 = H("large", seed_0),  h_1 = H("red", seed_1)
@@ -15,11 +15,11 @@ use crate::kernel::LINE_BYTES;
 /// Maximum number of attributes in a row.
 pub const MAX_ATTRIBUTES: usize = 32;
 
-/// Types of an attribute in a file: four bits each.
+/// Bits for the types of an attribute in a file.
 const TYPE_BITS: usize = 4;
 const TYPES_IN_WORD: usize = u64::BITS as usize / TYPE_BITS;
 
-/// Longest name of an attribute, in bytes.
+/// Maximum length of an attribute's name, in bytes.
 const MAX_NAME: usize = 255;
 
 /// The attributes of a filter's rows: their names, in order, and the hash of their values.
@@ -35,12 +35,12 @@ const MAX_NAME: usize = 255;
 pub struct Attributes {
     names: Vec<String>,
     hash_fn: HashFn,
-    /// Of each attribute.
+    /// The noted types of each attribute.
     held: Vec<KeyTypes>,
 }
 
 impl Attributes {
-    /// 1 to 32 attributes with these names, which must be of 1 to 255 bytes and all different.
+    /// Creates 1 to 32 attributes with these names, which must have 1 to 255 bytes and all differ.
     ///
     /// With [`HashFn::External`] the caller hashes, with a different function for each attribute.
     pub fn new<S: Into<String>>(
@@ -72,7 +72,7 @@ impl Attributes {
         self.names.len()
     }
 
-    /// Which attribute has this name.
+    /// Returns the position of the attribute with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
@@ -82,23 +82,23 @@ impl Attributes {
         self.hash_fn
     }
 
-    /// The hash of a value of attribute `i`, or an error if only the caller can hash, or if values are of
-    /// another type ([`HashFn::Typed`]).
+    /// Hashes a value of attribute `i`; an error if only the caller can hash, or if values are of another type
+    /// ([`HashFn::Typed`]).
     pub fn hash(&self, i: usize, value: impl Key) -> Result<u64, RowError> {
         self.key_hash_of(i)?.of(value).map_err(RowError::Key)
     }
 
-    /// How the values of attribute `i` are hashed when they are looked up, or an error if only the caller can hash.
+    /// How the values of attribute `i` are hashed when they are looked up; an error if only the caller can hash.
     pub fn key_hash_of(&self, i: usize) -> Result<KeyHash, RowError> {
         Ok(KeyHash::of_filter(self.hash_fn_of(i)?, self.held[i]))
     }
 
-    /// The types of the values of attribute `i`, as far as they are known: see [`KeyTypes`].
+    /// The types of the values of attribute `i`, as far as known: see [`KeyTypes`].
     pub fn key_types(&self, i: usize) -> KeyTypes {
         self.hash_fn.declared().unwrap_or(self.held[i])
     }
 
-    /// Notes the types of values, a set for each attribute, of rows that are about to be inserted into a filter with this many.
+    /// Notes the types of values, a set for each attribute, of rows about to be inserted into a filter with this many.
     pub(super) fn note(&mut self, types: &[KeyTypes], len: u64) {
         for (held, &new) in self.held.iter_mut().zip(types) {
             if held.lacks(new) {
@@ -112,7 +112,7 @@ impl Attributes {
         self.held.fill(KeyTypes::NONE);
     }
 
-    /// All types of values, and those of each attribute in four bits.
+    /// Encodes all types of values, and those of each attribute in four bits.
     pub(super) fn encode_types(&self) -> (KeyTypes, [u64; 2]) {
         let all = self.held.iter().fold(KeyTypes::NONE, |all, &types| all.union(types));
         let mut words = [0; 2];
@@ -122,7 +122,7 @@ impl Attributes {
         (all, words)
     }
 
-    /// With the types of a file that holds this many rows.
+    /// Sets the types read from a file that holds this many rows.
     pub(super) fn with_types(
         mut self,
         all: KeyTypes,
@@ -140,13 +140,13 @@ impl Attributes {
         Ok(self)
     }
 
-    /// The hash function of the values of attribute `i`, or an error if only the caller can hash.
+    /// The hash function of the values of attribute `i`; an error if only the caller can hash.
     ///
     /// ```text
     /// seed_i = mix64(mix64(seed) + i)
     /// ```
     ///
-    /// A secret key gives another one for each attribute, which says nothing about it.
+    /// A secret key is derived for each attribute, which reveals nothing about the original.
     pub fn hash_fn_of(&self, i: usize) -> Result<HashFn, RowError> {
         let seed = |seed| mix64(mix64(seed).wrapping_add(i as u64));
         match self.hash_fn {
@@ -162,13 +162,13 @@ impl Attributes {
         }
     }
 
-    /// The hashes of a whole row.
+    /// Hashes a whole row.
     pub fn hash_row<A: Key>(&self, row: &[A]) -> Result<Vec<u64>, RowError> {
         self.check_len(row.len())?;
         row.iter().enumerate().map(|(i, value)| self.hash(i, value)).collect()
     }
 
-    /// The hashes of a row that is about to be inserted into a filter with this many, and whose types are noted.
+    /// Hashes a row about to be inserted into a filter with this many, and notes its types.
     pub(super) fn hash_new<A: Key>(&mut self, row: &[A], len: u64) -> Result<Vec<u64>, RowError> {
         self.check_len(row.len())?;
         let types: Vec<KeyTypes> =
@@ -182,7 +182,7 @@ impl Attributes {
         Ok(hashes)
     }
 
-    /// The hashes of the values that a query asks for.
+    /// Hashes the values that a query asks for.
     pub fn hash_query<A: Key>(&self, query: &[Option<A>]) -> Result<Vec<Option<u64>>, RowError> {
         self.check_len(query.len())?;
         let hash = |(i, value): (usize, &Option<A>)| {
@@ -197,7 +197,7 @@ impl Attributes {
         if given == expected { Ok(()) } else { Err(RowError::Attributes { given, expected }) }
     }
 
-    /// The names as lines of a file: a length byte before each, zeros after the last.
+    /// Encodes the names as lines of a file: a length byte before each, zeros after the last.
     pub(super) fn encode(&self) -> Vec<u64> {
         let mut bytes = Vec::new();
         for name in &self.names {
@@ -209,7 +209,7 @@ impl Attributes {
         bytes.chunks_exact(8).map(word).collect()
     }
 
-    /// Names from the lines of a file, each validated before use.
+    /// Decodes names from the lines of a file, each validated before use.
     pub(super) fn decode(count: u64, words: &[u64], hash_fn: HashFn) -> Result<Self, DecodeError> {
         check_range("attributes", count, 1, MAX_ATTRIBUTES as u64)?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

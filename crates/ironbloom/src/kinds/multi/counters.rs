@@ -19,7 +19,7 @@ use crate::sizing;
 
 const COUNTER_BITS: u32 = 4;
 
-/// The largest count a counter itself can hold.
+/// The largest count that a counter can hold by itself.
 const MOST: u64 = 15;
 
 /// See the module documentation.
@@ -30,13 +30,13 @@ pub(super) struct Counters {
     surplus: Tally,
 }
 
-/// Bits of a position.
+/// Bits per position.
 fn position_bits(params: &BloomParams) -> u32 {
     (u64::BITS - (params.bits() - 1).leading_zeros()).max(1)
 }
 
 impl Counters {
-    /// All zero. In slices, so that the probes of one hash never fall on one counter.
+    /// Creates zero counters, in slices, so that the probes of one hash never fall on one counter.
     pub(super) fn new(params: BloomParams) -> Result<Self, ParamError> {
         debug_assert_eq!(params.layout(), BloomLayout::Segmented);
         let counters = Packed::zeroed(params.bits(), COUNTER_BITS)?;
@@ -50,7 +50,7 @@ impl Counters {
     /// Adds a hash. On error (allocation failed) nothing was counted.
     pub(super) fn insert(&mut self, hash: u64) -> Result<(), ParamError> {
         let (params, counters) = (self.params, &mut self.counters);
-        let mut full = Vec::new(); // takes no memory while nothing is popular
+        let mut full = Vec::new(); // takes no memory unless a value is popular
         params.positions(hash, params.all(), |position| {
             if counters.get(position) == MOST {
                 full.push(position);
@@ -84,9 +84,9 @@ impl Counters {
         });
     }
 
-    /// Counters above 0.
+    /// Number of counters above 0.
     fn used(&self) -> u64 {
-        // The lowest bit of every counter tells whether one of its four bits is set.
+        // The lowest bit of every counter shows whether any of its four bits is set.
         const LOWEST: u64 = 0x1111_1111_1111_1111;
         let used = |word: &u64| (word | word >> 1 | word >> 2 | word >> 3) & LOWEST;
         self.counters.words().iter().map(|word| u64::from(used(word).count_ones())).sum()
@@ -97,17 +97,17 @@ impl Counters {
         self.used() as f64 / self.params.bits() as f64
     }
 
-    /// Distinct hashes, estimated from the counters above 0.
+    /// Number of distinct hashes, estimated from the counters above 0.
     pub(super) fn estimate_distinct(&self) -> f64 {
         sizing::estimate_len(self.params.bits(), self.params.probes(), self.used())
     }
 
-    /// Whether significantly more counters are in use than the planned number of distinct hashes would use.
+    /// Returns true if significantly more counters are in use than the planned number of distinct hashes would use.
     pub(super) fn is_over_capacity(&self) -> bool {
         self.used() > self.params.most_bits()
     }
 
-    /// Counters whose count is above 15.
+    /// Number of counters whose count is above 15.
     pub(super) fn surpluses(&self) -> u64 {
         self.surplus.distinct()
     }
@@ -121,7 +121,7 @@ impl Counters {
         self.counters.words().size_in_bytes() + self.surplus.size_in_bytes()
     }
 
-    /// What a file stores in addition to the parameters: the shape of the surplus.
+    /// The shape of the surplus, which a file stores in addition to the parameters.
     pub(super) fn shape(&self) -> [u64; 3] {
         self.surplus.shape()
     }
@@ -130,7 +130,7 @@ impl Counters {
         self.surplus.append_to(image.section(self.counters.words()))
     }
 
-    /// The next counters of a file.
+    /// Reads the next counters of a file.
     pub(super) fn decode(
         params: BloomParams,
         shape: [u64; 3],

@@ -11,15 +11,15 @@ use crate::format::native::{Image, Sections};
 use crate::hash::HashFn;
 use crate::kernel::LINE_WORDS;
 
-/// Lines that the names of all attributes can take: 256 bytes each, at most.
+/// Maximum lines of the names of all attributes: up to 256 bytes each.
 const MAX_LINES: u64 = MAX_ATTRIBUTES as u64 * 4;
 
-/// The number of attributes and of lines of names, as stored among the parameters.
+/// The numbers of attributes and of lines of names, as stored among the parameters.
 pub(super) fn params(attributes: &Attributes) -> [u64; 2] {
     [attributes.len() as u64, (attributes.encode().len() / LINE_WORDS) as u64]
 }
 
-/// Appends names, and the shapes of the tables that will follow.
+/// Appends names, and the shapes of the tables that follow.
 pub(super) fn append_to<'a>(
     image: Image<'a>,
     attributes: &Attributes,
@@ -30,7 +30,7 @@ pub(super) fn append_to<'a>(
     image.owned_section(attributes.encode()).owned_section(lines.collect())
 }
 
-/// The attributes, which [`params`] counts.
+/// Reads the attributes, which [`params`] counts.
 pub(super) fn take_attributes(
     [count, lines]: [u64; 2],
     hash_fn: HashFn,
@@ -40,7 +40,7 @@ pub(super) fn take_attributes(
     Attributes::decode(count, &sections.take_lines(lines)?, hash_fn)
 }
 
-/// The shapes of `tables` tables.
+/// Reads the shapes of `tables` tables.
 pub(super) fn take_shapes(
     tables: usize,
     sections: &mut Sections,

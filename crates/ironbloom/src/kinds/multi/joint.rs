@@ -37,15 +37,16 @@ const START: u64 = 0x243f_6a88_85a3_08d3;
 /// Numbers in the table of copies are joint hashes.
 const COPY_BITS: u32 = u64::BITS;
 
-/// Fewest bits of a value's hash that are kept.
+/// Minimum number of bits kept of a value's hash.
 const FEWEST_VALUE_BITS: u32 = 8;
 
-/// The hash of a row from those of its values.
+/// Combines the hashes of a row's values.
 fn joint(row: impl IntoIterator<Item = u64>) -> u64 {
     row.into_iter().fold(START, |s, hash| mix64(remix(s) ^ hash))
 }
 
-/// Is there a row with these values together? 13.8 bits per row for 0.1 %, whatever the number of attributes.
+/// Answers whether there is a row with these values together. 13.8 bits per row for 0.1 %, whatever the number of
+/// attributes.
 ///
 /// ```
 /// use ironbloom::multi::{Joint, MultiFilter};
@@ -65,7 +66,7 @@ pub struct Joint {
     len: u64,
 }
 
-/// For each attribute, how many rows have a value, identified by this many bits of its hash.
+/// For each attribute, the number of rows per value, which is identified by this many bits of its hash.
 #[derive(Clone, Debug, PartialEq)]
 struct Values {
     bits: u32,
@@ -109,14 +110,14 @@ impl Values {
 }
 
 impl Joint {
-    /// An empty filter for queries that name all attributes. Fails only if allocation fails.
+    /// Creates an empty filter for queries that name all attributes. Fails only if allocation fails.
     pub fn new(params: CuckooParams, attributes: Attributes) -> Result<Self, ParamError> {
         let rows = Cuckoo::new(params, attributes.hash_fn())?;
         Ok(Self { attributes, rows, copies: Tally::new(COPY_BITS)?, values: None, len: 0 })
     }
 
-    /// An empty filter that also answers queries for any subset of the attributes. It keeps a count for each distinct
-    /// value.
+    /// Creates an empty filter that also answers queries for any subset of the attributes. It keeps a count for each
+    /// distinct value.
     pub fn new_partial(params: CuckooParams, attributes: Attributes) -> Result<Self, ParamError> {
         // Wide enough to keep the rate even if every row had its own value.
         let capacity = params.capacity();
@@ -125,7 +126,7 @@ impl Joint {
         Ok(Self { values: Some(values), ..Self::new(params, attributes)? })
     }
 
-    /// An empty filter for `capacity` distinct rows at `rate`, for queries that name all attributes.
+    /// Creates an empty filter for `capacity` distinct rows at `rate`, for queries that name all attributes.
     pub fn with_rate<S: Into<String>>(
         capacity: u64,
         rate: f64,
@@ -135,7 +136,7 @@ impl Joint {
         Self::new(CuckooParams::for_rate(capacity, rate)?, attributes)
     }
 
-    /// An empty filter for `capacity` distinct rows at `rate` that also answers queries for any subset of the
+    /// Creates an empty filter for `capacity` distinct rows at `rate` that also answers queries for any subset of the
     /// attributes.
     pub fn partial_with_rate<S: Into<String>>(
         capacity: u64,
@@ -146,7 +147,7 @@ impl Joint {
         Self::new_partial(CuckooParams::for_rate(capacity, rate)?, attributes)
     }
 
-    /// Whether queries may leave out attributes.
+    /// Returns true if queries may leave out attributes.
     pub fn is_partial(&self) -> bool {
         self.values.is_some()
     }
@@ -166,13 +167,13 @@ impl Joint {
         self.rows.estimate_len()
     }
 
-    /// Rows in the table of copies: those inserted more than once, and a few that looked as if they had been.
+    /// Number of rows in the table of copies: those inserted more than once, and a few that looked as if they had been.
     pub fn copied(&self) -> u64 {
         self.copies.distinct()
     }
 
-    /// Distinct values of attribute `i`, if partial queries are enabled. Two values with the same hash bits count as
-    /// one.
+    /// Number of distinct values of attribute `i`, if partial queries are enabled. Two values with the same hash bits
+    /// count as one.
     pub fn distinct_values(&self, i: usize) -> Option<u64> {
         Some(self.values.as_ref()?.tables.get(i)?.distinct())
     }
@@ -263,7 +264,7 @@ impl MultiFilter for Joint {
         if let Some(values) = &mut self.values {
             values.remove(row);
         }
-        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(1); // a file's count cannot be trusted
         Ok(true)
     }
 
@@ -276,9 +277,10 @@ impl MultiFilter for Joint {
     }
 }
 
-/// The parameters are those of a cuckoo filter, the number of attributes and of lines of names, the lines of the cuckoo
-/// filter, the distinct rows it counted, and the bits kept of a value's hash (0: no partial queries). The payload is
-/// the head (`head`), the cuckoo filter, the table of copies, and then, for partial queries, one table per attribute.
+/// The parameters are those of a cuckoo filter, the numbers of attributes and of lines of names, the lines of the
+/// cuckoo filter, the distinct rows it counted, and the bits kept of a value's hash (0: no partial queries). The
+/// payload is the head (`head`), the cuckoo filter, the table of copies, and then, for partial queries, one table per
+/// attribute.
 impl Persist for Joint {
     fn encode(&self) -> Image<'_> {
         let rows = self.rows.encode();

@@ -1,4 +1,5 @@
-//! Filters of rows among the kinds: they are asked by the hashes of all values of a row, not by one hash.
+//! Filters of rows among the kinds: they are queried by the hashes of all values of a row, not by
+//! one hash.
 
 use super::{Attributes, Joint, MultiFilter, ParallelBloom};
 use crate::format::native::{Image, Persist};
@@ -21,17 +22,18 @@ pub(in crate::kinds) const JOINT_PLANS: &[Plan] = &[Plan {
     abilities: ABILITIES,
     hash_fn: xxh3,
     shape: |capacity, rate| Ok(cuckoo::shape(CuckooParams::for_rate(capacity, rate)?)),
-    // Attributes are not part of a plan, and there must be some: an error that says so.
+    // Attributes are not part of a plan, but at least one is required: returns an error that says
+    // so.
     make: Make::Empty(|capacity, rate, hash_fn| {
         let attributes = Attributes::new([""; 0], hash_fn)?;
         Ok(Joint::new(CuckooParams::for_rate(capacity, rate)?, attributes)?.into())
     }),
 }];
 
-/// Kept for comparison with [`Joint`], and not recommended: nobody plans one.
+/// None: kept for comparison with [`Joint`], and not recommended.
 pub(in crate::kinds) const PARALLEL_PLANS: &[Plan] = &[];
 
-/// A member of rows; the closure estimates how many there are.
+/// Implements a member of rows; the closure estimates their number.
 macro_rules! member_of_rows {
     ($filter:ty, |$this:ident| $estimate_len:expr) => {
         impl Member for $filter {
@@ -117,7 +119,7 @@ macro_rules! member_of_rows {
     };
 }
 member_of_rows!(Joint, |joint| joint.estimate_len());
-// It knows values but not rows.
+// It counts values but not rows.
 member_of_rows!(ParallelBloom, |parallel| MultiFilter::len(parallel) as f64);
 
 impl Joint {
@@ -138,7 +140,7 @@ impl ParallelBloom {
         let mut facts = bloom::describe(&self.params());
         facts[0].0 = "counters an attribute";
         facts.push(("counters above 15", self.surpluses().into()));
-        // Where all counters are in use, nothing can be estimated.
+        // If all counters are in use, nothing can be estimated.
         let values = self.estimate_values();
         let values = values.map(|values| values.is_finite().then_some(values.round() as u64));
         facts.push(("estimated values", by_attribute(self.attributes(), values)));

@@ -1,4 +1,4 @@
-//! Multi-attribute filters: is there a row with *these values together*?
+//! Multi-attribute filters: finds rows that have *these values together*.
 //!
 //! ```text
 //! rows   (large, red), (small, green)              asked: (large, green)?
@@ -25,7 +25,7 @@
 //! | `counters` | counters that do not stick on popular values |
 //! | `tally` | a multiset of numbers, under all of them |
 //! | `kind` | both among the kinds of filter |
-//! | `head` | what files of several attributes begin with |
+//! | `head` | the beginning of multi-attribute files |
 
 mod attributes;
 mod counters;
@@ -75,16 +75,16 @@ pub trait MultiFilter {
         self.attributes_mut().note(types, len);
     }
 
-    /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, again if it is already there.
+    /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, again if it is already present.
     /// Fails, changing nothing, if the number of values is wrong or there is no room.
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
 
-    /// Whether there might be a row with these [uniform](crate::hash#uniform-hashes) hashes. `None` stands for any
-    /// value. `false` is certain.
+    /// Returns true if there might be a row with these [uniform](crate::hash#uniform-hashes) hashes. `None` stands for
+    /// any value. `false` is certain.
     fn contains_hashed(&self, query: &[Option<u64>]) -> Result<bool, RowError>;
 
     /// Removes a row that was inserted, once, by the [uniform](crate::hash#uniform-hashes) hashes of its values.
-    /// Returns false, changing nothing, if it is certainly not there.
+    /// Returns false, changing nothing, if it is certainly absent.
     ///
     /// Removing a row that was never inserted makes others disappear if it looks present: see [`remove`](Self::remove).
     fn remove_hashed(&mut self, row: &[u64]) -> Result<bool, RowError>;
@@ -100,7 +100,7 @@ pub trait MultiFilter {
     /// Size in bytes: in memory, or in the file if it is mapped.
     fn size_in_bytes(&self) -> usize;
 
-    /// Inserts a row, again if it is already there.
+    /// Inserts a row, again if it is already present.
     fn insert<A: Key>(&mut self, row: &[A]) -> Result<(), RowError>
     where
         Self: Sized,
@@ -110,7 +110,7 @@ pub trait MultiFilter {
         self.insert_hashed(&hashes)
     }
 
-    /// Whether there might be a row with these values. `None` stands for any value. `false` is certain.
+    /// Returns true if there might be a row with these values. `None` stands for any value. `false` is certain.
     fn contains<A: Key>(&self, query: &[Option<A>]) -> Result<bool, RowError>
     where
         Self: Sized,
@@ -118,11 +118,11 @@ pub trait MultiFilter {
         self.contains_hashed(&self.attributes().hash_query(query)?)
     }
 
-    /// Removes a row that was inserted, once. Returns false, changing nothing, if it is certainly not there.
+    /// Removes a row that was inserted, once. Returns false, changing nothing, if it is certainly absent.
     ///
     /// **Removing a row that was never inserted makes others disappear** if it looks present: the trace of another row
-    /// is removed, and that row is then reported absent. No filter can detect this; [`removal`](crate::removal) tells
-    /// how much of a list that would affect before you remove it.
+    /// is removed, and that row is then reported absent. No filter can detect this; [`removal`](crate::removal)
+    /// estimates how much of a list that would affect, before you remove it.
     fn remove<A: Key>(&mut self, row: &[A]) -> Result<bool, RowError>
     where
         Self: Sized,
@@ -132,7 +132,7 @@ pub trait MultiFilter {
     }
 }
 
-/// The query for exactly this row.
+/// Returns the query for exactly this row.
 fn as_query(row: &[u64]) -> Vec<Option<u64>> {
     row.iter().copied().map(Some).collect()
 }

@@ -10,11 +10,11 @@
 //! remove(row):     contains(row)?  then count them down
 //! ```
 //!
-//! It knows which values there are, not which belong together: (large, red) and (small, green) make it say yes to
-//! (large, green), always, whatever its size. Its strength is that it answers for any subset of the attributes.
+//! It knows which values exist, not which belong together: after (large, red) and (small, green) it always says yes to
+//! (large, green), whatever its size. Its strength is that it answers for any subset of the attributes.
 //!
-//! With bits nothing could be removed, so the paper uses counters. A four-bit counter would stick on popular values, so
-//! these have a surplus in addition (`counters`).
+//! With bits alone nothing could be removed, so the paper uses counters. A four-bit counter would stick on popular
+//! values, so these have a surplus in addition (`counters`).
 
 use super::attributes::Attributes;
 use super::counters::Counters;
@@ -40,14 +40,14 @@ use crate::kinds::bloom::{BloomLayout, BloomParams};
 pub struct ParallelBloom {
     attributes: Attributes,
     params: BloomParams,
-    /// Of each attribute.
+    /// The counters of each attribute.
     counters: Vec<Counters>,
     len: u64,
 }
 
 impl ParallelBloom {
-    /// An empty filter with counters of this shape for each attribute, in slices (a flat shape is cut into slices).
-    /// Fails only if allocation fails.
+    /// Creates an empty filter with counters of this shape for each attribute, in slices (a flat shape is cut into
+    /// slices). Fails only if allocation fails.
     pub fn new(params: BloomParams, attributes: Attributes) -> Result<Self, ParamError> {
         let params = params.segmented();
         let counters = (0..attributes.len()).map(|_| Counters::new(params));
@@ -55,8 +55,8 @@ impl ParallelBloom {
         Ok(Self { attributes, params, counters, len: 0 })
     }
 
-    /// An empty filter for `capacity` distinct values of each attribute that mistakes an unknown value for a known one
-    /// at `rate`. That is not the rate of wrong *rows*: see the module documentation.
+    /// Creates an empty filter for `capacity` distinct values of each attribute that mistakes an unknown value for a
+    /// known one at `rate`. That is not the rate of wrong *rows*: see the module documentation.
     pub fn with_rate<S: Into<String>>(
         capacity: u64,
         rate: f64,
@@ -83,7 +83,7 @@ impl ParallelBloom {
         self.counters.iter().map(Counters::surpluses).sum()
     }
 
-    /// Distinct values of each attribute, estimated from the counters in use.
+    /// Numbers of distinct values of each attribute, estimated from the counters in use.
     pub fn estimate_values(&self) -> impl Iterator<Item = f64> {
         self.counters.iter().map(Counters::estimate_distinct)
     }
@@ -141,7 +141,7 @@ impl MultiFilter for ParallelBloom {
         for (counters, &hash) in self.counters.iter_mut().zip(row) {
             counters.remove(hash);
         }
-        self.len = self.len.saturating_sub(1); // a file's count is not to be trusted
+        self.len = self.len.saturating_sub(1); // a file's count cannot be trusted
         Ok(true)
     }
 
@@ -154,8 +154,8 @@ impl MultiFilter for ParallelBloom {
     }
 }
 
-/// The parameters are those of a counting filter, then the number of attributes and of lines of names. The payload is the
-/// head (`head`), then for each attribute its counters and its surplus.
+/// The parameters are those of a counting filter, then the numbers of attributes and of lines of names. The payload is
+/// the head (`head`), then for each attribute its counters and its surplus.
 impl Persist for ParallelBloom {
     fn encode(&self) -> Image<'_> {
         let hash_fn = self.attributes.hash_fn();

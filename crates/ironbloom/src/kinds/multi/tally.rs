@@ -1,4 +1,4 @@
-//! A multiset of numbers: how often does each occur?
+//! A multiset of numbers: counts how often each occurs.
 //!
 //! ```text
 //! keys    | · | 17 | 4 | · | 99 | · |        numbers of w bits, side by side
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! One table serves four purposes in this module: verification values of rows, copies of rows beyond the first, rows by
-//! value of an attribute, and what a counter of four bits cannot hold. A number is searched from its home slot on
-//! (linear probing); a slot that becomes empty is filled by an entry that had been displaced past it, so there are no
+//! value of an attribute, and counts beyond a four-bit counter. A number is searched from its home slot on (linear
+//! probing); a slot that becomes empty is filled by an entry that had been displaced past it, so there are no
 //! tombstones.
 //!
 //! Counts start at four bits. If one needs more, all of them become twice as wide: no count ever sticks, and a table
@@ -21,13 +21,13 @@ use crate::hash::{fastrange, mix64};
 /// Slots of an empty table.
 const FEWEST_SLOTS: u64 = 8;
 
-/// No machine can hold more slots, and the number of their bits still fits 64 bits.
+/// Maximum number of slots: more than any machine can hold, while the number of their bits still fits 64 bits.
 const MAX_SLOTS: u64 = 1 << 48;
 
-/// Bits of a count at first.
+/// Initial width of a count in bits.
 const NARROWEST: u32 = 4;
 
-/// How many numbers `slots` slots may hold: four in five. Fewer would waste space, more would make searches long.
+/// Maximum number of entries in `slots` slots: four in five. Fewer would waste space, more would make searches long.
 fn room(slots: u64) -> u64 {
     slots / 5 * 4 + slots % 5 * 4 / 5
 }
@@ -38,11 +38,11 @@ pub(super) struct Tally {
     keys: Packed,
     counts: Packed,
     slots: u64,
-    /// Slots that are not empty.
+    /// Number of slots that are not empty.
     used: u64,
 }
 
-/// Where a search ended.
+/// The result of a search.
 enum Search {
     Found(u64),
     Free(u64),
@@ -51,12 +51,12 @@ enum Search {
 }
 
 impl Tally {
-    /// An empty table of numbers of `key_bits` bits, 1 to 64.
+    /// Creates an empty table of numbers of `key_bits` bits, 1 to 64.
     pub(super) fn new(key_bits: u32) -> Result<Self, ParamError> {
         Self::of_slots(FEWEST_SLOTS, key_bits, NARROWEST)
     }
 
-    /// An empty table that takes `distinct` numbers before it grows.
+    /// Creates an empty table that takes `distinct` numbers before it grows.
     pub(super) fn with_room(key_bits: u32, distinct: u64) -> Result<Self, ParamError> {
         let slots = distinct.saturating_add(distinct / 4 + 1).max(FEWEST_SLOTS);
         Self::of_slots(slots, key_bits, NARROWEST)
@@ -67,7 +67,7 @@ impl Tally {
         Ok(Self { keys, counts: Packed::zeroed(slots, count_bits)?, slots, used: 0 })
     }
 
-    /// Distinct numbers.
+    /// Number of distinct numbers.
     pub(super) fn distinct(&self) -> u64 {
         self.used
     }
@@ -82,7 +82,7 @@ impl Tally {
         (0..self.slots).filter(used).map(|slot| self.keys.get(slot))
     }
 
-    /// How often a number occurs.
+    /// Returns how often a number occurs.
     pub(super) fn count(&self, key: u64) -> u64 {
         match self.find(key) {
             Search::Found(slot) => self.counts.get(slot),
@@ -122,7 +122,7 @@ impl Tally {
         count <= u64::MAX >> (64 - self.counts.width())
     }
 
-    /// Removes a number once. False if it is not there.
+    /// Removes a number once. Returns false if it is absent.
     pub(super) fn remove(&mut self, key: u64) -> bool {
         let Search::Found(slot) = self.find(key) else { return false };
         match self.counts.get(slot) {
@@ -152,7 +152,7 @@ impl Tally {
         Search::Nowhere
     }
 
-    /// Numbers may be sums, which cluster around their mean, so they are mixed before they are placed.
+    /// Returns the home slot. Numbers may be sums, which cluster around their mean, so they are mixed first.
     fn home(&self, key: u64) -> u64 {
         fastrange(mix64(key), self.slots)
     }
@@ -161,7 +161,7 @@ impl Tally {
         if slot + 1 == self.slots { 0 } else { slot + 1 }
     }
 
-    /// Distance from one slot forward to another.
+    /// Returns the distance forward from one slot to another.
     fn steps(&self, from: u64, to: u64) -> u64 {
         if from <= to { to - from } else { self.slots - from + to }
     }
@@ -169,7 +169,7 @@ impl Tally {
     /// Empties a slot, and moves up entries after it that would no longer be found.
     fn vacate(&mut self, slot: u64) {
         let (mut hole, mut next) = (slot, self.after(slot));
-        // There is an empty slot: a fifth of them are.
+        // There is always an empty slot: a fifth of them are.
         while self.counts.get(next) != 0 {
             let key = self.keys.get(next);
             if self.steps(self.home(key), next) >= self.steps(hole, next) {
@@ -184,7 +184,7 @@ impl Tally {
         self.used -= 1;
     }
 
-    /// The same numbers in another number of slots, or with wider counts.
+    /// Moves the numbers to a different number of slots, or to wider counts.
     fn rebuild(&mut self, slots: u64, count_bits: u32) -> Result<(), ParamError> {
         let mut other = Self::of_slots(slots, self.keys.width(), count_bits.min(MAX_WIDTH))?;
         for slot in (0..self.slots).filter(|&slot| self.counts.get(slot) != 0) {
@@ -198,7 +198,7 @@ impl Tally {
         self.keys.words().size_in_bytes() + self.counts.words().size_in_bytes()
     }
 
-    /// What a file stores about the table: slots, bits of a number, bits of a count.
+    /// The shape as stored in a file: slots, bits of a number, bits of a count.
     pub(super) fn shape(&self) -> [u64; 3] {
         [self.slots, self.keys.width().into(), self.counts.width().into()]
     }
@@ -208,8 +208,8 @@ impl Tally {
         image.section(self.keys.words()).section(self.counts.words())
     }
 
-    /// The next table of a file, of numbers of `wanted_key_bits` bits. Every number must be where a search would find
-    /// it: otherwise the table would say "absent".
+    /// Reads the next table of a file, of numbers of `wanted_key_bits` bits. Every number must be where a search would
+    /// find it: otherwise the table would answer "absent".
     pub(super) fn decode(
         shape: [u64; 3],
         wanted_key_bits: u32,
@@ -239,7 +239,7 @@ impl Tally {
         Ok(table)
     }
 
-    /// A slot whose number would not be found there, or that is empty but has a number.
+    /// Finds a slot whose number a search would not find, or that is empty but has a number.
     fn misplaced(&self) -> Option<u64> {
         let empty = |slot: u64| self.counts.get(slot) == 0;
         let first_empty = (0..self.slots).find(|&slot| empty(slot))?;
@@ -273,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// What the file of a table, changed by `change` as an attacker would, holds.
+    /// Rereads the file of a table, modified by `change` like an attacker.
     fn reread(
         table: &Tally,
         change: impl Fn(&mut [u64; 3], &mut Words),
@@ -376,7 +376,7 @@ mod tests {
         }
         // Another number belongs elsewhere, unless its home happens to be in the same run.
         assert!(refused > table.distinct() / 2, "{refused}");
-        // Every count above zero: no slot is left at which a search could end.
+        // Every count is above zero: no slot is left at which a search could end.
         let full = reread(&table, |_, payload| {
             let counts = &mut payload.to_mut()[key_words..];
             let words = table.slots as usize * 4 / 64;

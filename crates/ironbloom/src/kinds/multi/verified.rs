@@ -8,11 +8,10 @@
 //! remove(row):     contains(row)?  then both count down
 //! ```
 //!
-//! The number corrects what the PBF gets wrong, as far as different rows have different numbers. F is a sum, and sums
-//! of uniform numbers cluster around their mean; [`Weights`] says by how much. Two things must be right for it to work
-//! at all:
+//! The number corrects the errors of the PBF, as far as different rows have different numbers. F is a sum, and sums of
+//! uniform numbers cluster around their mean; [`Weights`] says by how much. It works only under two conditions:
 //!
-//! 1. **HT is a multiset.** A plain map `v → true` is not enough: of 10^5 rows of two attributes about one in six
+//! 1. **HT is a multiset.** A plain map `v → true` is not enough: among 10^5 rows of two attributes, about one in six
 //!    shares its plain sum with another; removing one of the two would make the other disappear.
 //! 2. **Every attribute hashes with its own seed.** Sums forget the order: with shared functions (x, y) and (y, x) always
 //!    have the same number.
@@ -31,7 +30,7 @@ use crate::error::{ParamError, RowError};
 use crate::hash::mix64;
 use crate::kinds::bloom::BloomParams;
 
-/// F: how the q hash values of an attribute, each below m, are added up.
+/// F: the sum of the q hash values of an attribute, each below m.
 ///
 /// Wrong yes for rows of known values; m = n / ln 2, q = 7, two attributes (`tests/multi.rs` measures them):
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +76,12 @@ impl Weights {
     }
 }
 
-/// Where the numbers of the rows are stored.
+/// The storage for the numbers of the rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Check {
     /// A hash table: PBF-HT.
     Table,
-    /// A Bloom filter of counters, which has a rate of its own: PBF-BF.
+    /// A Bloom filter of counters, with its own rate: PBF-BF.
     Bloom {
         /// That rate.
         rate: f64,
@@ -141,8 +140,8 @@ pub struct VerifiedBloom {
 }
 
 impl VerifiedBloom {
-    /// An empty filter over an empty parallel Bloom filter: one that has rows already is emptied. The check is planned
-    /// for as many rows as the filter is for values.
+    /// Creates an empty filter over an empty parallel Bloom filter: one that already has rows is emptied. The check is
+    /// planned for as many rows as the filter for values.
     pub fn new(
         mut values: ParallelBloom,
         weights: Weights,
@@ -168,7 +167,7 @@ impl VerifiedBloom {
         &self.values
     }
 
-    /// How hash values are added up.
+    /// The weights of the sum.
     pub fn weights(&self) -> Weights {
         self.weights
     }

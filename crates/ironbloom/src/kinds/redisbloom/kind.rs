@@ -1,4 +1,4 @@
-//! RedisBloom's filters among the kinds. They are asked by key, as foreign ones.
+//! RedisBloom's filters among the kinds. They are queried by key, like foreign ones.
 
 use super::RedisBloom;
 use crate::kinds::any::Refused;
@@ -9,7 +9,7 @@ use crate::redisbloom::chain::Scaling;
 
 const ABILITIES: Abilities = Abilities::INSERT;
 
-/// None: servers make them.
+/// None: servers create them.
 pub(in crate::kinds) const PLANS: &[Plan] = &[];
 
 impl Member for RedisBloom {

@@ -1,9 +1,9 @@
-//! A filter in one of RedisBloom's layouts, outside a server: what `BF.SCANDUMP` and `CF.SCANDUMP` return, as a kind.
+//! A filter in one of RedisBloom's layouts, outside a server: the result of `BF.SCANDUMP` and `CF.SCANDUMP`, as a kind.
 //!
-//! The layouts are in [`redisbloom`](crate::redisbloom), where the module for servers has them from: a chain of Bloom filters,
-//! and a cuckoo filter that grows. Keys are bytes, hashed by MurmurHash64A.
+//! The layouts are in [`redisbloom`](crate::redisbloom), shared with the server module: a chain of Bloom filters, and a
+//! cuckoo filter that grows. Keys are bytes, hashed by MurmurHash64A.
 //!
-//! As `.ibf` file: the header chunk of SCANDUMP, in whole lines, and then each array in whole lines.
+//! In an `.ibf` file: the header chunk of SCANDUMP, in whole lines, and then each array in whole lines.
 
 mod kind;
 
@@ -25,14 +25,14 @@ use crate::redisbloom::limits::MemoryLimit;
 use crate::redisbloom::murmur::{BloomHash, cuckoo_hash};
 use crate::sizing;
 
-/// Longest header: that of as many links as a chain may have.
+/// Maximum length of a header: that of a chain with the maximum number of links.
 const MAX_HEADER: u64 = 1 << 20;
 
 /// Numbers of the layouts in files.
 const BLOOM: u64 = 1;
 const CUCKOO: u64 = 2;
 
-/// A filter of RedisBloom's.
+/// A RedisBloom filter.
 ///
 /// ```
 /// use ironbloom::RedisBloom;
@@ -47,9 +47,9 @@ const CUCKOO: u64 = 2;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisBloom {
-    /// What BF.* commands work on.
+    /// The filter of BF.* commands.
     Bloom(Chain),
-    /// What CF.* commands work on.
+    /// The filter of CF.* commands.
     Cuckoo(CuckooFilter),
 }
 
@@ -59,7 +59,7 @@ impl RedisBloom {
         HashFn::Foreign { form: Some(KeyForm::Text), seed: 0 }
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     pub fn contains(&self, key: impl Key) -> Result<bool, KeyError> {
         let bytes = bytes(key.encoded())?;
         Ok(match self {
@@ -68,8 +68,8 @@ impl RedisBloom {
         })
     }
 
-    /// `found[i]` tells whether `keys[i]` might be here; memory accesses overlap. Fails at the first key that is not bytes: its
-    /// place, and why.
+    /// Sets `found[i]` to whether `keys[i]` might be present; memory accesses overlap. Fails at the first key that is
+    /// not bytes, with its position and the reason.
     ///
     /// # Panics
     ///
@@ -110,7 +110,7 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Inserts a key, in a cuckoo filter once more if it is there. True if it was new. Filters that grow do so.
+    /// Inserts a key, in a cuckoo filter again if it is present. Returns true if it was new. Growing filters grow.
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Refused> {
         let encoded = key.encoded();
         let bytes = bytes(encoded)?;
@@ -151,7 +151,7 @@ impl RedisBloom {
         }
     }
 
-    /// Number of distinct keys, estimated from the set bits; of a cuckoo filter the number counted.
+    /// Number of distinct keys, estimated from the set bits; for a cuckoo filter the number counted.
     pub fn estimate_len(&self) -> f64 {
         match self {
             Self::Bloom(chain) => {
@@ -165,14 +165,14 @@ impl RedisBloom {
         }
     }
 
-    /// The current rate, from what is stored.
+    /// The current rate, from the stored bits or fingerprints.
     pub fn estimate_rate(&self) -> f64 {
         match self {
             Self::Bloom(chain) => {
                 FillProgress::at_once(|progress, most| chain.fill_step(progress, most)).rate
             }
             Self::Cuckoo(filter) => {
-                // Of the slots of two buckets in each sub-filter, any may hold the fingerprint, one of 255.
+                // Any slot of two buckets in each sub-filter may hold the fingerprint, one of 255.
                 let slots = 2.0 * f64::from(filter.shape().bucket_size());
                 let misses = filter.tables().map(|table| {
                     let used = table.iter().filter(|&&slot| slot != 0).count();
@@ -184,12 +184,12 @@ impl RedisBloom {
         }
     }
 
-    /// Never: one that grows has room for one more key, and one that does not refuses it.
+    /// Always false: a growing filter has room for one more key, and others refuse it.
     pub fn is_over_capacity(&self) -> bool {
         false
     }
 
-    /// Bytes of all arrays.
+    /// Total bytes of all arrays.
     pub fn size_in_bytes(&self) -> usize {
         let bytes = match self {
             Self::Bloom(chain) => chain.array_bytes(),
@@ -214,7 +214,7 @@ impl RedisBloom {
         }
     }
 
-    /// An empty filter for the arrays that follow this header, whose sizes add up to `bytes` at most.
+    /// Creates an empty filter for the arrays that follow this header, whose sizes add up to at most `bytes`.
     pub(crate) fn from_header(
         is_cuckoo: bool,
         header: &[u8],
@@ -228,7 +228,7 @@ impl RedisBloom {
         })
     }
 
-    /// Puts a piece where it ends, as LOADCHUNK does.
+    /// Writes a piece that ends at this iterator, like LOADCHUNK.
     pub(crate) fn load(
         &mut self,
         iterator: i64,
@@ -252,7 +252,7 @@ fn wrong_type(key: Encoded<'_>) -> KeyError {
     KeyError::Type { wanted: KeyType::Bytes, found: key.key_type() }
 }
 
-/// Bytes as words of whole lines.
+/// Returns bytes as words of whole lines.
 fn lines(bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![0; bytes.len().div_ceil(LINE_BYTES) * LINE_WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
@@ -261,7 +261,7 @@ fn lines(bytes: &[u8]) -> Vec<u64> {
     words
 }
 
-/// The next array of `len` bytes, followed by zeros.
+/// Takes the next array of `len` bytes, followed by zeros.
 fn take(sections: &mut Sections, len: u64) -> Result<Vec<u8>, DecodeError> {
     let words: Words = zero_after(sections.take_lines(len.div_ceil(LINE_BYTES as u64))?, 8 * len)?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());

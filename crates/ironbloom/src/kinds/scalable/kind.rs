@@ -1,4 +1,4 @@
-//! The scalable filter among the kinds: what it can do, and its plan.
+//! The scalable filter among the kinds: its abilities and its plan.
 
 use super::{Scalable, ScalableParams, StageKind};
 use crate::error::ParamError;
@@ -19,7 +19,7 @@ pub(in crate::kinds) const PLANS: &[Plan] = &[Plan {
     abilities: ABILITIES,
     hash_fn: xxh3,
     shape: |capacity, rate| {
-        // Of its first stage; the rate is that of all stages together.
+        // The cost of its first stage; the rate is that of all stages together.
         let first = ScalableParams::new(capacity, rate)?.stage_rate(0);
         let stage = bloom::shape(BloomParams::segmented_for_rate(capacity, first)?);
         Ok(Shape { rate, ..stage })

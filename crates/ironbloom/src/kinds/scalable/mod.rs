@@ -1,4 +1,4 @@
-//! A filter that grows: a chain of stages, each larger and stricter than the one before [ABPH07].
+//! A filter that grows: a chain of stages, each larger and stricter than the previous one [ABPH07].
 //!
 //! ```text
 //! stage 0 [n keys, rate P(1-r)]   stage 1 [n·s, P(1-r)·r]   stage 2 [n·s², P(1-r)·r²]   …
@@ -15,8 +15,8 @@
 //!
 //! Two kinds of stage cannot be built as planned; neither stops the growth:
 //!
-//! 1. A *blocked* stage stricter than its 32 bits of hash allow (about 10^-7) becomes a Bloom stage.
-//! 2. A stage stricter than 64 bits of hash allow is planned at that floor, n_i/2^64. The floors of all stages sum to
+//! 1. A *blocked* stage stricter than its 32 hash bits allow (about 10^-7) becomes a Bloom stage.
+//! 2. A stage stricter than a 64-bit hash allows is planned at that floor, n_i/2^64. The floors of all stages sum to
 //!    N/2^64 for N keys, which any filter over 64-bit hashes has on top of its rate; so the rate is met as long as P is
 //!    far above N/2^64, and no filter could do better.
 
@@ -45,7 +45,7 @@ use crate::sizing;
 /// Maximum number of stages. Each is at least twice as large as the one before, so memory runs out first.
 const MAX_STAGES: usize = 64;
 
-/// Largest factor between the capacities of two stages.
+/// Maximum factor between the capacities of two stages.
 const MAX_GROWTH: u64 = 16;
 
 /// The validated plan of a [`Scalable`]: plain data.
@@ -59,8 +59,8 @@ pub struct ScalableParams {
 }
 
 impl ScalableParams {
-    /// A chain that starts with room for `initial_capacity` keys and keeps `rate` however far it grows: each stage is
-    /// twice as large as the one before and has 0.85 times its rate.
+    /// Plans a chain that starts with room for `initial_capacity` keys and keeps `rate` however far it grows: each
+    /// stage is twice as large as the previous one and has 0.85 times its rate.
     pub fn new(initial_capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(initial_capacity, rate)?;
         let stages_of = StageKind::default();
@@ -117,7 +117,7 @@ impl ScalableParams {
         self.stages_of
     }
 
-    /// The rate planned for stage `i`, counted from 0.
+    /// The planned rate of stage `i`, counted from 0.
     pub fn stage_rate(&self, i: u32) -> f64 {
         sizing::scalable_stage_rate(self.rate, self.tightening, i)
     }
@@ -150,7 +150,7 @@ impl ScalableParams {
         Ok(StageParams::Bloom(BloomParams::segmented_for_rate(capacity, rate)?))
     }
 
-    /// Stage `i`, empty.
+    /// Creates stage `i`, empty.
     fn stage(&self, i: usize, hash_fn: HashFn) -> Result<Stage, ParamError> {
         Ok(match self.stage_params(i)? {
             StageParams::Bloom(params) => Stage::Bloom(Bloom::new(params, hash_fn)?),
@@ -164,7 +164,7 @@ impl ScalableParams {
         [self.rate.to_bits(), self.growth, self.tightening.to_bits(), kind]
     }
 
-    /// The parameters read from a file, each validated before use.
+    /// Reads the parameters from a file, each validated before use.
     fn decode(fields: [u64; 4], initial_capacity: u64) -> Result<Self, DecodeError> {
         let [rate, growth, tightening, kind] = fields;
         let kind = match kind {
@@ -205,18 +205,18 @@ pub struct Scalable {
     params: ScalableParams,
     hash_fn: HashFn,
     held: KeyTypes,
-    /// Never empty; the last one takes the inserts.
+    /// The stages, at least one; the last takes the inserts.
     stages: Vec<Stage>,
 }
 
 impl Scalable {
-    /// A chain of one empty stage. Fails only if allocation fails.
+    /// Creates a chain of one empty stage. Fails only if allocation fails.
     pub fn new(params: ScalableParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let (held, stages) = (KeyTypes::NONE, vec![params.stage(0, hash_fn)?]);
         Ok(Self { params, hash_fn, held, stages })
     }
 
-    /// A chain with room for `initial_capacity` keys at first that keeps `rate` however far it grows.
+    /// Creates a chain with initial room for `initial_capacity` keys that keeps `rate` however far it grows.
     pub fn with_rate(initial_capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(ScalableParams::new(initial_capacity, rate)?, HashFn::default())
     }
@@ -279,7 +279,7 @@ impl Scalable {
         Ok(())
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in order; sets `new[i]` to whether `hashes[i]` was
     /// new, so a repeated hash is new at most the first time. Memory accesses overlap. After an error the filter is as
     /// described for [`insert_hashes`](Self::insert_hashes); the entries of hashes not inserted are left unchanged.
     ///
@@ -295,7 +295,7 @@ impl Scalable {
         })
     }
 
-    /// Whether the key might be in the filter. `false` is certain.
+    /// Returns true if the key might be in the filter. `false` is certain.
     ///
     /// # Panics
     ///
@@ -304,13 +304,14 @@ impl Scalable {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Whether the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might be in the filter. `false` is
+    /// certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.stages.iter().rev().any(|stage| stage.contains_hash(hash))
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be here. Memory
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might be present. Memory
     /// accesses overlap.
     ///
     /// # Panics
@@ -353,7 +354,7 @@ impl Scalable {
         }
     }
 
-    /// An error unless [`union_with`](Self::union_with) would take `other`.
+    /// Returns an error unless [`union_with`](Self::union_with) would accept `other`.
     pub fn check_union(&self, other: &Self) -> Result<(), Mismatch> {
         Mismatch::unless_equal("hash function", self.hash_fn, other.hash_fn)?;
         self.held.united(self.len(), other.held, other.len())?;
@@ -370,9 +371,9 @@ impl Scalable {
         })
     }
 
-    /// A step of a [`union_with`](Self::union_with) that is made in several: adds the next words of a stage, at most
-    /// `most_words`. Between two steps both filters may be used, take keys and grow. At the end of a stage its count becomes
-    /// an estimate; the union is done when `progress.stage` is the number of stages that `other` had at the start. Fails,
+    /// Performs a step of [`union_with`](Self::union_with): adds the next words of a stage, at most `most_words`.
+    /// Between two steps both filters may be used, take keys and grow. At the end of a stage its count becomes an
+    /// estimate; the union is done when `progress.stage` is the number of stages that `other` had at the start. Fails,
     /// changing nothing, unless both have this stage in the same shape.
     pub fn union_step(
         &mut self,
@@ -395,7 +396,8 @@ impl Scalable {
         Ok(())
     }
 
-    /// An empty filter with the stages of this one, which a union with it therefore accepts. Fails only if allocation fails.
+    /// Creates an empty filter with stages like this one's, which a union with it therefore accepts. Fails only if
+    /// allocation fails.
     pub fn empty_like(&self) -> Result<Self, ParamError> {
         let stage = |i| self.params.stage(i, self.hash_fn);
         let stages =
@@ -410,7 +412,7 @@ impl Scalable {
         self.newest().clear();
     }
 
-    /// Keys counted: inserts that were new.
+    /// Number of keys counted: inserts that were new.
     pub fn len(&self) -> u64 {
         self.stages().map(|stage| stage.len).fold(0, u64::saturating_add)
     }
@@ -430,9 +432,9 @@ impl Scalable {
         FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
     }
 
-    /// A step of a count of the bits that is made in several: counts the next words of a stage, at most `most_words`. Between
-    /// two steps the filter may take keys and grow; stages that were added are counted as well. With the last step, and after
-    /// it, returns what was counted.
+    /// Performs a step of counting the bits: counts the next words of a stage, at most `most_words`. Between two steps
+    /// the filter may take keys and grow; stages that were added are counted as well. The last step, and any after it,
+    /// returns the result.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
         if let Some(stage) = self.stages.get(progress.stages().len()) {
             stage.count(progress, most_words);
@@ -441,7 +443,7 @@ impl Scalable {
         (stages.len() >= self.stages.len()).then(|| Fill {
             bits: stages.iter().map(|stage| stage.bits).sum(),
             ones: stages.iter().map(|stage| stage.ones).sum(),
-            // The logarithm of the product: 1 − x would lose the digits of a small x.
+            // By the logarithm of the product: 1 − x would lose the digits of a small x.
             rate: -stages.iter().map(|stage| (-stage.rate).ln_1p()).sum::<f64>().exp_m1(),
         })
     }
@@ -470,7 +472,7 @@ impl Scalable {
         self.stages().map(|stage| stage.capacity).fold(0, u64::saturating_add)
     }
 
-    /// The stages as they are, oldest first.
+    /// The current stages, oldest first.
     pub fn stages(&self) -> impl ExactSizeIterator<Item = StageInfo> {
         self.stages.iter().map(Stage::info)
     }
@@ -525,7 +527,7 @@ impl Persist for Scalable {
         for (i, line) in table.chunks_exact(LINE_WORDS).enumerate() {
             let line = std::array::from_fn(|i| line[i]);
             let stage = Stage::decode(line, hash_fn, &mut sections)?;
-            // The next stage is planned from these numbers, so they must be backed by bits that are really there.
+            // The next stage is planned from these numbers, so they must be backed by actual bits.
             let capacity = stage.info().capacity;
             let most = stage.info().bits.saturating_mul(MAX_KEYS_PER_BIT);
             if capacity != params.stage_capacity(i as u32) || capacity > most {

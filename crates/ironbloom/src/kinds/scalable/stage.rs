@@ -10,7 +10,7 @@ use crate::kinds::bloom::Bloom;
 use crate::kinds::fill::FillProgress;
 use crate::kinds::union::UnionProgress;
 
-/// What the stages of a [`Scalable`](crate::Scalable) are.
+/// The kind of the stages of a [`Scalable`](crate::Scalable).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StageKind {
     /// Segmented [`Bloom`] filters: the fewest bits.
@@ -20,22 +20,22 @@ pub enum StageKind {
     Blocked,
 }
 
-/// One stage of a [`Scalable`](crate::Scalable) as it is now.
+/// The current state of one stage of a [`Scalable`](crate::Scalable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StageInfo {
-    /// What it is.
+    /// The kind of filter.
     pub kind: StageKind,
     /// Number of bits.
     pub bits: u64,
-    /// Bits set for a key.
+    /// Bits set per key.
     pub probes: u32,
     /// The capacity: the number of keys planned for.
     pub capacity: u64,
     /// Number of keys counted: those that were new to the stage. After a union an estimate, which may exceed the
     /// capacity.
     pub len: u64,
-    /// Whether it has reached its capacity: the next new key starts another stage.
+    /// True if it has reached its capacity: the next new key starts another stage.
     pub full: bool,
 }
 
@@ -91,8 +91,8 @@ impl Stage {
         }
     }
 
-    /// Whether a union has put more keys into it than planned. Inserts never do: they end a stage at its capacity, or
-    /// earlier if its rate is high.
+    /// Returns true if a union has put more keys into it than planned. Inserts never do: they end a stage at its
+    /// capacity, or earlier if its rate is high.
     pub(super) fn is_over_capacity(&self) -> bool {
         match self {
             Self::Bloom(stage) => {
@@ -191,7 +191,7 @@ impl Stage {
         }
     }
 
-    /// The stage's line in the table: what the header of its own file would contain.
+    /// The stage's line in the table: the fields of a file's header.
     ///
     /// ```text
     /// kind, len, capacity, lines of payload, four parameters
@@ -206,7 +206,7 @@ impl Stage {
         [header.kind as u64, header.len, header.capacity, lines, a, b, c, d]
     }
 
-    /// The stage described by a line of the table, whose words come next in the payload.
+    /// Reads the stage described by a line of the table, whose words come next in the payload.
     pub(super) fn decode(
         line: [u64; LINE_WORDS],
         hash_fn: HashFn,

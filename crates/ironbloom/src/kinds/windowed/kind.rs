@@ -1,4 +1,4 @@
-//! The window among the kinds: what it can do, and its plan.
+//! The window among the kinds: its abilities and its plan.
 
 use super::{Windowed, WindowedParams};
 use crate::kinds::Kind;

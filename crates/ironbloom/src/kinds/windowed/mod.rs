@@ -40,7 +40,7 @@ use crate::kinds::check_lengths;
 use crate::kinds::fill::{Fill, FillProgress};
 use crate::sizing::{self, MAX_SLICES, WindowShape};
 
-/// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j times [`remix`].
+/// Powers of the multiplier of the probe sequence: `hash · POWERS[j]` is the hash after j applications of [`remix`].
 const POWERS: [u64; MAX_SLICES as usize] = {
     let mut powers = [1; MAX_SLICES as usize];
     let mut i = 1;
@@ -60,21 +60,21 @@ pub struct WindowedParams {
 }
 
 impl WindowedParams {
-    /// The smallest filter that remembers the last `window` inserts at `rate`.
+    /// Plans the smallest filter that remembers the last `window` inserts at `rate`.
     pub fn for_keys(window: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(window, rate)?;
         Self::checked(sizing::window_shape(window, rate), window, None)
     }
 
-    /// The smallest filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys
-    /// arrive per span, evenly spread. A span is at most 584 years, which is what 64 bits hold in nanoseconds.
+    /// Plans the smallest filter that remembers every key for at least `span`, at `rate` if no more than `capacity`
+    /// keys arrive per span, evenly spread. A span is at most 584 years, the limit of nanoseconds in 64 bits.
     pub fn for_time(span: Duration, capacity: u64, rate: f64) -> Result<Self, ParamError> {
         check_rate(capacity, rate)?;
         Self::checked(sizing::window_shape(capacity, rate), capacity, Some(span))
     }
 
-    /// A filter of exactly this shape: k probes, l ages, g inserts per generation, and the bits of each of its k + l
-    /// slices. It remembers the last l·g inserts.
+    /// Plans a filter of exactly this shape: k probes, l ages, g inserts per generation, and the bits of each of its k
+    /// + l slices. It remembers the last l·g inserts.
     pub fn for_shape(shape: WindowShape) -> Result<Self, ParamError> {
         let window = u64::from(shape.ages).saturating_mul(shape.generation);
         Self::checked(shape, window, None)
@@ -100,7 +100,7 @@ impl WindowedParams {
         Ok(Self { shape, capacity, span })
     }
 
-    /// Inserts remembered (for keys), or expected in a span (for time).
+    /// Number of inserts remembered (by keys), or expected in a span (by time).
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -110,7 +110,7 @@ impl WindowedParams {
         self.span
     }
 
-    /// How long a generation lasts, if the window is by time: span / ages, rounded up.
+    /// Duration of a generation, if the window is by time: span / ages, rounded up.
     pub fn tick(&self) -> Option<Duration> {
         let ages = u64::from(self.shape.ages);
         self.span.map(|span| Duration::from_nanos((span.as_nanos() as u64).div_ceil(ages)))
@@ -131,12 +131,12 @@ impl WindowedParams {
         self.shape.generation
     }
 
-    /// Bits in each of the k + l slices.
+    /// Number of bits in each of the k + l slices.
     pub fn slice_bits(&self) -> u64 {
         self.shape.slice_bits
     }
 
-    /// Bits in all slices.
+    /// Number of bits in all slices.
     pub fn bits(&self) -> u64 {
         u64::from(self.slices()) * self.shape.slice_bits
     }
@@ -151,12 +151,12 @@ impl WindowedParams {
         self.shape.probes + self.shape.ages
     }
 
-    /// The word after the slices, where the counts start.
+    /// Index of the first word after the slices, where the counts start.
     fn counts_at(&self) -> usize {
         self.bits().div_ceil(64) as usize
     }
 
-    /// Bits of slices and counts.
+    /// Number of bits of slices and counts.
     fn stored_bits(&self) -> u64 {
         (self.bits().div_ceil(64) + u64::from(self.slices())) * 64
     }
@@ -207,29 +207,29 @@ pub struct Windowed {
     words: Words,
     /// The slice of age 0; the slice of age a is a places after it in the ring.
     youngest: u32,
-    /// When the current generation began, if the clock has started.
+    /// Start of the current generation, if the clock has started.
     began: Option<Duration>,
 }
 
 impl Windowed {
-    /// An empty filter of this shape. Fails only if allocation fails.
+    /// Creates an empty filter of this shape. Fails only if allocation fails.
     pub fn new(params: WindowedParams, hash_fn: HashFn) -> Result<Self, ParamError> {
         let words = Words::zeroed(params.stored_bits())?;
         Ok(Self { params, hash_fn, held: KeyTypes::NONE, words, youngest: 0, began: None })
     }
 
-    /// An empty filter that remembers the last `window` inserts at `rate`.
+    /// Creates an empty filter that remembers the last `window` inserts at `rate`.
     pub fn for_keys(window: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(WindowedParams::for_keys(window, rate)?, HashFn::default())
     }
 
-    /// An empty filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys arrive
-    /// per span.
+    /// Creates an empty filter that remembers every key for at least `span`, at `rate` if no more than `capacity` keys
+    /// arrive per span.
     pub fn for_time(span: Duration, capacity: u64, rate: f64) -> Result<Self, ParamError> {
         Self::new(WindowedParams::for_time(span, capacity, rate)?, HashFn::default())
     }
 
-    /// Inserts a key, or refreshes it. True if it was new, that is, certainly not inserted in the window.
+    /// Inserts a key, or refreshes it. Returns true if it was new, that is, certainly not inserted in the window.
     ///
     /// Every insert counts, new or not: it ages the others, and its key is remembered from now on.
     ///
@@ -241,7 +241,8 @@ impl Windowed {
         self.insert_hash(hash)
     }
 
-    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), or refreshes it. True if it was new.
+    /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), or refreshes it. Returns true if
+    /// it was new.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
         let new = !self.contains_hash(hash);
@@ -297,7 +298,7 @@ impl Windowed {
         }
     }
 
-    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in their order; `new[i]` tells whether `hashes[i]` was
+    /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in order; sets `new[i]` to whether `hashes[i]` was
     /// new, so a repeated hash is new at most the first time. Memory accesses overlap.
     ///
     /// # Panics
@@ -339,7 +340,8 @@ impl Windowed {
         self.began = Some(now - Duration::from_nanos((passed % tick.as_nanos()) as u64));
     }
 
-    /// Whether the key might have been inserted recently. `false` is certain: it was not inserted within the window.
+    /// Returns true if the key might have been inserted recently. `false` is certain: it was not inserted within the
+    /// window.
     ///
     /// # Panics
     ///
@@ -348,8 +350,8 @@ impl Windowed {
         self.contains_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// Might the key with this [uniform](crate::hash#uniform-hashes) hash have been inserted recently? `false` is
-    /// certain.
+    /// Returns true if the key with this [uniform](crate::hash#uniform-hashes) hash might have been inserted recently.
+    /// `false` is certain.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let words: &[u64] = &self.words;
@@ -361,7 +363,7 @@ impl Windowed {
         })
     }
 
-    /// `found[i]` tells whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted
+    /// Sets `found[i]` to whether the [uniform](crate::hash#uniform-hashes) hash `hashes[i]` might have been inserted
     /// recently. Memory accesses overlap.
     ///
     /// # Panics
@@ -403,7 +405,7 @@ impl Windowed {
         self.words.clear();
     }
 
-    /// Inserts that are remembered for certain: those of the current generation and of the l before it. A key inserted
+    /// Number of inserts remembered for certain: those of the current generation and of the l before it. A key inserted
     /// twice counts twice. With a window by keys, at most `ages · generation` plus part of a generation.
     pub fn len(&self) -> u64 {
         (0..=self.params.shape.ages).map(|age| self.inserts(age)).fold(0, u64::saturating_add)
@@ -414,14 +416,13 @@ impl Windowed {
         self.len() == 0
     }
 
-    /// Inserts in the generation of this age.
+    /// Number of inserts in the generation of this age.
     fn inserts(&self, age: u32) -> u64 {
         let slice = slice_of(self.youngest, age, self.params.slices());
         self.words[self.params.counts_at() + slice as usize]
     }
 
-    /// Number of distinct keys that are remembered for certain, estimated from the bits set. Infinite when a
-    /// slice is full.
+    /// Number of distinct keys remembered for certain, estimated from the bits set. Infinite when a slice is full.
     ///
     /// The slice of age a holds the k generations up to age a, so the slices of ages l, l−k, l−2k … hold every
     /// remembered generation once. A key refreshed after k generations counts twice.
@@ -435,8 +436,8 @@ impl Windowed {
         FillProgress::at_once(|progress, most| self.fill_step(progress, most)).rate
     }
 
-    /// A step of a count of the bits that is made in several: counts the next words, at most `most_words`. Between two steps
-    /// the filter may take keys and forget others. With the last step, and after it, returns what was counted.
+    /// Performs a step of counting the bits: counts the next words, at most `most_words`. Between two steps the filter
+    /// may take keys and forget others. The last step, and any after it, returns the result.
     pub fn fill_step(&self, progress: &mut FillProgress, most_words: usize) -> Option<Fill> {
         let (slice_bits, slices) = (self.params.shape.slice_bits, self.params.slices());
         if progress.stages().is_empty()
@@ -459,7 +460,7 @@ impl Windowed {
         count_ones_in(&self.words, 0, self.params.bits()) as f64 / self.params.bits() as f64
     }
 
-    /// Bits set in the slice of this age.
+    /// Number of bits set in the slice of this age.
     fn ones(&self, age: u32) -> u64 {
         let slice = slice_of(self.youngest, age, self.params.slices());
         let (start, end) = self.params.slice_range(slice);
@@ -488,14 +489,14 @@ impl Windowed {
     }
 }
 
-/// The slice of an age in a ring of `slices`.
+/// Returns the slice of an age in a ring of `slices`.
 #[inline]
 fn slice_of(youngest: u32, age: u32, slices: u32) -> u32 {
     let slice = youngest + age;
     if slice >= slices { slice - slices } else { slice }
 }
 
-/// Are `k` neighbours set among the ages `0..k + l`?
+/// Returns true if `k` neighbours are set among the ages `0..k + l`.
 ///
 /// ```text
 /// ages   0 1 2 3 4 5 6 7 8 9       k = 4, l = 6: the run 6..=9 is tried first, upwards
