@@ -1,7 +1,8 @@
-//! The library's own batches, beside which `make bench-python` measures those of the Python package: `batch KEYS OTHERS`.
+//! The library's own batches, for comparison with those of the Python package in `make bench-python`: `batch KEYS
+//! OTHERS`.
 //!
-//! The arguments are files of 64-bit integers, little-endian. For each line on standard input, `add` (all of KEYS to a new filter) or
-//! `contains` (all of OTHERS), that is done once and the seconds are printed.
+//! The arguments are files of little-endian 64-bit integers. Each line on standard input, `add` (all of KEYS to a new
+//! filter) or `contains` (all of OTHERS), runs once and prints the seconds.
 
 use std::hint::black_box;
 use std::io::{BufRead as _, Write as _};

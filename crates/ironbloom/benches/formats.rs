@@ -1,8 +1,8 @@
-//! What other programs' filters cost beside ours, and what an index of logs blooms gains: `make bench-formats`. Names of parts
-//! (lookups, find, rates) as arguments run only these.
+//! The cost of other programs' filters compared with ours, and the gain from an index of logs blooms: `make
+//! bench-formats`. With names of parts (lookups, find, rates) as arguments, only those run.
 //!
-//! Rounds take turns, so that all suffer from the machine alike, and each part of the work counts by its best round: on a
-//! machine with other work, the rest is what the others cost.
+//! Rounds alternate, so that the machine's load affects all alike, and each part of the work counts by its best round,
+//! which the machine's other work disturbed least.
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use ironbloom::{AnyFilter, Bloom, Filter, Foreign, HashFn, Rule, SplitBlock, Spl
 const KEYS: usize = 10_000_000;
 const RATE: f64 = 0.01;
 const ROUNDS: usize = 15;
-/// Keys that are timed together: few enough that some rounds are not interrupted.
+/// Keys timed together: few enough that some rounds are not interrupted.
 const PART: usize = 1_000_000;
 const FIND_ROUNDS: usize = 31;
 const BLOCKS: u64 = 1_000_000;
@@ -29,7 +29,7 @@ fn timed(run: impl FnOnce()) -> Duration {
 
 fn main() {
     let parts: [(&str, fn()); 3] = [("lookups", lookups), ("find", find), ("rates", rates)];
-    // Cargo adds options of its own.
+    // Cargo adds its own options.
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     for (name, run) in parts {
         if asked.is_empty() || asked.iter().any(|part| part == name) {
@@ -38,10 +38,10 @@ fn main() {
     }
 }
 
-/// Answers for many keys.
+/// Looks up many keys.
 type Lookup = Box<dyn Fn(&[u64], &mut [bool])>;
 
-/// A filter, and one of the same hash that is so small that only the hash costs anything.
+/// A filter, and a tiny one with the same hash, in which only hashing costs anything.
 struct Contender {
     name: &'static str,
     whole: Lookup,
@@ -72,7 +72,7 @@ fn foreign(name: &'static str, rule: Rule, inserted: &[u64]) -> Contender {
     }
 }
 
-/// Ten million keys, half of them there, in filters of ten million at 1 %.
+/// Ten million keys, half of them present, in filters of ten million at 1 %.
 fn lookups() {
     let mut random = SplitMix64(1);
     let inserted: Vec<u64> = (0..KEYS).map(|_| random.next_u64()).collect();
@@ -131,7 +131,7 @@ fn key(number: u64, length: usize) -> Vec<u8> {
     key
 }
 
-/// A block with this many distinct addresses and topics.
+/// Builds a block with this many distinct addresses and topics.
 fn block(random: &mut SplitMix64, keys: usize) -> LogsBloom {
     let mut bloom = LogsBloom::default();
     for i in 0..keys {
@@ -150,7 +150,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 fn find() {
     let mut random = SplitMix64(2);
     let (address, topic) = (key(1, 20), key(2, 32));
-    // A thousand different blooms, again and again with one bit more: to make a million takes long.
+    // A thousand different blooms, repeated with one more bit each: generating a million would take long.
     let samples: Vec<LogsBloom> = (0..1000).map(|_| block(&mut random, 150)).collect();
     let mut headers = Vec::new();
     let mut writer = IndexWriter::new(Vec::new()).expect("memory");
@@ -208,7 +208,7 @@ fn find() {
     println!("\n{} candidates; the index has {} MB.", counts[0], bytes.len() / 1_000_000);
 }
 
-/// Blocks that are found by chance, by how full their blooms are.
+/// Blocks found by chance, by how full their blooms are.
 fn rates() {
     const SAMPLES: usize = 20_000;
     println!(

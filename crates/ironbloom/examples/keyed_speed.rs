@@ -1,4 +1,5 @@
-//! What a secret hash costs: nanoseconds a key for hashing and for lookups, interleaved, the best of several rounds.
+//! The cost of a secret hash: nanoseconds per key for hashing and for lookups, interleaved, the
+//! best of several rounds.
 //!
 //! `cargo run --release -p ironbloom --example keyed_speed`
 

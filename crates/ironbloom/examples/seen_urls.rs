@@ -1,4 +1,4 @@
-//! A crawler's memory: which URLs were seen, across restarts, in a few bits each.
+//! A crawler's memory: remembers which URLs were seen, across restarts, in a few bits each.
 //!
 //! `cargo run -p ironbloom --example seen_urls`
 
@@ -7,11 +7,12 @@ use ironbloom::{Persist, Scalable};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join(format!("ironbloom-seen-{}.ibf", std::process::id()));
 
-    // Nobody knows how many URLs will come, so the filter grows; one URL in a million is skipped by mistake.
+    // The number of URLs is unknown, so the filter grows; one URL in a million is skipped by
+    // mistake.
     let mut seen = Scalable::with_rate(1000, 1e-6)?;
     let mut fetched = 0;
     for page in 0..20_000u32 {
-        // Every page links to the one before, so half of all links were seen already.
+        // Every page links to the previous one, so half of all links were seen before.
         for url in
             [format!("https://example.org/{page}"), format!("https://example.org/{}", page / 2)]
         {

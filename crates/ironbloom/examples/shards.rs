@@ -1,4 +1,5 @@
-//! One filter filled by several threads, two ways: filters of their own that are united, or one that they share.
+//! One filter filled by several threads, in two ways: separate filters that are merged, or one that
+//! they share.
 //!
 //! `cargo run --release --example shards -- 100000000` shows which is faster here.
 
@@ -20,7 +21,7 @@ fn main() -> Result<(), ParamError> {
     Ok(())
 }
 
-/// Shards may be anything that yields hashes: here ranges of numbers, usually files or partitions.
+/// Shards may be anything that yields hashes: ranges of numbers here, usually files or partitions.
 fn shards(keys: u64) -> impl Iterator<Item = impl Iterator<Item = u64>> {
     (0..64).map(move |shard| (shard * keys / 64..(shard + 1) * keys / 64).map(mix64))
 }

@@ -1,7 +1,7 @@
-//! One filter that several threads fill and ask at the same time.
+//! One filter that several threads fill and query at the same time.
 //!
-//! `make sanitize` runs this under ThreadSanitizer, which does not see into the standard library's own synchronisation as
-//! it is shipped: so threads share a leaked reference here, and are joined one by one.
+//! `make sanitize` runs this under ThreadSanitizer, which cannot see the synchronisation inside the shipped standard
+//! library: so threads share a leaked reference here, and are joined one by one.
 
 use std::thread;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 assert!(bloom.contains(key) && blocked.contains(key));
             }
             let before = thread.wrapping_sub(1) << 32;
-            let _ = (bloom.contains(before), blocked.contains(before)); // there or not: nobody knows
+            let _ = (bloom.contains(before), blocked.contains(before)); // present or not: unpredictable
         }
         let copy = blocked.snapshot(); // while others insert
         assert!(keys.iter().all(|&key| copy.contains(key)));

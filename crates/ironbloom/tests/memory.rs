@@ -1,5 +1,5 @@
-//! Large filters take the memory that is used, and no more: one test, alone in its process, since memory is counted
-//! for the whole of it.
+//! Large filters take only the memory in use: one test, alone in its process, since memory is
+//! counted per process.
 #![cfg(target_os = "linux")]
 
 mod mapped;

@@ -9,27 +9,27 @@ use ironbloom::format::native::Incoming;
 use ironbloom::hash::mix64;
 use ironbloom::{BlockedBloom, Cuckoo, DLeft, Persist, Scalable, Windowed};
 
-/// Counts the bytes that were asked for.
+/// Counts the bytes requested.
 struct Counting;
 
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ASKED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         ASKED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(start, layout) }
     }
 }
@@ -59,10 +59,10 @@ fn check<T: Persist + PartialEq>(filter: &T, what: &str) {
     assert!(arrived == *filter, "{what}");
 }
 
-/// One test alone, since all threads of a program count together.
+/// The only test in this program, since all its threads are counted together.
 #[test]
 fn the_memory_of_a_filter_is_taken_once_and_at_its_header() {
-    // Otherwise large arrays come from the system, where nobody counts.
+    // Otherwise large arrays come from the system and are not counted.
     ironbloom::memory::take_all_from_allocator();
     let hashes: Vec<u64> = (0..300_000).map(mix64).collect();
     let mut blocked = BlockedBloom::with_rate(2_000_000, 0.001).unwrap();

@@ -1,4 +1,4 @@
-//! Maps of files that only the test itself knows, so that nobody else can change them.
+//! Maps of files that only the test knows, so that nothing else changes them.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![expect(unsafe_code, reason = "a map trusts that its file does not change")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use ironbloom::{FileError, Persist};
 
 pub(crate) fn map<F: Persist>(path: impl AsRef<Path>) -> Result<F, FileError> {
-    // SAFETY: the file is the test's, which replaces it at most.
+    // SAFETY: the file belongs to the test, which at most replaces it.
     unsafe { F::map(path) }
 }
 

@@ -1,5 +1,5 @@
-//! An adversary knows the source. Each attack here succeeds against the seed that everybody knows, and gains nothing against a
-//! secret key: `docs/adversaries.md` says who may attack what.
+//! An adversary knows the source. Each attack here succeeds against the public default seed, and gains nothing against
+//! a secret key: `docs/adversaries.md` says who may attack what.
 
 use ironbloom::{
     BlockedBloom, BlockedBloomParams, Bloom, BloomParams, Cuckoo, CuckooParams, HashFn, Hashed,
@@ -9,13 +9,13 @@ fn text(i: u64) -> String {
     format!("https://example.org/{i:x}")
 }
 
-/// Whether so many of `asked` at this rate are more than chance explains.
+/// Returns true if `found` of `asked` at this rate is more than chance explains.
 fn is_gain(found: u64, asked: u64, rate: f64) -> bool {
     let expected = asked as f64 * rate;
     found as f64 > expected + 5.0 * expected.sqrt() + 5.0
 }
 
-/// Knowing some keys of a filter, texts are computed that it takes for present, without asking it once.
+/// Computes texts that a filter takes for present from some known keys, without querying it once.
 fn computed_false_positives(victim: HashFn) -> u64 {
     let params = BloomParams::for_rate(1000, 0.01).unwrap();
     let mut filter = Bloom::new(params, victim).unwrap();
@@ -55,7 +55,7 @@ fn blocks_are_filled_by_choice_under_the_known_seed_and_not_under_a_secret_key()
     assert!(rate_in_chosen_blocks(HashFn::random()) < 0.1);
 }
 
-/// Inserts of texts that share a bucket and a fingerprint, until the filter says that it is full; at most a hundred.
+/// Inserts texts that share a bucket and a fingerprint, until the filter reports that it is full; at most a hundred.
 fn inserts_until_full(victim: HashFn) -> usize {
     let params = CuckooParams::for_rate(1000, 0.02).unwrap();
     let mut filter = Cuckoo::new(params, victim).unwrap();
@@ -71,8 +71,8 @@ fn a_few_chosen_texts_fill_a_cuckoo_filter_under_the_known_seed_and_not_under_a_
     assert_eq!(inserts_until_full(HashFn::random()), 100);
 }
 
-/// Learns false positives by asking, then asks what is related to them: neighbours, and sums of differences between them. Returns how
-/// many of the related keys were present, and how many were asked.
+/// Learns false positives by querying, then queries related keys: neighbours, and sums of differences between them.
+/// Returns how many of the related keys were present, and how many were queried.
 fn adaptive(victim: HashFn, queries: u64) -> (u64, u64) {
     let params = BloomParams::for_rate(10_000, 0.01).unwrap();
     let mut filter = Bloom::new(params, victim).unwrap();
@@ -99,7 +99,7 @@ fn adaptive(victim: HashFn, queries: u64) -> (u64, u64) {
     (found, asked)
 }
 
-/// The next bits of a flipped key may lie among the first queries, so keys that were asked before are left out.
+/// The next bits of a flipped key may be among the first queries, so keys queried before are left out.
 #[test]
 fn what_was_learnt_by_asking_helps_nobody_against_a_secret_key() {
     let (found, asked) = adaptive(HashFn::random(), 1_000_000);
@@ -113,7 +113,7 @@ fn a_hundred_million_adaptive_queries_gain_nothing_against_a_secret_key() {
     assert!(asked > 10_000_000 && !is_gain(found, asked, 0.0102), "{found} of {asked}");
 }
 
-/// Values that make XXH3 multiply by zero without a seed are different keys under any.
+/// Values that make XXH3 multiply by zero without a seed are different keys with any seed.
 #[test]
 fn values_chosen_to_collide_before_the_seed_do_not_collide() {
     const SECRET: [u64; 2] = [0xbe4b_a423_396c_feb8, 0xdb97_9083_e96d_d4de];

@@ -1,9 +1,9 @@
-//! Batches answer and insert what single calls do, in all their forms and for all kinds.
+//! Batches answer and insert like single calls, in all their forms and for all kinds.
 
 use crate::common::{FILTERS, hashes};
 use ironbloom::*;
 
-/// One lookup after the other, by the method of the kind itself.
+/// Looks up one hash after the other, with the kind's own method.
 fn one_by_one(filter: &AnyFilter, hashes: &[u64]) -> Vec<bool> {
     hashes.iter().map(|&hash| filter.contains_hash(hash)).collect()
 }
@@ -18,7 +18,7 @@ fn questions(present: &[u64], count: usize) -> Vec<u64> {
 
 fn assert_batches_are_right(name: &str, filter: &AnyFilter, asked: &[u64]) {
     let expected = one_by_one(filter, asked);
-    // Both sides of every border: the distance looked ahead, a step, a group, a word of the mask.
+    // Both sides of every boundary: the prefetch distance, a step, a group, a word of the mask.
     for len in [0, 1, 15, 16, 17, 31, 33, 64, 65, 511, 513, 1023, 1025, asked.len()] {
         let mut found = vec![len % 2 == 1; len];
         filter.contains_hashes(&asked[..len], &mut found);
@@ -41,14 +41,14 @@ fn batches_find_what_single_lookups_find() {
     }
 }
 
-/// Beyond the size up to which lines are not asked for ahead.
+/// Beyond the size up to which lines are not prefetched.
 #[test]
 fn batches_of_large_filters_find_what_single_lookups_find() {
     let present = hashes(1, 2_000_000);
     let asked = questions(&present, 10_007);
     for config in FILTERS.iter() {
         let filter = (config.build)(&present, present.len() as u64, 1e-4);
-        let is_static = !filter.abilities().insert; // and always asks ahead
+        let is_static = !filter.abilities().insert; // and always prefetches
         assert!(is_static || filter.size_in_bytes() > 4 << 20, "{} is too small", config.name);
         assert_batches_are_right(config.name, &filter, &asked);
     }
@@ -73,7 +73,7 @@ fn keys_in_batches_are_keys_one_by_one() {
     assert!(expected[..2000].iter().all(|&found| found) && !expected[2000..].iter().all(|&f| f));
 }
 
-/// The same bytes, whichever way the keys went in.
+/// The bytes are the same, however the keys were inserted.
 #[test]
 fn inserting_a_slice_of_keys_is_inserting_each() {
     let names = names(2500);

@@ -1,4 +1,4 @@
-//! What a cuckoo filter promises: no key is ever lost, whatever is refused; rates and loads are those of the paper.
+//! A cuckoo filter never loses a key, whatever it refuses; rates and loads are those of the paper.
 
 use std::collections::HashMap;
 
@@ -28,8 +28,8 @@ fn fill(filter: &mut Cuckoo, set: u64) -> Vec<u64> {
     hashes(set).take_while(|&hash| filter.insert_hash(hash).is_ok()).collect()
 }
 
-/// Loads measured at the first refusal, 10^6 slots: .961 for 4 bits, .963 to .970 for 5, .971 to .975 from 6 up, alike
-/// in both layouts. (The random walk of the paper: .949, .955, .958 to .965.)
+/// Loads measured at the first refusal, 10^6 slots: .961 for 4 bits, .963 to .970 for 5, .971 to .975 from 6 up, the
+/// same in both layouts. (The random walk of the paper: .949, .955, .958 to .965.)
 fn fills_to_the_load_of_the_paper_and_loses_no_key(layout: CuckooLayout) {
     for fingerprint_bits in [4, 5, 6, 8, 12, 16, 32] {
         if layout == CuckooLayout::Packed && fingerprint_bits == 4 {
@@ -338,7 +338,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Against a multiset. Only keys that were inserted are removed: that is the caller's part of the bargain.
+    /// Compares with a multiset. Only keys that were inserted are removed, as the contract requires.
     #[test]
     fn no_key_is_lost_by_any_sequence_of_steps(
         steps in prop::collection::vec(step(), 1..400),

@@ -1,4 +1,5 @@
-//! An index of logs blooms names exactly the blocks whose blooms match, and damage is never an answer.
+//! An index of logs blooms names exactly the blocks whose blooms match, and damage never becomes an
+//! answer.
 
 use std::io::Cursor;
 
@@ -12,7 +13,7 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// Blocks with a few keys out of some hundred each; now and then numbers are left out.
+/// Blocks with a few out of some hundred keys each; some numbers are left out.
 fn chain(blocks: usize, keys_per_block: u64, seed: u64) -> Vec<(u64, LogsBloom)> {
     let mut random = SplitMix64(seed);
     let mut number = 1_000_000;
@@ -89,7 +90,8 @@ fn numbers_must_ascend_and_a_refused_block_changes_nothing() {
     assert_eq!(open(&bytes).find(&LogQuery::default(), 0..=100).unwrap(), [7, 8]);
 }
 
-/// Every byte of a small index, changed: an error, or a byte that this question does not need.
+/// Changes every byte of a small index: the result is an error, or the query does not need the
+/// byte.
 #[test]
 fn damage_is_an_error_or_does_not_matter_but_never_another_answer() {
     let chain = chain(70, 30, 5);
@@ -122,7 +124,7 @@ fn damage_is_an_error_or_does_not_matter_but_never_another_answer() {
     assert!(matches!(other, IndexError::NotAnIndex));
 }
 
-/// Numbers that announce what is not there, with a right checksum.
+/// Numbers that announce missing data, with a right checksum.
 #[test]
 fn forged_ends_are_refused_before_memory_is_taken() {
     let forged = |runs: &[(u64, u64)], blocks: u64, count: u64| {

@@ -1,8 +1,8 @@
-//! Filters of other programs: the same answers, and the same bytes.
+//! Other programs' filters: the same answers, and the same bytes.
 //!
-//! `tests/foreign/` holds small filters that the real programs have written, each with the answers that they gave to
-//! 100,000 questions, a bit each; its README says how they were made. Here the same keys are asked, so keys that are there,
-//! keys that are not, and false positives must all agree.
+//! `tests/foreign/` holds small filters written by the real programs, each with its program's answers to 100,000
+//! lookups, a bit each; its README says how they were made. The same keys are looked up here, so present keys, absent
+//! keys and false positives must all agree.
 
 use std::path::PathBuf;
 
@@ -32,8 +32,8 @@ fn read_golden(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A golden file: its name, its format, what its keys are, and the filter that is filled to compare bytes, if it is one
-/// that we write.
+/// A golden file: its name, its format, the form of its keys, and the filter to fill for comparing bytes, if we write
+/// that format.
 struct Golden {
     name: &'static str,
     format: Format,
@@ -97,7 +97,7 @@ impl Golden {
         (0..ASKED as usize).map(|i| bits[i / 8] >> (i % 8) & 1 == 1).collect()
     }
 
-    /// Key i as text, which stands for numbers, too.
+    /// Key i as text, which also stands for numbers.
     fn key(&self, i: u32) -> String {
         match (self.form, self.name) {
             (KeyForm::Long, _) => number(i).to_string(),
@@ -105,7 +105,7 @@ impl Golden {
             (KeyForm::Double, _) => (f64::from(i) / 8.0).to_string(),
             (KeyForm::Hex, _) if i.is_multiple_of(2) => format!("0x{i:040x}"),
             (KeyForm::Hex, _) => format!("{i:064x}"),
-            // Lengths up to 330 bytes: its hash takes another path for each.
+            // Lengths up to 330 bytes: its hash takes a different path for each.
             (_, "rocksdb") if i % 7 == 6 => {
                 let letter = char::from(b'a' + (i % 26) as u8);
                 text(i) + &String::from(letter).repeat(i as usize % 331)
@@ -114,12 +114,12 @@ impl Golden {
         }
     }
 
-    /// Keys that were inserted: all before this one.
+    /// Number of keys inserted: all before this one.
     fn inserted(&self) -> u32 {
         if self.format == Format::Ethereum { 150 } else { INSERTED }
     }
 
-    /// What `take` makes of the first keys, as this filter has them.
+    /// Calls `take` with the first keys, in the form that this filter has.
     fn with_keys<R>(&self, count: u32, take: &mut dyn FnMut(&dyn DynKey) -> R) -> Vec<R> {
         (0..count)
             .map(|i| match self.form {
@@ -131,7 +131,7 @@ impl Golden {
     }
 }
 
-/// A key of any type, one by one or of many.
+/// A key of any type, singly or in batches.
 trait DynKey {
     fn ask(&self, filter: &AnyFilter) -> Result<bool, KeyError>;
     fn put(&self, filter: &mut Foreign) -> bool;
@@ -165,7 +165,7 @@ fn every_answer_is_that_of_the_program_that_wrote_the_filter() {
     }
 }
 
-/// Small filters are asked in another way than large ones: both must agree, in batches of any length.
+/// Small filters are queried differently than large ones: both must agree, in batches of any length.
 #[test]
 fn batches_answer_as_single_questions_do() {
     for golden in GOLDEN {
@@ -176,7 +176,7 @@ fn batches_answer_as_single_questions_do() {
         filter.contains_keys(&keys, &mut found).unwrap();
         assert_eq!(differences(&found, &expected), [0usize; 0], "{}", golden.name);
     }
-    // One that does not fit into the cache.
+    // A filter that does not fit into the cache.
     let mut large = Foreign::for_rate(Rule::Guava64, 8_000_000, 0.01, Some(KeyForm::Long)).unwrap();
     (0..100_000).for_each(|i| assert!(large.insert(number(i)).unwrap() || i > 0));
     let keys: Vec<i64> = (50_000..150_000).map(number).collect();
@@ -194,7 +194,7 @@ fn the_same_keys_make_the_same_bytes() {
         let Some(mut filter) = (golden.new)() else { continue };
         golden.with_keys(golden.inserted(), &mut |key| key.put(&mut filter));
         if golden.form == KeyForm::Double {
-            filter.insert("-0").unwrap(); // which Java tells from 0
+            filter.insert("-0").unwrap(); // which Java distinguishes from 0
         }
         let bytes = golden.format.write(&AnyFilter::Foreign(filter)).unwrap();
         assert!(bytes == golden.bytes(), "{}", golden.name);
@@ -236,7 +236,7 @@ fn a_filter_is_refused_by_formats_that_hash_otherwise() {
 #[test]
 fn formats_are_told_apart_by_their_bytes() {
     for golden in GOLDEN {
-        // Nothing in the bytes of LevelDB's says what they are.
+        // Nothing in LevelDB's bytes identifies them.
         let expected = Some(golden.format).filter(|&format| format != Format::LevelDb);
         assert_eq!(Format::detect(&golden.bytes()), expected, "{}", golden.name);
     }
@@ -245,12 +245,12 @@ fn formats_are_told_apart_by_their_bytes() {
     }
 }
 
-/// What is missing or too much is an error at that byte, however much is missing.
+/// Missing or surplus bytes are an error at that byte, however many are missing.
 #[test]
 fn truncated_files_and_longer_ones_are_errors_that_say_where() {
     for golden in GOLDEN {
         let bytes = golden.bytes();
-        // Some bytes of a filter of LevelDB may be another one, and so may those after DCSO's.
+        // A prefix of a LevelDB filter may be another one, and bytes may follow a DCSO filter.
         if golden.format == Format::LevelDb {
             continue;
         }
@@ -271,7 +271,7 @@ fn truncated_files_and_longer_ones_are_errors_that_say_where() {
     }
 }
 
-/// A header that announces more than there is must not be believed: memory would be allocated for it.
+/// A header that announces more than there is must not be trusted: memory would be allocated for it.
 #[test]
 fn announced_lengths_are_compared_before_memory_is_taken() {
     let huge = [1u8, 5, 0x7f, 0xff, 0xff, 0xff, 0, 0];
@@ -319,7 +319,7 @@ fn unions_of_foreign_filters_are_those_of_their_keys() {
     assert!(one.union_with(&other).is_err() && one == before, "another rule");
 }
 
-/// The sizes are part of the bytes: of 56 pairs of a number of keys and a rate, as the programs themselves size them.
+/// The sizes are part of the bytes: compares 56 pairs of a number of keys and a rate with the programs' own sizes.
 #[test]
 fn filters_are_sized_as_their_programs_size_them() {
     let sizes = String::from_utf8(read_golden("sizes.txt")).unwrap();
@@ -337,7 +337,7 @@ fn filters_are_sized_as_their_programs_size_them() {
     }
 }
 
-/// Written by DCSO's own program, `bloom --gzip`, from the same keys; unpacked it is what we write.
+/// Written by DCSO's own program, `bloom --gzip`, from the same keys; unpacked, it equals what we write.
 #[test]
 fn a_file_of_dcso_keeps_its_numbers_and_what_was_attached() {
     let bytes = read_golden("dcso.bin");
@@ -352,7 +352,7 @@ fn a_file_of_dcso_keeps_its_numbers_and_what_was_attached() {
     assert!(ours == bytes[..bytes.len() - b"golden data".len()]);
 }
 
-/// Whether a program tells 0 from −0 is not in the file, so neither may be missed, whichever was inserted.
+/// A file does not record whether its program tells 0 from −0, so neither may be missed, whichever was inserted.
 #[test]
 fn a_zero_is_found_whatever_its_sign_was() {
     let empty = || {
@@ -469,7 +469,7 @@ mod parquet {
         *encrypted.last_mut().unwrap() = b'E';
         let refused = ParquetFile::open(Cursor::new(&encrypted)).unwrap_err();
         assert!(matches!(refused, ParquetError::Encrypted));
-        // Every byte of the header of a filter: another algorithm, another hash, another length.
+        // Every byte of a filter's header: another algorithm, another hash, another length.
         let offset = open("duckdb.parquet").groups[0].chunks[0].filter_offset.unwrap() as usize;
         let mut refused = 0;
         for at in offset..offset + 15 {
@@ -486,7 +486,7 @@ mod parquet {
     }
 }
 
-/// The chunks that RedisBloom itself returned, and what it answered: `crates/ironbloom-redis/tests/golden`.
+/// The chunks that RedisBloom itself returned, and its answers: `crates/ironbloom-redis/tests/golden`.
 mod redisbloom {
     use super::*;
     use ironbloom::RedisBloom;

@@ -20,14 +20,14 @@ fn share_found(filter: &Windowed, hashes: &[u64]) -> f64 {
     found.iter().filter(|&&found| found).count() as f64 / hashes.len() as f64
 }
 
-/// Inserts remembered for certain and inserts after which nothing is left of a key.
+/// Numbers of inserts remembered for certain, and after which nothing is left of a key.
 fn horizon(params: WindowedParams) -> (u64, u64) {
     let (probes, ages) = (u64::from(params.probes()), u64::from(params.ages()));
     (ages * params.generation(), (ages + probes) * params.generation())
 }
 
 /// In steady state, just before a generation ends: the worst moment. The rate of one filling of a small filter
-/// scatters far more than its queries do, so small windows are turned on and asked many times.
+/// varies far more than its queries do, so small windows are refilled and queried many times.
 #[test]
 fn the_rate_is_kept_in_steady_state() {
     for (window, fillings) in [(10, 20_000), (1000, 400), (100_000, 4)] {
@@ -51,7 +51,7 @@ fn the_rate_is_kept_in_steady_state() {
             }
             let fillings = fillings as f64;
             let mean = sum / fillings;
-            // Binomial scatter of the queries, and that of the fillings as it was seen.
+            // Binomial variance of the queries, and the observed variance of the fillings.
             let binomial = rate * (1.0 - rate) / (fillings * asked as f64);
             let seen = (squares / fillings - mean * mean) / fillings;
             let sigma = binomial.max(seen).sqrt();
@@ -59,14 +59,14 @@ fn the_rate_is_kept_in_steady_state() {
                 format!("{window} {rate}: {mean:.6}, estimated {:.6}", estimates / fillings);
             assert!(mean <= rate + 4.5 * sigma, "{label}");
             assert!((mean - estimates / fillings).abs() <= 4.5 * sigma, "{label}");
-            // A generation is over with its last key, so a small one is never quite as full as planned for.
+            // A generation ends with its last key, so a small one is never quite as full as planned.
             assert!(window == 10 || mean > 0.9 * rate - 4.5 * sigma, "{label}");
             assert!(filter.params().rate() <= rate, "{label}");
         }
     }
 }
 
-/// All keys of the window are found, those whose bits are gone only at the rate, and in between they fade.
+/// All keys of the window are found, those whose bits are gone only at the rate; in between they fade.
 #[test]
 fn keys_fade_after_the_window_and_are_gone_after_all_slices() {
     let mut filter = Windowed::for_keys(100_000, 0.01).unwrap();
@@ -149,7 +149,7 @@ fn a_key_is_remembered_for_its_span_and_forgotten_after_a_tick_more() {
     filter.advance_to(Duration::MAX);
 }
 
-/// A busier span than planned costs rate, never memory of a key.
+/// A busier span than planned raises the rate, but no key is forgotten.
 #[test]
 fn too_many_keys_in_a_span_are_all_remembered() {
     let mut filter = Windowed::for_time(Duration::from_secs(100), 1000, 0.01).unwrap();
@@ -197,7 +197,7 @@ fn windows_that_cannot_be_kept_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, rng_seed: prop::test_runner::RngSeed::Fixed(9), failure_persistence: None, ..Default::default() })]
 
-    /// Against the list of the last inserts, through files and maps; a copy that never saw a file stays equal.
+    /// Compares with the list of the last inserts, through files and maps; a copy that was never saved stays equal.
     #[test]
     fn everything_in_the_window_is_found(
         window in 1u64..300,
@@ -232,7 +232,7 @@ proptest! {
         }
     }
 
-    /// Against the list of inserts with their times; the clock goes on in a loaded filter where it stood.
+    /// Compares with the list of inserts with their times; in a loaded filter, the clock resumes where it stopped.
     #[test]
     fn everything_in_the_span_is_found(
         span in 1u64..100_000,

@@ -1,4 +1,4 @@
-//! What a binary fuse filter promises: no key lost at any size, the rate of its width, the space of the paper.
+//! A binary fuse filter loses no key at any size, and has the rate of its width and the space of the paper.
 
 use crate::mapped;
 use ironbloom::hash::mix64;
@@ -36,7 +36,7 @@ fn no_key_is_lost_at_any_small_size() {
     }
 }
 
-/// Here other libraries gave up on 20 to 40 % of all sets (FastFilter/xor_singleheader#77).
+/// At these sizes other libraries gave up on 20 to 40 % of all sets (FastFilter/xor_singleheader#77).
 #[test]
 fn no_key_is_lost_at_the_sizes_where_peeling_often_fails() {
     for arity in ARITIES {
@@ -124,7 +124,7 @@ fn a_hash_given_often_counts_once() {
     }
 }
 
-/// 100,000 keys are in many parts; a repeated one makes the first attempt fail, many are seen before it.
+/// 100,000 keys are in many parts; a repeated one makes the first attempt fail, many are noticed before it.
 #[test]
 fn neither_order_nor_repetition_of_the_hashes_matters() {
     for (arity, n) in ARITIES.into_iter().flat_map(|arity| [(arity, 10_000), (arity, 100_000)]) {
@@ -177,7 +177,7 @@ fn keys_are_found_by_the_hash_of_their_bytes() {
     assert!(keys.iter().all(|key| filter.contains_hash(filter.hash_fn().hash(key))));
 }
 
-/// The cells are read in one way if they are bytes and in another if not.
+/// Cells are read in one way if they are bytes and in another if not.
 #[test]
 fn a_batch_answers_as_single_lookups_do_in_every_width() {
     let asked: Vec<u64> = hashes(9, 100).into_iter().chain(hashes(10, 2000)).collect();

@@ -1,5 +1,5 @@
-//! Files written by an earlier release are read for ever, and the same keys still make the same bytes (of a cuckoo filter:
-//! the same answers).
+//! Files written by an earlier release can be read forever, and the same keys still result in the same bytes (for a
+//! cuckoo filter: the same answers).
 //!
 //! `tests/golden/` holds one small file per kind; its README says which release wrote it. A file is never changed:
 //! a new format version adds new ones. `IRONBLOOM_WRITE_GOLDEN=1 cargo test --test promises golden_files` writes those that
@@ -33,7 +33,7 @@ fn row(number: u32) -> [String; 2] {
     [["small", "large", "huge"][number as usize % 3].to_owned(), key(number)]
 }
 
-/// By hash, because the types of keys were not yet recorded.
+/// By hash, because key types were not yet recorded.
 fn filled_with_rows<F: MultiFilter>(mut filter: F) -> F {
     for number in (0..KEYS).chain(0..10) {
         let row = filter.attributes().hash_row(&row(number)).unwrap();
@@ -42,7 +42,7 @@ fn filled_with_rows<F: MultiFilter>(mut filter: F) -> F {
     filter
 }
 
-/// Every golden file by name, made again from its keys.
+/// Every golden file by name, rebuilt from its keys.
 fn goldens() -> Vec<(&'static str, AnyFilter)> {
     let seeded = HashFn::Xxh3 { seed: 42 };
     let bloom = |params: BloomParams| filled(AnyFilter::Bloom(Bloom::new(params, seeded).unwrap()));
@@ -125,7 +125,7 @@ fn golden_files_are_read_and_hold_their_keys() {
                 continue;
             }
             if name == "windowed" && number < KEYS - 60 {
-                continue; // forgotten, as asked
+                continue; // forgotten, as intended
             }
             let hash = filter.key_hash().of(key(number).as_bytes()).unwrap();
             assert!(
@@ -155,7 +155,7 @@ fn the_same_keys_make_the_same_bytes() {
         }
         let bytes = filter.to_bytes();
         if name.starts_with("fuse") {
-            // Many contents of the cells answer alike; which one is found is not part of the format.
+            // Many cell contents give the same answers; which one is found is not part of the format.
             assert_eq!(golden.len(), bytes.len());
             continue;
         }
@@ -163,7 +163,7 @@ fn the_same_keys_make_the_same_bytes() {
     }
 }
 
-/// Which of its two buckets a fingerprint is in is left to the insert, and no answer depends on it.
+/// The insert decides which of its two buckets a fingerprint is in, and no answer depends on it.
 fn assert_same_answers(golden: &Cuckoo, filter: &Cuckoo) {
     assert_eq!((golden.params(), golden.hash_fn()), (filter.params(), filter.hash_fn()));
     assert_eq!((golden.len(), golden.estimate_len()), (filter.len(), filter.estimate_len()));

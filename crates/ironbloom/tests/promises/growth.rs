@@ -1,4 +1,4 @@
-//! A scalable filter grows as far as its keys do, loses none of them, and keeps its rate.
+//! A scalable filter grows with its keys, loses none of them, and keeps its rate.
 
 use std::collections::HashSet;
 
@@ -34,8 +34,8 @@ fn filled(mut filter: Scalable, stages: u32, seed: u64) -> Scalable {
 
 /// Mean and variance of the rate of a chain from 1,000 keys to 31,000, over thirty fillings.
 ///
-/// A plan holds its rate in the mean. One filling scatters about it by a few percent, nearly all of it from the
-/// small first stages, so this is the variance of a longer chain too.
+/// A plan meets its rate on average. One filling deviates from it by a few percent, nearly all of it from the small
+/// first stages, so this is also the variance of a longer chain.
 fn scatter(tightening: f64, kind: StageKind) -> (f64, f64) {
     let rates: Vec<f64> = (100..130)
         .map(|seed| filled(scalable(1000, 0.01, tightening, kind), 5, seed).estimate_rate())
@@ -153,7 +153,7 @@ fn plans_that_cannot_be_kept_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, rng_seed: prop::test_runner::RngSeed::Fixed(9), failure_persistence: None, ..Default::default() })]
 
-    /// Against a set, key by key and in batches, through files and maps.
+    /// Compares with a set, key by key and in batches, through files and maps.
     #[test]
     fn no_key_is_ever_lost(
         blocked: bool,
@@ -219,7 +219,7 @@ fn a_chain_of_high_rate_grows_and_keeps_its_rate() {
             let probes = 200_000u64;
             let wrong = (0..probes).filter(|&i| filter.contains_hash(mix64(1 << 40 | i))).count();
             let measured = wrong as f64 / probes as f64;
-            // One filling of small stages scatters by some per cent.
+            // One filling of small stages varies by a few percent.
             assert!(measured < rate * 1.04, "{rate} {kind:?}: {measured}");
         }
     }

@@ -1,5 +1,5 @@
-//! Promise: damage is an error, never the answer "absent"; and no bytes make the library panic or take memory it
-//! has not seen.
+//! Promise: damage is an error, never the answer "absent"; and no bytes make the library panic or allocate memory for
+//! data that is not there.
 
 use crate::common::{self, FILTERS, hashes};
 use crate::mapped;
@@ -29,7 +29,8 @@ fn samples() -> Vec<(&'static str, Vec<u8>, Vec<u64>)> {
 
 const ATTRIBUTES: [&str; 2] = ["size", "color"];
 
-/// The same for rows of two attributes. Twenty rows of each size: counters with a surplus; and one row comes twice.
+/// Like [`samples`], for rows of two attributes. Twenty rows of each size, so that counters have a surplus; and one row
+/// twice.
 fn row_samples(keys: &[u64]) -> Vec<(&'static str, Vec<u8>, Vec<u64>)> {
     fn filled(mut filter: impl MultiFilter + Persist, keys: &[u64]) -> Vec<u8> {
         for &key in keys.iter().chain(&keys[..1]) {
@@ -51,7 +52,7 @@ fn row(key: u64) -> [u64; 2] {
     [mix64(key % 2), key]
 }
 
-/// Whether there may be such a row, by all attributes and, where it can be asked, by the second alone.
+/// Returns true if there may be such a row, by all attributes and, if partial queries work, by the second alone.
 fn has_row(filter: &dyn MultiFilter, [first, second]: [u64; 2]) -> bool {
     filter.contains_hashed(&[Some(first), Some(second)]).unwrap()
         && filter.contains_hashed(&[None, Some(second)]).unwrap_or(true)
@@ -59,7 +60,7 @@ fn has_row(filter: &dyn MultiFilter, [first, second]: [u64; 2]) -> bool {
 
 fn has_all(filter: &AnyFilter, keys: &[u64]) -> bool {
     match filter.as_multi() {
-        // A flipped bit that is accepted may not change the number of attributes either.
+        // An accepted flipped bit must not change the number of attributes either.
         Some(rows) => keys.iter().all(|&key| has_row(rows, row(key))),
         None => common::found(filter, keys) == keys.len() as u64,
     }
@@ -94,7 +95,7 @@ fn every_truncation_and_every_surplus_byte_is_refused() {
     }
 }
 
-/// The same through files: loading and mapping see the same damage, and `verify` names the place.
+/// The same for files: loading and mapping see the same damage, and `verify` locates it.
 #[test]
 fn damaged_files_are_refused_by_load_map_and_verify() {
     let path = TemporaryFile::new("ibf");
@@ -134,13 +135,13 @@ fn verify_names_the_damaged_chunk() {
     assert_eq!(offsets, [256 + 65536, 256 + 3 * 65536]);
 }
 
-/// Puts a number into the header and makes the checksum fit, as an attacker would.
+/// Puts a number into the header and fixes the checksum, like an attacker.
 fn forge(bytes: &[u8], at: usize, value: u64) -> Vec<u8> {
     let mut forged = bytes.to_vec();
     forged[at..at + 8].copy_from_slice(&value.to_le_bytes());
     let checksum = xxh3_64(&forged[..HEADER - 8]);
     forged[HEADER - 8..HEADER].copy_from_slice(&checksum.to_le_bytes());
-    // The table is sealed with the header's checksum, so it is sealed again, too.
+    // The table is sealed with the header's checksum, so it is sealed again as well.
     let payload = u64::from_le_bytes(forged[40..48].try_into().unwrap());
     let table = payload.checked_add(HEADER as u64).and_then(|at| usize::try_from(at).ok());
     let end = forged.len() - 8;
@@ -151,7 +152,7 @@ fn forge(bytes: &[u8], at: usize, value: u64) -> Vec<u8> {
     forged
 }
 
-/// Uses everything a filter offers; only a panic, or memory without end, is a failure.
+/// Uses everything a filter offers; only a panic, or endless memory, is a failure.
 fn exercise(filter: &mut AnyFilter) {
     let some = hashes(9, 64);
     let mut found = vec![false; some.len()];
@@ -173,7 +174,7 @@ fn exercise(filter: &mut AnyFilter) {
     let _ = filter.to_bytes();
 }
 
-/// A row that was just inserted is there, and can be removed, whatever the file said.
+/// A row that was just inserted is present, and can be removed, whatever the file said.
 fn exercise_rows(filter: &mut dyn MultiFilter, hashes: &[u64]) {
     let attributes = filter.attributes().len();
     for &hash in hashes {
@@ -188,7 +189,7 @@ fn exercise_rows(filter: &mut dyn MultiFilter, hashes: &[u64]) {
     }
 }
 
-/// Every field of the header gets every nasty number, with checksums that fit.
+/// Every field of the header gets every nasty number, with matching checksums.
 #[test]
 fn forged_headers_never_panic_and_never_allocate_what_is_not_there() {
     let fields = (8..HEADER - 8).step_by(8);
@@ -231,7 +232,7 @@ fn forged_headers_never_panic_and_never_allocate_what_is_not_there() {
     }
 }
 
-/// Changes the payload, which is one chunk, and makes the checksums fit.
+/// Changes the payload, which is one chunk, and fixes the checksums.
 fn forge_payload(bytes: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut forged = bytes.to_vec();
     let end = forged.len() - 16;
@@ -242,8 +243,8 @@ fn forge_payload(bytes: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     forge(&forged, 24, len)
 }
 
-/// A payload of noise under a good header: nonsense, but no panic. After the last bit there must be zeros, so the
-/// noise ends where the file is accepted, if it is.
+/// A payload of noise under a good header: nonsense, but no panic. Zeros must follow the last bit, so the noise ends
+/// where the file may be accepted.
 #[test]
 fn noise_as_payload_never_panics() {
     for (name, bytes, _) in samples() {
@@ -268,7 +269,7 @@ fn noise_as_payload_never_panics() {
                 accepted += 1;
             }
         }
-        // The keys of two are counted in the payload as well, which noise contradicts; rows begin with names.
+        // The payloads of two also count keys, which noise contradicts; rows begin with names.
         let mut structured = ["scalable", "windowed", "parallel", "joint"].into_iter();
         assert!(
             structured.any(|kind| name.starts_with(kind)) || accepted >= 100,
@@ -277,8 +278,8 @@ fn noise_as_payload_never_panics() {
     }
 }
 
-/// Every word of a payload of names, tables and counters gets nasty numbers, with checksums that fit. Most are refused;
-/// what is accepted may answer nonsense, but neither panics nor loses what it is given afterwards.
+/// Every word of a payload of names, tables and counters gets nasty numbers, with matching checksums. Most are refused;
+/// an accepted filter may answer nonsense, but neither panics nor loses keys inserted afterwards.
 #[test]
 fn forged_tables_never_panic() {
     for (name, bytes, _) in row_samples(&hashes(1, 40)) {
@@ -317,8 +318,8 @@ fn a_count_that_could_overflow_is_refused() {
     }
 }
 
-/// Found by fuzzing: a forged count made a bitmap count more integers than there are below its bound, and its own
-/// file was then refused.
+/// Found by fuzzing: a forged count made a bitmap count more integers than its bound allows, and its own file was then
+/// refused.
 #[test]
 fn a_bitmap_never_counts_beyond_its_bound() {
     let empty = Bitmap::new(500).unwrap().to_bytes();
@@ -327,7 +328,7 @@ fn a_bitmap_never_counts_beyond_its_bound() {
     assert_eq!(Bitmap::from_bytes(&bitmap.to_bytes()), Ok(bitmap));
 }
 
-/// Found by fuzzing: bits that no key has were counted, so that a rate above 1 was estimated and a bitmap listed
+/// Found by fuzzing: bits that no key has were counted, so that the estimated rate exceeded 1 and a bitmap listed
 /// integers beyond its bound.
 #[test]
 fn bits_behind_the_end_are_refused() {
@@ -339,14 +340,14 @@ fn bits_behind_the_end_are_refused() {
             refused.push(name);
         }
     }
-    // The blocks of a blocked filter end with a line, and so may others by chance.
+    // The blocks of a blocked filter end with a line, and others may do so by chance.
     for name in ["bloom", "segmented", "counting", "bitmap"] {
         assert!(refused.contains(&name), "{name}: {refused:?}");
     }
 }
 
-/// Found by reading: fields without meaning were ignored, so that a later version could never give them one, and
-/// that two different files held the same filter.
+/// Found by reading: fields without meaning were ignored, so that a later version could never assign one, and two
+/// different files held the same filter.
 #[test]
 fn what_is_unused_must_be_zero() {
     for (name, bytes, _) in samples() {

@@ -1,4 +1,4 @@
-//! Integers are keys like others; integers in the place of hashes are noticed.
+//! Integers are keys like any others; integers in place of hashes are noticed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use ironbloom::hash::mix64;
 use ironbloom::multi::{Joint, MultiFilter, ParallelBloom};
 use ironbloom::*;
 
-/// The first keys anybody takes: 0, 1, 2 …
+/// The most obvious keys: 0, 1, 2 …
 fn ids(from: u32, count: u32) -> Vec<u32> {
     (from..from + count).collect()
 }
@@ -17,7 +17,8 @@ fn assert_rate(name: &str, found: &[bool]) {
     assert!(wrong < 284, "{name}: {wrong} of {} are false positives", found.len());
 }
 
-/// Single inserts and batches give the same filter, which has every key and of the others as few as its rate says.
+/// Single inserts and batches give the same filter, which finds every key, and others only at its
+/// rate.
 macro_rules! takes_integers {
     ($empty:expr) => {{
         let name = stringify!($empty);
@@ -97,7 +98,7 @@ fn rows_may_hold_integers() {
     assert!(parallel.contains(&[Some(7), None]).unwrap());
 }
 
-/// What a mistaken insert of 0, 1, 2 … does.
+/// Returns true if a mistaken insert of 0, 1, 2 … is noticed.
 fn notices(insert: impl FnOnce(&[u64])) -> bool {
     let raw: Vec<u64> = (0..8).collect();
     catch_unwind(AssertUnwindSafe(|| insert(&raw))).is_err_and(|panic| {
@@ -133,7 +134,7 @@ fn integers_in_the_place_of_hashes_are_noticed_by_every_kind() {
     assert!(notices(|raw| raw.iter().for_each(|&hash| _ = joint.insert_hashed(&[hash]))));
 }
 
-/// Two million uniform hashes, in random order and sorted: by chance once in 2^227 runs.
+/// Two million uniform hashes, in random order and sorted: a false alarm once in 2^227 runs.
 #[test]
 fn uniform_hashes_are_never_taken_for_integers() {
     let mut hashes: Vec<u64> = (0..1_000_000).map(mix64).collect();
@@ -168,7 +169,7 @@ fn a_filter_of_integers_is_never_asked_for_something_else() {
     assert_eq!(found.len(), 3);
     assert!(catch_unwind(AssertUnwindSafe(|| ids.contains("3"))).is_err(), "not an answer");
 
-    // The same hashes, but of any keys.
+    // The same hashes, but for keys of any type.
     let other = Cuckoo::new(params, HashFn::Xxh3 { seed: 7 }).unwrap();
     assert!(ids.union_with(&other).is_err());
 }

@@ -1,5 +1,5 @@
-//! The promises of the library, one file each, in one program: a program for each would link the library again each time.
-//! What needs a process for itself stands beside this folder.
+//! The promises of the library, one file each, in one program: separate programs would each link
+//! the library again. Tests that need their own process are beside this folder.
 
 mod adversaries;
 mod batches;

@@ -1,9 +1,9 @@
-//! Promise: the rate asked for is the rate delivered, at capacity, for every kind, from 10 keys to 10^9.
+//! Promise: the requested rate is delivered, at capacity, for every kind, from 10 keys to 10^9.
 
 use crate::common::{self, FILTERS, found, hashes, lower_bound, upper_bound};
 use ironbloom::*;
 
-/// The rate of many small filters together, each asked about its own absent keys.
+/// Combined rate of many small filters, each queried for its own absent keys.
 fn mean_rate(config: &common::Config, capacity: u64, rate: f64, filters: u64, probes: u64) -> f64 {
     let wrong: u64 = (0..filters)
         .map(|i| {
@@ -14,7 +14,7 @@ fn mean_rate(config: &common::Config, capacity: u64, rate: f64, filters: u64, pr
     wrong as f64 / (filters * probes) as f64
 }
 
-/// Every kind at one capacity: never above the rate asked for by more than chance.
+/// Every kind at one capacity: above the requested rate only by chance.
 fn never_above(capacity: u64, rate: f64, filters: u64, probes: u64) {
     for config in FILTERS.iter() {
         let measured = mean_rate(config, capacity, rate, filters, probes);
@@ -46,7 +46,7 @@ fn ten_million_keys() {
     never_above(10_000_000, 0.01, 1, 4_000_000);
 }
 
-/// The kinds whose rate can be set to any number deliver it from below too: no bit is wasted.
+/// The kinds whose rate is continuous are not below it either: no bit is wasted.
 #[test]
 fn kinds_with_a_continuous_rate_are_not_below_it_either() {
     for name in ["bloom", "segmented", "blocked", "split-block", "counting"] {
@@ -61,7 +61,7 @@ fn kinds_with_a_continuous_rate_are_not_below_it_either() {
     }
 }
 
-/// Sizes in bits per key, as the documents have them, from a million keys up.
+/// Sizes in bits per key, as documented, from a million keys up.
 #[test]
 fn bits_per_key_are_those_of_the_table() {
     let expected = [
@@ -125,7 +125,7 @@ fn scheme_ratio(
     wrong as f64 / (filters * trials) as f64 / params.rate_at(keys)
 }
 
-/// Why the default is what it is. About 6,000 false positives each: sigma 1.3 %.
+/// Justifies the default. About 6,000 false positives each: sigma 1.3 %.
 #[test]
 fn remixed_enhanced_and_independent_probes_meet_the_theory() {
     for scheme in [Scheme::Remix, Scheme::Enhanced, Scheme::Independent] {
@@ -170,7 +170,7 @@ fn small_filters_follow_the_exact_law_and_not_the_classic_one() {
     }
 }
 
-/// The estimates from the bits agree with what was put in.
+/// The estimates from the bits agree with the keys inserted.
 #[test]
 fn len_and_rate_are_estimated_from_the_bits() {
     for config in FILTERS.iter() {
@@ -200,7 +200,7 @@ fn a_filter_says_when_it_is_over_capacity() {
     }
 }
 
-/// At high rates a filter counts far fewer keys than it gets; it still knows when it has too many, and not before.
+/// At high rates a filter counts far fewer keys than it gets; it still reports when it has too many, and not before.
 #[test]
 fn a_filter_of_high_rate_says_when_it_is_over_capacity() {
     for rate in [0.9, 0.7, 0.5, 0.2, 0.1] {
@@ -215,7 +215,7 @@ fn a_filter_of_high_rate_says_when_it_is_over_capacity() {
     }
 }
 
-/// The recipe for integer keys must not make a hash of zero out of the commonest of them.
+/// The recipe for integer keys must not hash the commonest of them to zero.
 #[test]
 fn the_integer_zero_is_a_key_like_others() {
     let found = (1..1000u64)

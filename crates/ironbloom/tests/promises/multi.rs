@@ -1,5 +1,5 @@
-//! Promise: a filter of several attributes never loses a row, in whatever order rows come and go; and how often each kind
-//! takes a wrong row for one that is there is what `sizing` says.
+//! Promise: a filter of several attributes never loses a row, in whatever order rows come and go; and each kind takes a
+//! wrong row for a present one as often as `sizing` says.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use ironbloom::*;
 use ironbloom_testing::TemporaryFile;
 use proptest::prelude::*;
 
-/// n / ln 2 counters a hash function, where half of them are in use; 7 functions.
+/// n / ln 2 counters per hash function, so that half of them are in use; 7 functions.
 const PROBES: u32 = 7;
 
 fn parallel(rows: u64, counters: u64, attributes: Attributes) -> ParallelBloom {
@@ -71,7 +71,7 @@ fn only_the_parallel_filter_says_yes_to_a_row_of_known_values() {
     }
 }
 
-/// The run in the course report (docs/references.md): two attributes, ten rows, 96 counters a function.
+/// The run in the course report (docs/references.md): two attributes, ten rows, 96 counters per function.
 #[test]
 fn the_filters_of_the_course_report_answer_as_printed_there() {
     for weights in [Weights::Equal, Weights::Halving] {
@@ -158,7 +158,7 @@ proptest! {
                 }
                 prop_assert_eq!(filter.len(), model.values().sum::<u64>());
             }
-            // What was removed as often as it came is gone: the filter is as if it had never been there.
+            // A row removed as often as it was inserted is gone: the filter is as if it had never been there.
             for (row, count) in model {
                 (0..count).for_each(|_| assert!(filter.remove_hashed(&row).unwrap()));
             }
@@ -174,8 +174,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Fingerprints of four bits in few buckets: most rows look as if they were there already, and go to the table of
-    /// copies. Which of the two a removal takes from decides whether another row is lost.
+    /// Fingerprints of four bits in few buckets: most rows look already present, and go to the table of copies. Whether
+    /// a removal takes from the right one of the two decides whether another row is lost.
     #[test]
     fn rows_that_share_a_fingerprint_do_not_harm_each_other(
         operations in prop::collection::vec((prop::bool::weighted(0.6), 0u64..60), 0..300),
@@ -279,7 +279,7 @@ fn a_row_may_come_any_number_of_times() {
     }
 }
 
-/// With a set of sums instead of counts (`Map v → true`, as published) the second row would disappear with the first.
+/// With a set of sums instead of counts (`Map v → true`, as published), the second row would disappear with the first.
 #[test]
 fn of_two_rows_with_equal_sums_one_can_be_removed() {
     for weights in [Weights::Equal, Weights::HalvingTruncated] {
@@ -324,7 +324,7 @@ fn a_full_joint_filter_refuses_and_keeps_what_it_has() {
     }
 }
 
-/// Values are what a parallel filter is planned for: rows may be many more.
+/// A parallel filter is planned for values: there may be many more rows.
 #[test]
 fn a_parallel_filter_is_over_capacity_by_its_values_and_not_by_its_rows() {
     let mut filter = ParallelBloom::with_rate(1000, 0.01, ["size", "number"]).unwrap();
@@ -366,7 +366,7 @@ impl Data {
         (0..attributes as u64).map(draw).collect()
     }
 
-    /// Hashes with another function for each attribute, as `Attributes` does with bytes.
+    /// Hashes with a different function for each attribute, as `Attributes` does with bytes.
     fn hashed(row: &[u64]) -> Vec<u64> {
         (1..).zip(row).map(|(i, value)| mix64(mix64(i << 40) ^ value)).collect()
     }
@@ -376,7 +376,7 @@ impl Data {
         assert!(self.rows.iter().all(|row| contains_row(filter, &Self::hashed(row))));
     }
 
-    /// The share of this many rows of known values, none of them there, that the filter says yes to.
+    /// The share of this many absent rows of known values that the filter says yes to.
     fn cross_rate(&self, filter: &dyn MultiFilter, queries: u64) -> f64 {
         let unknown = (1 << 40..).map(|i| Self::random(self.attributes, i));
         let unknown = unknown.filter(|row| !self.rows.contains(row)).take(queries as usize);
@@ -384,7 +384,7 @@ impl Data {
             / queries as f64
     }
 
-    /// The part of the rows, written backwards, that the filter says yes to though they are not there.
+    /// The share of the rows, written backwards, that the filter says yes to although they are absent.
     fn swap_rate(&self, filter: &dyn MultiFilter, hashed: impl Fn(&[u64]) -> Vec<u64>) -> f64 {
         let backwards = self.rows.iter().map(|row| row.iter().rev().copied().collect::<Vec<_>>());
         let unknown: Vec<_> = backwards.filter(|row| !self.rows.contains(row)).collect();
@@ -399,7 +399,7 @@ fn within(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(off.abs() <= tolerance, "{what}: {found}, expected {expected} within {tolerance}");
 }
 
-/// A filter, its law, and how closely it must be met.
+/// A law, its filter, and how closely it must be met.
 type Law = fn(u64, u64, u32, u32) -> f64;
 const SUMS: [(Weights, Law, f64); 3] = [
     (Weights::Equal, sizing::sum_rate, 0.05),
@@ -407,7 +407,7 @@ const SUMS: [(Weights, Law, f64); 3] = [
     (Weights::HalvingTruncated, sizing::truncated_sum_rate, 0.05),
 ];
 
-/// Measures one half of the table: `counters` a hash function, and the numbers printed there.
+/// Measures one half of the table: `counters` per hash function, and the numbers printed there.
 fn reproduce(counters: u64, table: [[f64; 3]; 4]) {
     for (attributes, printed) in (2..=5).zip(table) {
         let data = Data::new(attributes);
@@ -421,7 +421,7 @@ fn reproduce(counters: u64, table: [[f64; 3]; 4]) {
             let queries = if rare { 1_000_000 } else { 200_000 };
             let found = data.cross_rate(&filter, queries);
             within(found, law(ROWS, counters, attributes as u32, PROBES), tolerance, &what);
-            // The printed number was counted in 2·10^5 queries: three sigma of that, where it is more.
+            // The printed number was counted in 2·10^5 queries: three sigma of that, if larger.
             let tolerance = tolerance.max(3.0 / (printed * 200_000.0f64).sqrt());
             within(found, printed, tolerance, &what);
             if weights == Weights::Equal {
@@ -461,7 +461,7 @@ fn verification_values_collide_as_computed_in_the_filter_of_the_seed() {
     );
 }
 
-/// What was published as an upper bound is exceeded by its own function on whole numbers.
+/// The published upper bound is exceeded by its own function on whole numbers.
 #[test]
 fn the_bound_of_the_seed_is_none() {
     let data = Data::new(2);
@@ -472,8 +472,7 @@ fn the_bound_of_the_seed_is_none() {
     assert!(data.cross_rate(&filter, 100_000) > upper_bound(bound, 100_000));
 }
 
-/// A caller that hashes all attributes with one function gets what it deserves from sums, and nothing bad from a joint
-/// filter.
+/// Hashing all attributes with one function makes sums mix them up, and does a joint filter no harm.
 #[test]
 fn sums_mix_up_attributes_that_share_their_hash() {
     let data = Data::new(2);
@@ -544,7 +543,7 @@ fn values_that_only_another_program_can_hash_are_refused() {
 
 // --------------------------------------------------------------------------------------------------------------- files
 
-/// Loaded and mapped, a filter is what it was, and goes on as if it had never left.
+/// Loaded or mapped, a filter is unchanged, and continues as if it had never been saved.
 #[test]
 fn filters_of_rows_survive_their_files() {
     fn check<F: MultiFilter + Persist + Clone + PartialEq + std::fmt::Debug>(mut filter: F) {

@@ -113,7 +113,7 @@ impl Pair {
     }
 }
 
-/// Whether it takes no keys after it was built.
+/// Returns true if it takes no keys after it was built.
 fn is_static(config: &common::Config) -> bool {
     plan::named(config.name).is_some_and(|plan| !plan.abilities.insert)
 }
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// Full of keys, at several sizes, by every way of asking.
+/// Full of keys, at several sizes, with every form of lookup.
 #[test]
 fn every_key_is_found_one_by_one_and_in_batches() {
     for config in FILTERS.iter() {
@@ -181,7 +181,7 @@ fn every_key_is_found_one_by_one_and_in_batches() {
     }
 }
 
-/// Past its capacity a filter may be wrong more often, but never about what it has.
+/// Past its capacity a filter may be wrong more often, but never about its own keys.
 #[test]
 fn no_key_is_lost_past_the_capacity() {
     for config in FILTERS.iter() {
@@ -190,7 +190,7 @@ fn no_key_is_lost_past_the_capacity() {
         let mut taken = 1000;
         for &hash in &keys[1000..] {
             if filter.insert_hashes(&[hash]).is_err() {
-                break; // static or full: refused, and what was taken stays
+                break; // static or full: refused, and earlier keys stay
             }
             taken += 1;
         }

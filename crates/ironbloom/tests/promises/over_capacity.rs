@@ -1,7 +1,7 @@
-//! A filter says when it has more keys than it was planned for, and never before: whatever the order in which they came, one
-//! by one, in batches, from several threads or by a union.
+//! A filter reports when it has more keys than planned, and never before: whatever the order in which they came, one by
+//! one, in batches, from several threads or by a union.
 //!
-//! By chance a filter that has just its capacity is said to be over it less than once in 10^6 filters (5 sigma of the bits
+//! By chance a filter exactly at capacity is reported to be over it less than once in 10^6 filters (5 sigma of the bits
 //! that are set); the seeds are fixed.
 
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use ironbloom::*;
 
 const RATES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.3, 0.5];
 
-/// Distinct hashes, others for every seed, in an order that has nothing to do with them.
+/// Distinct hashes, different for every seed, in an order independent of them.
 fn random(seed: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| mix64(mix64(seed) ^ i << 20)).collect()
 }
@@ -23,7 +23,7 @@ fn sorted(seed: u64, count: u64) -> Vec<u64> {
     hashes
 }
 
-/// A way to fill a filter for `capacity` keys at `rate` with these hashes: is it over capacity?
+/// A way to fill a filter for `capacity` keys at `rate` with these hashes; returns true if it is over capacity.
 type Way = (&'static str, fn(capacity: u64, rate: f64, hashes: &[u64]) -> bool);
 
 fn bloom(capacity: u64, rate: f64) -> Bloom {
@@ -147,7 +147,7 @@ fn a_million_keys_are_not_over_capacity_and_a_hundredth_more_are() {
     }
 }
 
-/// The case that a trial found: three and seven of two hundred warned.
+/// A case found in practice: three and seven of two hundred warned.
 #[test]
 fn a_thousand_keys_at_ten_per_cent_are_not_over_capacity_for_any_of_200_seeds() {
     for (name, is_over) in &WAYS[..4] {
@@ -159,7 +159,7 @@ fn a_thousand_keys_at_ten_per_cent_are_not_over_capacity_for_any_of_200_seeds() 
     }
 }
 
-/// All kinds: those that count their inserts know, those that are full refuse, and the others never are over capacity.
+/// All kinds: those that count their inserts know, full ones refuse, and the others are never over capacity.
 #[test]
 fn every_kind_takes_its_capacity_without_a_word() {
     for config in FILTERS.iter() {
@@ -187,7 +187,7 @@ fn a_filter_one_tenth_over_capacity_is_noticed_from_ten_thousand_keys_on() {
     }
 }
 
-/// A union cannot grow, so it may hold more than was planned; then it says so, also from a file.
+/// A union cannot grow, so it may hold more than planned; it then says so, even when read from a file.
 #[test]
 fn a_union_of_growing_filters_is_over_capacity_if_a_stage_is_and_survives_saving() {
     for kind in [StageKind::Bloom, StageKind::Blocked] {

@@ -1,4 +1,4 @@
-//! Keys that were inserted can be removed, and removing one never takes another along.
+//! Keys that were inserted can be removed, and removing one never removes another.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const EXTERNAL: HashFn = HashFn::External { id: 0 };
 
-/// What is done to a filter and to its model.
+/// An operation on a filter and its model.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(u64),
@@ -28,7 +28,7 @@ fn steps(keys: u64) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..400)
 }
 
-/// The exact multiset a filter stands for.
+/// The exact multiset that a filter represents.
 #[derive(Default)]
 struct Model(HashMap<u64, u64>);
 
@@ -37,7 +37,7 @@ impl Model {
         *self.0.entry(key).or_default() += 1;
     }
 
-    /// False if the key is not there.
+    /// Removes a key; false if it is absent.
     fn remove(&mut self, key: u64) -> bool {
         let Some(count) = self.0.get_mut(&key) else { return false };
         *count -= 1;
@@ -55,7 +55,7 @@ impl Model {
         self.0.values().sum()
     }
 
-    /// The keys, each as often as it is there.
+    /// The keys, each as often as it is present.
     fn drain(&mut self) -> impl Iterator<Item = u64> {
         self.0.drain().flat_map(|(key, count)| std::iter::repeat_n(key, count as usize))
     }
@@ -95,7 +95,7 @@ proptest! {
                     prop_assert!(!filter.remove_hash(mix64(key)));
                     prop_assert_eq!(&filter, &before);
                 }
-                Step::Remove(_) => {} // a false positive: not the caller's to remove
+                Step::Remove(_) => {} // a false positive: the caller must not remove it
             }
             prop_assert!(model.keys().all(|key| filter.contains_hash(mix64(key))));
             prop_assert_eq!(filter.len(), model.len());
@@ -122,7 +122,7 @@ fn a_counting_filter_keeps_its_rate_through_churn() {
     assert!(!filter.is_over_capacity());
     let absent = 1_000_000;
     let found = (0..absent).filter(|key| filter.contains_hash(mix64(key | 1 << 40))).count();
-    // The rate of these very counters; the rate planned varies with them by a further half percent.
+    // The rate of these very counters, from which the planned rate differs by a further half percent.
     assert_rate(found as u64, absent, filter.estimate_rate());
     assert!((filter.estimate_rate() / 0.01 - 1.0).abs() < 0.02);
 }
@@ -206,7 +206,7 @@ fn dleft(capacity: u64, remainder_bits: u32) -> DLeft {
 }
 
 proptest! {
-    /// 96 places for up to 60 keys: the stash is used too.
+    /// 96 places for up to 60 keys: the stash is used as well.
     #[test]
     fn a_dleft_filter_never_loses_a_key(steps in steps(60)) {
         let mut filter = dleft(1, 10);
@@ -225,7 +225,7 @@ proptest! {
                     prop_assert!(!filter.remove_hash(mix64(key)));
                     prop_assert_eq!(&filter, &before);
                 }
-                Step::Remove(_) => {} // a false positive: not the caller's to remove
+                Step::Remove(_) => {} // a false positive: the caller must not remove it
             }
             prop_assert!(model.keys().all(|key| filter.contains_hash(mix64(key))));
             prop_assert_eq!(filter.len(), model.len());
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// The paper's point: 24 keys a bucket row, 14 bits.
+/// The paper's configuration: 24 keys per bucket row, 14 bits.
 #[test]
 fn a_dleft_filter_has_the_rate_of_the_paper() {
     let capacity = 240_000;
@@ -300,7 +300,7 @@ fn a_key_that_is_not_in_a_dleft_filter_is_not_removed() {
     assert_eq!(filter.to_bytes(), before);
 }
 
-/// One bucket a subtable: 32 cells and a stash of 64. The remainders are long enough for no two keys to share one.
+/// One bucket per subtable: 32 cells and a stash of 64. The remainders are long enough that no two keys share one.
 #[test]
 fn a_full_dleft_filter_refuses_and_keeps_what_it_has() {
     let mut filter = dleft(1, 56);
@@ -390,7 +390,7 @@ fn a_dleft_filter_with_a_stash_survives_its_file() {
     }
 }
 
-/// Counters that three keys share stick for ever, so there must be few of them however often keys are replaced.
+/// Counters that three keys share stick forever, so there must be few of them however often keys are replaced.
 #[test]
 fn a_d_left_filter_of_high_rate_survives_many_turnovers() {
     let n = 5_000u64;

@@ -1,8 +1,8 @@
-//! Promise: whatever its own operations make of a filter, in any order, can be written to a file, and the file is accepted
-//! and gives the same answers.
+//! Promise: a filter can be written to a file after any of its operations, in any order, and the file is accepted and
+//! gives the same answers.
 //!
 //! Two filters of one shape go through random steps. After each step both are encoded and decoded, and the decoded ones
-//! go on: what a file does to a filter must not show later either.
+//! continue: a file must not affect a filter later either.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use proptest::prelude::*;
 
 const HASH: HashFn = HashFn::Xxh3 { seed: 0 };
 
-/// Keys are numbers below this; a bitmap takes them as they are.
+/// Keys are numbers below this; a bitmap takes them unchanged.
 const KEYS: u64 = 4096;
 
 /// One step in the life of a filter.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Keys from here on, this many.
+    /// Inserts this many keys from here on.
     Insert(u64, u64),
-    /// One key over and over: stuck counters, full buckets.
+    /// Inserts one key repeatedly: stuck counters, full buckets.
     Repeat(u64, u64),
-    /// Keys from here on, this many, whether they were inserted or not.
+    /// Removes this many keys from here on, whether they were inserted or not.
     Remove(u64, u64),
-    /// All keys of the other filter as well.
+    /// Adds all keys of the other filter.
     Unite,
-    /// Only what both have.
+    /// Keeps only the keys of both.
     Intersect,
-    /// Keys of some buckets go to the other filter, if the kind can do that.
+    /// Moves keys of some buckets to the other filter, if the kind supports it.
     Move(u64, u64),
-    /// This many milliseconds pass, for a filter with a clock.
+    /// Advances the clock by this many milliseconds, if the filter has one.
     Pass(u64),
     Clear,
-    /// The two change places.
+    /// Exchanges the two.
     Swap,
 }
 
@@ -59,20 +59,20 @@ fn rates() -> impl Strategy<Value = f64> {
     (0.05..30.0f64).prop_map(|bits| (-bits).exp2())
 }
 
-/// The number of a key as the filter takes it.
+/// Converts a key to the number that the filter takes.
 fn hash(filter: &AnyFilter, key: u64) -> u64 {
     let key = key % KEYS;
     if matches!(filter, AnyFilter::Bitmap(_)) { key } else { mix64(key) }
 }
 
-/// The row that stands for a key: few values of the first attribute, many of the second.
+/// Returns the row that stands for a key: few values of the first attribute, many of the second.
 fn row(key: u64) -> [u64; 2] {
     let key = key % KEYS;
     [mix64(key % 7), mix64(key)]
 }
 
 fn insert(filter: &mut AnyFilter, key: u64) {
-    // A full filter refuses; what it had must still be there, which is what is tested.
+    // A full filter refuses; its keys must still be there, as the test checks.
     let _ = match filter.as_multi_mut() {
         Some(multi) => multi.insert_hashed(&row(key)).is_ok(),
         None => filter.insert_hashes(&[hash(filter, key)]).is_ok(),
@@ -118,7 +118,7 @@ fn apply(one: &mut AnyFilter, two: &mut AnyFilter, step: Step, now: &mut Duratio
     }
 }
 
-/// What a filter says of every key.
+/// Returns a filter's answers for all keys.
 fn answers(filter: &AnyFilter) -> Vec<bool> {
     if let Some(multi) = filter.as_multi() {
         let ask = |key| multi.contains_hashed(&row(key).map(Some)).unwrap();
@@ -130,7 +130,7 @@ fn answers(filter: &AnyFilter) -> Vec<bool> {
     found
 }
 
-/// The filter that its own bytes make.
+/// Encodes and decodes a filter.
 fn through_bytes(filter: &AnyFilter) -> Result<AnyFilter, TestCaseError> {
     let bytes = filter.to_bytes();
     let read = AnyFilter::from_bytes(&bytes);
@@ -146,7 +146,7 @@ fn law(filter: AnyFilter, steps: &[Step]) -> Result<(), TestCaseError> {
     for &step in steps {
         apply(&mut one, &mut two, step, &mut now);
         one = through_bytes(&one)?;
-        // Only these change the other one.
+        // Only these change the other filter.
         if matches!(step, Step::Move(..) | Step::Swap) {
             two = through_bytes(&two)?;
         }
@@ -154,7 +154,7 @@ fn law(filter: AnyFilter, steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// All shapes of a kind: many are refused for their numbers, which is another promise.
+/// Checks all shapes of a kind: many are refused for their numbers, which is another promise.
 fn checked(filter: Result<AnyFilter, ParamError>, steps: &[Step]) -> Result<(), TestCaseError> {
     filter.map_or(Ok(()), |filter| law(filter, steps))
 }
@@ -259,7 +259,7 @@ proptest! {
     }
 }
 
-/// The estimate after a union may exceed what a stage was planned for: the file of such a filter was refused.
+/// The estimate after a union may exceed a stage's plan: the file of such a filter was refused.
 #[test]
 fn a_union_of_growing_filters_can_be_saved() {
     for stages in [StageKind::Bloom, StageKind::Blocked] {

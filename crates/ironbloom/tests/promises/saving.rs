@@ -1,4 +1,4 @@
-//! Promise: the file under a name is the old filter or the new one, whole, whatever happens while it is written.
+//! Promise: the file under a name is the complete old or new filter, whatever happens while it is written.
 
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn a_link_stays_a_link_and_permissions_stay() {
     assert_eq!(Bloom::load(&path).unwrap(), filter(2));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     std::fs::remove_file(&path).unwrap();
-    filter(1).save(&link).unwrap(); // a link to nothing, yet
+    filter(1).save(&link).unwrap(); // a link to nothing yet
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(Bloom::load(&path).unwrap(), filter(1));
 }
@@ -132,7 +132,8 @@ fn a_pipe_is_read_without_its_length_being_known() {
     assert!(Bloom::load(Path::new("no such file.ibf")).is_err());
 }
 
-/// A file that others overwrite or truncate is an error or the old filter, never a wrong answer and never a signal.
+/// If others overwrite or truncate the file, the result is an error or the old filter, never a wrong answer or a
+/// signal.
 #[test]
 fn a_loaded_filter_does_not_care_what_becomes_of_its_file() {
     for config in common::FILTERS.iter() {

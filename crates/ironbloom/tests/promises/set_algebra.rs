@@ -1,4 +1,4 @@
-//! Unions and intersections obey the laws of sets, and what cannot be combined is refused without a trace.
+//! Unions and intersections obey the laws of sets, and incompatible filters are refused without a trace.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 type Make = fn() -> AnyFilter;
 
-/// The kinds that are bits and nothing else: every law holds to the bit.
+/// The kinds that consist of bits alone: every law holds to the bit.
 fn bit_kinds() -> Vec<(&'static str, Make)> {
     vec![
         ("bloom", || AnyFilter::Bloom(Bloom::with_rate(300, 0.01).unwrap())),
@@ -32,7 +32,7 @@ fn filter_of(make: Make, keys: &BTreeSet<u64>) -> AnyFilter {
     filter
 }
 
-/// The bits alone, without the header (counts are estimates after a union) and the seal, which depends on it.
+/// Returns the bits alone, without the header (counts are estimates after a union) and the seal, which depends on it.
 fn bits(filter: &AnyFilter) -> Vec<u8> {
     let bytes = filter.to_bytes();
     bytes[256..bytes.len() - 8].to_vec()
@@ -147,7 +147,7 @@ proptest! {
     }
 }
 
-/// Each pair differs in one thing, which the message must name.
+/// Each pair differs in one property, which the message must name.
 #[test]
 fn what_cannot_be_combined_is_refused_and_changes_nothing() {
     let bloom = |capacity, rate, seed| {
@@ -217,7 +217,7 @@ fn kinds_that_cannot_merge_say_so() {
     }
 }
 
-/// Full to the brim twice over: a count beyond the capacity must not make the file unreadable.
+/// Twice its capacity: a count beyond the capacity must not make the file unreadable.
 #[test]
 fn what_was_merged_beyond_its_capacity_can_be_saved_and_read() {
     let keys = hashes(1, 2000);
@@ -275,7 +275,7 @@ fn a_union_counts_no_more_than_both_sides_had() {
     }
 }
 
-/// Nothing can be told of filters with all bits set, and nothing is.
+/// Nothing can be inferred from filters with all bits set, and nothing is.
 #[test]
 fn overlaps_of_saturated_filters_are_not_numbers() {
     let mut full = Bloom::with_rate(2, 0.5).unwrap();

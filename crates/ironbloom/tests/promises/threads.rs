@@ -1,4 +1,4 @@
-//! Atomic filters: many threads through `&self`, and nothing is lost.
+//! Atomic filters: many threads insert through `&self`, and nothing is lost.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ fn an_atomic_filter_is_the_plain_filter() {
     assert_eq!(BlockedBloom::from(atomic_blocked), blocked);
 }
 
-/// What racing inserts of one key may report: at least one of them is told that it was new.
+/// Racing inserts of one key: at least one of them reports that it was new.
 #[test]
 fn of_racing_inserts_at_least_one_is_told_it_was_first() {
     let bloom = AtomicBloom::with_rate(KEYS, 1e-9).unwrap();
@@ -77,14 +77,14 @@ fn of_racing_inserts_at_least_one_is_told_it_was_first() {
     assert!(keys.iter().all(|&hash| !bloom.insert_hash(hash)));
 }
 
-/// Shards of all sizes, empty ones among them.
+/// Shards of all sizes, including empty ones.
 fn shards(keys: &[u64]) -> Vec<Vec<u64>> {
     let (head, rest) = keys.split_at(keys.len() / 2);
     let shards = rest.chunks(777).map(<[u64]>::to_vec);
     shards.chain([head.to_vec(), Vec::new()]).collect()
 }
 
-/// The same bits and the same count for every number of threads beyond one.
+/// The bits and the count are the same for every number of threads above one.
 #[test]
 fn shards_on_several_threads_make_the_filter_of_one() {
     let keys = hashes(1, 50_000);
@@ -114,7 +114,7 @@ fn shards_on_several_threads_make_the_filter_of_one() {
     assert!(counts[1..].iter().all(|count| *count == counts[1]), "{counts:?}");
 }
 
-/// What was in the filter before stays, and shards may be made one by one while threads work.
+/// Earlier keys stay, and shards may be created one by one while threads work.
 #[test]
 fn shards_are_added_to_what_is_there() {
     let mut filter = BlockedBloom::with_rate(10_000, 0.01).unwrap();

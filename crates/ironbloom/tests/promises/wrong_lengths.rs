@@ -1,5 +1,5 @@
-//! A batch whose answers have no place, or a place that gets no answer, is a panic that names both lengths: never a stale
-//! answer.
+//! A batch with more keys than places for answers, or fewer, is a panic that names both lengths:
+//! never a stale answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,7 +7,7 @@ use crate::common::{FILTERS, hashes};
 use ironbloom::multi::{Joint, ParallelBloom};
 use ironbloom::*;
 
-/// The message of the panic that this must be.
+/// Returns the message of the panic that `work` must cause.
 fn panic_of(what: &str, work: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(work)).expect_err(what);
     *panic.downcast::<String>().expect("a message with numbers")
@@ -19,7 +19,7 @@ fn assert_names(message: &str, lengths: [usize; 2], what: &str) {
     assert!(lengths.into_iter().all(named), "{what}: {message}");
 }
 
-/// Every kind, as it comes out of a file, and by the trait of all filters.
+/// Every kind, as read from a file, through the common trait.
 fn filters() -> Vec<AnyFilter> {
     let inserted = hashes(1, 100);
     let mut all: Vec<AnyFilter> =
@@ -66,7 +66,7 @@ fn a_mask_of_another_length_than_a_word_for_64_questions_is_a_panic() {
     assert_names(&panic_of("two words", by_key), [2, 1], "two words for two keys");
 }
 
-/// Each kind's own method, and those of the atomic ones, which no file holds.
+/// Each kind's own method, and those of the atomic ones, which are not stored in files.
 #[test]
 fn the_methods_of_the_kinds_themselves_refuse_wrong_lengths() {
     let asked = hashes(3, 5);

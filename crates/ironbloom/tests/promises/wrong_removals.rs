@@ -1,4 +1,5 @@
-//! A list of keys to be removed is judged before anything is changed: one of inserted keys is never refused, one of others always.
+//! A list of keys to remove is judged before anything changes: one of inserted keys is never
+//! refused, one of others always.
 
 use crate::common::{FILTERS, hashes};
 use ironbloom::removal::Verdict;
@@ -12,7 +13,7 @@ fn removable(hashes: &[u64], rate: f64) -> Vec<AnyFilter> {
         .collect()
 }
 
-/// Whatever part of its keys, in any order, with a few that were never inserted at a low rate.
+/// Any part of its keys, in any order, with a few that were never inserted at a low rate.
 #[test]
 fn a_list_of_inserted_keys_is_never_refused() {
     let inserted = hashes(31, 5000);
@@ -31,7 +32,7 @@ fn a_list_of_inserted_keys_is_never_refused() {
     }
 }
 
-/// The number of false positives is beyond 5 sigma once in 3.5 million lists; these are 160.
+/// The number of false positives is beyond 5 sigma once in 3.5 million lists; there are 160 here.
 #[test]
 fn a_list_of_keys_that_were_never_inserted_is_always_refused() {
     let inserted = hashes(31, 5000);
@@ -47,7 +48,7 @@ fn a_list_of_keys_that_were_never_inserted_is_always_refused() {
     }
 }
 
-/// What is expected is what is there: the share of wrong keys among those that look present.
+/// The expectation matches the actual share of wrong keys among those that look present.
 #[test]
 fn the_expected_number_of_wrong_removals_is_that_of_the_false_positives() {
     let inserted = hashes(31, 5000);
@@ -56,7 +57,7 @@ fn the_expected_number_of_wrong_removals_is_that_of_the_false_positives() {
         let list = [&inserted[..1000], &wrong].concat();
         let check = filter.check_removal(&list).unwrap();
         let truth = (check.present() - 1000) as f64;
-        let bound = 5.0 * truth.sqrt() + 0.12 * truth; // chance, and what `estimate_rate` is off at most
+        let bound = 5.0 * truth.sqrt() + 0.12 * truth; // chance, and the error of `estimate_rate`
         let expected = check.expected_wrong();
         assert!((expected - truth).abs() < bound, "{}: {expected}, not {truth}", filter.kind());
         assert_eq!(check.verdict(), Verdict::Mixed);

@@ -7,17 +7,17 @@ use ironbloom::hash::mix64;
 use ironbloom::plan::{self, Plan};
 use ironbloom::*;
 
-/// From hashes, for a capacity and a rate.
+/// Builds a filter from hashes, for a capacity and a rate.
 type Build = dyn Fn(&[u64], u64, f64) -> AnyFilter + Send + Sync;
 
-/// A representative of a kind: how to make it from hashes, for a capacity and a rate.
+/// A representative of a kind, with a way to build it from hashes, for a capacity and a rate.
 pub(crate) struct Config {
     pub(crate) name: &'static str,
     pub(crate) build: Box<Build>,
 }
 
-/// All plans of the library, so that a new kind is tested without a line here; but the bitmap, whose keys are integers,
-/// and rows. Growing filters begin small, so that they have grown by the time the capacity is reached.
+/// All plans of the library, so that a new kind is tested without a line here; except the bitmap, whose keys are
+/// integers, and rows. Growing filters begin small, so that they have grown by the time the capacity is reached.
 pub(crate) static FILTERS: LazyLock<Vec<Config>> = LazyLock::new(|| {
     let plans = plan::all().filter(|plan| !matches!(plan.kind, Kind::Bitmap | Kind::Joint));
     let mut configs: Vec<Config> = plans.map(planned).collect();
@@ -38,7 +38,7 @@ fn planned(plan: &'static Plan) -> Config {
             return plan.build(hashes, capacity, rate, 0).unwrap();
         }
         let capacity = if plan.abilities.grow { first_stage(capacity) } else { capacity };
-        // Not as distinct keys: a filter counts for itself.
+        // Not as distinct keys: the filter does its own counting.
         filled(plan.create(capacity, rate, 0).unwrap(), hashes)
     };
     Config { name: plan.name, build: Box::new(build) }
@@ -59,7 +59,7 @@ pub(crate) fn hashes(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| mix64(stream << 36 | i)).collect()
 }
 
-/// How many of `hashes` a filter says it may have.
+/// Counts the `hashes` that a filter may hold.
 pub(crate) fn found(filter: &AnyFilter, hashes: &[u64]) -> u64 {
     let mut found = vec![false; hashes.len()];
     filter.contains_hashes(hashes, &mut found);
