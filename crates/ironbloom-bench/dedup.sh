@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures `ironbloom dedup` beside `sort -u` and `awk '!seen[$0]++'` on LINES distinct lines of about 30 bytes.
 #
-# The three run in turns, ROUNDS times, so that the noise of the machine hits all alike; the table has the medians.
+# The three run in turns, ROUNDS times, so that the machine's noise affects all alike; the table shows the medians.
 # Output goes to a file, or with OUTPUT=pipe into wc. Prints Markdown. Use: make bench-dedup, or IRONBLOOM=path/to/ironbloom LINES_TOTAL=1000000 bash dedup.sh
 set -euo pipefail
 

@@ -33,7 +33,7 @@ def write_table(path, rows):
 
 
 def questions(columns, count, hit):
-    """Conditions on `count` columns, on values of a row that is there or on any."""
+    """Conditions on `count` columns, with the values of an existing row or any values."""
     random = numpy.random.default_rng(count * 2 + hit)
     rows = len(columns["i1"])
     made = []
@@ -46,7 +46,7 @@ def questions(columns, count, hit):
 
 
 def ask_duckdb(connection, path, conditions):
-    """Rows found, and milliseconds of each question."""
+    """Rows found, and milliseconds of each query."""
     found, times = 0, []
     for condition in conditions:
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def ask_duckdb(connection, path, conditions):
 
 
 def ask_ironbloom(program, index, conditions):
-    """Rows found, and the median of the milliseconds of a question."""
+    """Rows found, and the median time of a query in milliseconds."""
     text = "\n".join(conditions) + "\n"
     run = subprocess.run([program, "ask", index, "20"], input=text, capture_output=True, text=True, check=True)
     found, microseconds = run.stdout.split()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Ranges, patterns and absent values on a table in the order of time: `ironbloom index` beside DuckDB.
+"""Ranges, patterns and absent values on a table ordered by time: `ironbloom index` beside DuckDB.
 
-Writes events as they come (a time with jitter, a number, a path that changes with the hour, a random amount), indexes them, and asks
+Writes events as they arrive (a time with jitter, a number, a path that changes with the hour, a random amount), indexes them, and asks
 both for the number of rows: DuckDB in this process, with its metadata warm, and `ironbloom index find --count` as a process of its
 own, from start to end. Called by `make bench-index`; prints a Markdown table.
 
@@ -27,7 +27,7 @@ START = numpy.datetime64("2024-01-01T00:00:00", "us")
 def write_table(path, rows):
     random = numpy.random.default_rng(1)
     row = numpy.arange(rows, dtype=numpy.int64)
-    # Ten events a second, up to a minute late.
+    # Ten events per second, up to a minute late.
     moments = START + (row * 100_000 + random.integers(0, 60_000_000, rows)).astype("timedelta64[us]")
     hours = row // 36_000
     paths = numpy.char.add(numpy.char.add("/archive/", numpy.char.zfill((numpy.arange(hours[-1] + 1)).astype(str), 5)), "/item")

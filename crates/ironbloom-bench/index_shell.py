@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The index as people use it from the shell: what a build costs, and a question by a process that has just started.
+"""The index as used from the shell: the cost of a build, and of a query by a new process.
 
 Writes a Parquet file with DuckDB, builds the index (time and peak memory beside DuckDB's scan of the same columns), asks a
 question on two columns with everything in the page cache and with nothing of it there, looks up a list of values, and does the
@@ -26,8 +26,8 @@ ROUNDS = 5
 
 
 def run(*arguments):
-    """Seconds, peak memory in MiB and output of a program. The system counts the memory of this process, too, up to the moment
-    when it becomes the other program: so the peak is never less than some 130 MiB."""
+    """Seconds, peak memory in MiB and output of a program. The system also counts the memory of this process, until it
+    becomes the other program: so the peak is never less than about 130 MiB."""
     start = time.perf_counter()
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE)
     text = process.stdout.read()
@@ -54,7 +54,7 @@ def write_table(path, rows):
 
 
 def scan(path):
-    """Seconds of DuckDB for reading all columns, with two threads. A maximum it would take from the footer."""
+    """Seconds that DuckDB takes to read all columns, with two threads. (It would take a maximum from the footer.)"""
     connection = duckdb.connect()
     connection.execute("set threads = 2")
     start = time.perf_counter()
@@ -63,7 +63,7 @@ def scan(path):
 
 
 def one_shot(path, condition):
-    """Seconds of a question to DuckDB in a new process, counted from after its module is loaded."""
+    """Seconds of a DuckDB query in a new process, counted after its module is loaded."""
     program = f"""
 import time, duckdb
 start = time.perf_counter()
@@ -112,7 +112,7 @@ def questions(program, table, index):
 
 
 def values(program, table, index, folder, count):
-    """A list of values, each of which some rows have."""
+    """A list of values, each of which occurs in some rows."""
     path = os.path.join(folder, "ids.txt")
     with open(path, "w") as out:
         out.writelines(f"{value}\n" for value in range(count))

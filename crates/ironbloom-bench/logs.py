@@ -1,4 +1,4 @@
-"""Finding logs by the blooms of headers, and by an index on the logs themselves, on the same made-up chain.
+"""Finding logs by the blooms of headers, and by an index on the logs themselves, on the same synthetic chain.
 
     python logs.py IRONBLOOM [BLOCKS [LOGS]]
 
@@ -23,7 +23,7 @@ ROUNDS = 5
 
 
 def skewed(random, size, of):
-    """Numbers below `of`, of which few are frequent."""
+    """Numbers below `of`, a few of them frequent."""
     return (of ** random.random(size) - 1).astype(np.int64)
 
 

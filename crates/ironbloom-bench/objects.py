@@ -1,10 +1,10 @@
-"""What a question costs when the index and its tables are in a bucket: requests and time, at 20 ms a request.
+"""The cost of a query when the index and its tables are in a bucket: requests and time, at 20 ms per request.
 
     objects.py PROGRAM [FILES] [ROWS]
 
-A server of S3 (moto) behind a proxy that delays and counts requests, both on loopback. FILES tables of ROWS rows each are
+An S3 server (moto) behind a proxy that delays and counts requests, both on loopback. FILES tables of ROWS rows each are
 written with pyarrow, indexed from the bucket, and asked for two columns with one match: without a cache, with one, and
-with what another process has left in it.
+with the contents that another process left in it.
 """
 
 import http.client

@@ -30,7 +30,7 @@ REPEATS = 3
 SETTINGS = {
     "shared_buffers": "2GB",
     "maintenance_work_mem": "1GB",
-    # A hundred million rows need the disk for themselves.
+    # A hundred million rows need the disk to themselves.
     "max_wal_size": "2GB" if os.environ.get("GROWTH") else "16GB",
     "checkpoint_timeout": "1h",
     "autovacuum": "off",
@@ -39,7 +39,7 @@ SETTINGS = {
 COLUMN_LIST = ", ".join(COLUMNS)
 BRIN = "int4_bloom_ops(n_distinct_per_range = 1920, false_positive_rate = 0.01)"
 
-# What makes the indexes of each kind, and what makes the planner use them if it does not by itself.
+# Statements that create the indexes of each kind, and settings that make the planner use them if it does not by itself.
 KINDS = {
     "ironbloom": ([f"create index on t using ironbloom ({COLUMN_LIST})"], ""),
     "ironbloom, selectivity 14": ([f"create index on t using ironbloom ({COLUMN_LIST}) with (selectivity = 14)"], ""),
@@ -84,7 +84,7 @@ class Server:
 
 
 def questions(server, count):
-    """Conditions on some columns, each with the values of a row that is there."""
+    """Conditions on some columns, each with the values of an existing row."""
     rows = server.sql(f"select setseed({count / 10}); select {COLUMN_LIST} from base tablesample system_rows({QUESTIONS});").splitlines()[1:]
     made = []
     for number, row in enumerate(rows):
@@ -101,7 +101,7 @@ def ask(server, setup, conditions, table="t"):
     printed = server.sql(setup + asked)
     times = [float(ms) for ms in re.findall(r"Execution Time: ([0-9.]+) ms", printed)]
     assert len(times) == len(conditions) * (REPEATS + 1)
-    # The first of each makes it warm.
+    # The first of each is a warm-up.
     best = [min(times[i + 1 : i + 1 + REPEATS]) for i in range(0, len(times), REPEATS + 1)]
     return statistics.median(best)
 
@@ -186,7 +186,7 @@ def growth(server):
 
 
 def lists(server):
-    """What a list of a hundred values takes beside one of them, and what fetching its rows alone takes."""
+    """The cost of a list of a hundred values compared with one of them, and of fetching its rows alone."""
     seed_table(server)
     print("| | size | 1 value | 100 in a list | |\n|---|---|---|---|---|")
 
@@ -217,8 +217,8 @@ def lists(server):
             with_index(f"{name}: ironbloom, selectivity {selectivity}", table, column, values, definition)
 
 
-# What is written to a table, how many of its columns have the index, and whether it has room: on half of each page, or where rows
-# were deleted.
+# The statement that writes to a table, how many of its columns are indexed, and where it has room: on half of each page, or where
+# rows were deleted.
 APPEND = "insert into {t} select *, 0 from more"
 WRITES = {
     "append": (10, None, APPEND),
@@ -244,7 +244,7 @@ def writes(server):
     server.sql("create extension ironbloom; select setseed(0.1);")
     server.sql(f"create table base as select {made} from generate_series(1, {rows}); create table more as select {made} from generate_series(1, {rows // 2});")
     server.sql("vacuum (freeze, analyze) base, more;")
-    # Time that the session's process has worked, which hardly depends on what else runs on the machine.
+    # Processor time of the session, which hardly depends on what else runs on the machine.
     worked = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)"
     ratios, times = {}, {}
     for number in range(rounds):
@@ -272,7 +272,7 @@ def writes(server):
 
 
 if __name__ == "__main__":
-    # A server of ours must not be left behind.
+    # Our server must not be left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     server = Server(sys.argv[1], sys.argv[2])
     try:

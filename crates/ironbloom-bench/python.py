@@ -39,7 +39,7 @@ GOALS: list[str] = []
 
 
 def goal(what: str, value: float, bar: float, at_least: bool = True) -> None:
-    """Keep a line for the end: what was measured, and what it should be."""
+    """Keep a line for the end: the measurement and its target."""
     met = value >= bar if at_least else value <= bar
     GOALS.append(f"| {what} | {value:,.2f} | {'≥' if at_least else '≤'} {bar:g} | {'met' if met else '**missed**'} |")
 
@@ -64,7 +64,7 @@ class Library:
 
 
 class Timed(float):
-    """Seconds that somebody else has measured."""
+    """Seconds measured elsewhere."""
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -172,8 +172,8 @@ def filters(folder: pathlib.Path) -> None:
     })
     report(f"look {KEYS:,} strings up, all there", times)
     goal("contains_many of strings: times as fast as rbloom's loop", times["rbloom, a loop of in"] / times["BlockedBloom.contains_many(column)"], 10)
-    # One at a time, in filters of all keys and of a tenth of them: the same texts again and again, whose hash Python remembers,
-    # and fresh ones, as from a file. Each filter is asked twice in a row, as other filters have driven it out of the cache.
+    # One at a time, in filters of all keys and of a tenth of them: the same texts repeatedly, whose hash Python caches,
+    # and fresh ones, as from a file. Each filter is queried twice in a row, as others have evicted it from the cache.
     encoded = [text.encode() for text in asked]
 
     def loop(filter: Any) -> int:
@@ -202,7 +202,7 @@ def filters(folder: pathlib.Path) -> None:
         for one in small.values():
             one.update(keys)
         for again, ask in ((True, loop), (False, fresh)):
-            # (The collection of garbage in between also costs the filter its place in the cache if there are many texts.)
+            # (Garbage collection in between also evicts the filter from the cache if there are many texts.)
             competitors: dict[str, tuple[int, Callable[[], Any]]] = {}
             for name, one in small.items():
                 for turn in ("", ", a second time"):
@@ -252,7 +252,7 @@ def importing() -> None:
 
 
 def lookups(folder: pathlib.Path) -> None:
-    """Ten columns of integers, as in the table of the index's own benchmark: two of them are asked for."""
+    """Ten columns of integers, as in the table of the index's own benchmark: two of them are queried."""
     path = folder / "table.parquet"
     rng = np.random.default_rng(0)
     columns = {f"i{number}": rng.integers(0, 1_000_000, ROWS) for number in range(1, 11)}

@@ -34,12 +34,12 @@ ROUNDS = int(os.environ.get("ROUNDS", 7))
 CALLS = int(os.environ.get("CALLS", 1000))
 RATE = "0.001"
 BATCH = 100
-# Room for the keys that the rounds add: a filter that grows in between would be another one.
+# Room for the keys that the rounds add: a filter that grows in between would not be the same.
 FILLED = KEYS - (ROUNDS + 1) * CALLS * BATCH - (ROUNDS + 1) * CALLS
 LAYOUTS = [("redisbloom", []), ("blocked", ["LAYOUT", "BLOCKED"])]
 CUCKOOS = [("cuckoo", []), ("cuckoo, ERROR", ["ERROR", RATE])]
 
-# What every command of a module costs that looks at a key: the bars are shares of it.
+# The cost of any module command that looks at a key: the bars are shares of it.
 FLOOR = """
 typedef int (*Find)(const char *, void *);
 typedef void *Ctx;
@@ -107,7 +107,7 @@ class Client:
         return self.read()
 
     def many(self, commands, ahead=32):
-        """Sends them a few ahead of their replies, which are thrown away."""
+        """Sends them a few ahead of their replies, which are discarded."""
         waiting = 0
         for one in commands:
             self.socket.sendall(one)
@@ -151,7 +151,7 @@ class Server:
         self.folder.cleanup()
 
     def time_of(self, name, commands):
-        """Microseconds a call, as the server counts them."""
+        """Microseconds per call, as counted by the server."""
         self.client.call("CONFIG", "RESETSTAT")
         self.client.many(commands)
         stats = self.client.call("INFO", "commandstats").decode()
@@ -190,7 +190,7 @@ def fill(server):
         size = server.client.call("BF.INFO", layout, "SIZE")[0]
         blooms[layout] = (size, server.client.call("MEMORY", "USAGE", layout) - size)
     for layout in cuckoos:
-        # At four slots in five: nearer to the end the search for room would be all that is seen.
+        # At four slots in five: closer to full, the search for room would dominate.
         server.client.many(command("CF.INSERT", layout, "ITEMS", *map(key, group)) for group in groups(FILLED * 4 // 5))
         info = server.client.call("CF.INFO", layout)
         size = info[info.index(b"Size") + 1]
@@ -277,7 +277,7 @@ def steps(server):
     longest = {}
     for family, layouts in (("BF", server.layouts), ("CF", server.cuckoos)):
         for layout in layouts:
-            # The first load may get memory that the system has yet to find: the median of three.
+            # The first load may wait for memory from the system: the median of three.
             dumped, loaded = zip(*(once(family, layout) for _ in range(3)))
             longest[layout] = (statistics.median(dumped), statistics.median(loaded))
     return longest
@@ -300,7 +300,7 @@ def pauses(server, rounds):
         return reply
 
     def take_waiting(what, layout, *words):
-        """The slowest of the PINGs of another client meanwhile, and the time until the reply."""
+        """The slowest PING of another client in the meantime, and the time until the reply."""
         slowest, is_over = [0.0], threading.Event()
 
         def ping():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much faster is it to build a filter here and load it than to send its keys?
+"""How much faster it is to build a filter here and load it than to send its keys.
 
 Starts a server with the module on a free port of this machine and fills filters of KEYS keys at 0.1 %, ROUNDS times in
 turns, each way:
@@ -49,7 +49,7 @@ class Connection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def receive(self, replies):
-        """Waits until this many lines have come; a reply to MADD has one for each key, and one."""
+        """Waits until this many lines have arrived; a reply to MADD has one per key, and one more."""
         seen = 0
         while seen < replies:
             data = self.sock.recv(1 << 20)

@@ -1,13 +1,13 @@
 //! Measures the filters of Ironbloom beside their peers, and writes the results as Markdown, CSV and SVG.
 //!
 //! ```text
-//! keys        which keys are present, absent, asked for
+//! keys        the keys: present, absent, looked up
 //! contender   one interface for all filters      ours, peers, sbbf, yardstick: the filters
 //! measure     builds, fills and lookups in turns  threads: the same for filters that threads share
-//! table       what was measured                   stats: medians
-//! bars        what we set out to reach
+//! table       measurements                        stats: medians
+//! bars        our targets
 //! report      Markdown                            csv, plots and svg: the other files
-//! machine     where it was measured               number, progress: for people to read
+//! machine     the machine                         number, progress: for people to read
 //! ```
 
 mod bars;

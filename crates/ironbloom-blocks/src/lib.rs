@@ -1,9 +1,9 @@
 //! Which blocks of rows may hold a value? The layer below the tables: no Arrow, no files, only numbers in memory.
 //!
 //! ```text
-//! value ──► hash ──► fingerprint of 32 bits                                    encode.rs
+//! value ──► hash ──► 32-bit fingerprint                                        encode.rs
 //! rows, in blocks ──► Cells ──► Postings: fingerprint ──► list of blocks       cells.rs, postings/
-//!                 ──► Slices, for rows that still come one by one              slices.rs
+//!                 ──► Slices, for rows that arrive one by one                  slices.rs
 //!                 ──► Bounds: the smallest and the largest value of a block    bounds/
 //! numbers, a page at a time ──► run: pages that can be read one by one        postings/run.rs
 //! Lookup (and, or, in, between, null) over the columns of a segment ──► BlockSet   lookup.rs, block_set.rs

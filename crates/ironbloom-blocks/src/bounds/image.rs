@@ -7,8 +7,8 @@
 //!  float        the bits of the f64 it widens to, in order; one NaN above everything, one zero
 //!  date         days since 1970, as integers
 //!  timestamp    nanoseconds since 1970, as integers
-//!  decimal      the number of units of 10^-18, rounded down, as integers; the ends stand for what lies beyond
-//!  text, bytes  the first 16 bytes, filled up with zeros
+//!  decimal      the number of units of 10^-18, rounded down, as integers; the ends stand for anything beyond
+//!  text, bytes  the first 16 bytes, padded with zeros
 //! ```
 //!
 //! If a ≤ b, the image of a is at most that of b; different values may share an image. So a conclusion from images (no

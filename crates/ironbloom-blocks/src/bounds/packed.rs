@@ -17,7 +17,7 @@
 //!
 //! ```text
 //! groups   low, high: each less the low of the frame, in as many bits as the width of the frame has;
-//!          missing if all groups are like the frame
+//!          missing if all groups equal the frame
 //! blocks   low, high: each less the low of the group, in units of 2^max(0, bits of the group's width - b), in b bits
 //! ```
 //!

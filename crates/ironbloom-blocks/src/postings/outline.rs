@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head ──► where everything is            16 words, read once
-//! keys ──► the words around the place where a key should be
+//! keys ──► the words around a key's expected position
 //! list ──► two samples ──► the words of the high and of the low parts between them
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Ascending numbers in a fixed number of words: the content of a database page, readable without any other page.
 //!
 //! ```text
-//! numbers ──► fit: how many of them have room ──► write ──► words, and a head: first number, last number, how many
+//! numbers ──► fit: how many have room ──► write ──► words, and a head: first number, last number, how many
 //! ```
 //!
 //! Each run has its own number of low bits, which follows from its head. So a run of a dense list takes two bits per

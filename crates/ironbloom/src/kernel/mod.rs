@@ -8,11 +8,11 @@
 //! pages                 small pages and huge ones
 //! batch                 the loop that overlaps memory latency when many hashes are looked up at once
 //! blocks                the blocks of a filter
-//! address, dispatch     where the block of a hash is, and which of the kernels works on it
+//! address, dispatch     the block of a hash, and the kernel that works on it
 //! flat                  the probes of a plain Bloom filter
-//! ones                  how many bits are set, alone and of a union
+//! ones                  counting set bits, alone and of a union
 //! segments              the cells of a fuse filter
-//! scalar, avx2, avx512  the kernels: plain Rust, which defines what is right, and vector instructions
+//! scalar, avx2, avx512  the kernels: plain Rust, which defines correctness, and vector instructions
 //! ```
 #![allow(unsafe_code)]
 

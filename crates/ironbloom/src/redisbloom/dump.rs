@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! iterator 0              the header                      next iterator: 1
-//! iterator 1 + offset     a piece of the arrays, thought   next iterator: 1 + offset + its length
-//!                         to lie one after the other
+//! iterator 1 + offset     a piece of the concatenated      next iterator: 1 + offset + its length
+//!                         arrays
 //! at the end              nothing                         next iterator: 0
 //!
 //! LOADCHUNK takes the pairs (next iterator, bytes) unchanged: 1 is the header, any other says where its piece *ends*.
@@ -13,8 +13,8 @@
 //!   8  u32 number of links                                          8  u64 buckets of the first sub-filter
 //!  12  u32 options                                                 16  u64 keys removed
 //!  16  u32 growth                                                  24  u64 number of sub-filters
-//!  20  of each link, 53 bytes:                                     32  u16 slots a bucket
-//!      u64 bytes   u64 bits   u64 keys   f64 rate                  34  u16 most fingerprints moved by an insert
+//!  20  of each link, 53 bytes:                                     32  u16 slots per bucket
+//!      u64 bytes   u64 bits   u64 keys   f64 rate                  34  u16 maximum moves of an insert
 //!      f64 bits per key   u32 probes   u64 capacity   u8 0         36  u16 expansion
 //! ```
 //!

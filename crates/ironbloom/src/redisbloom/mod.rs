@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! murmur    key ──► hash
-//! link      one Bloom filter                   chain     links that grow: what BF.* works on
+//! link      one Bloom filter                   chain     links that grow: the filter of BF.*
 //! batch     many keys at once
 //! cuckoo    sub-filters of fingerprints        compact   moving them into older sub-filters
 //! dump      SCANDUMP and LOADCHUNK: headers and pieces of arrays
 //! rdb       the fields of a saved filter, in order     debug   a filter in words
-//! fields    how fields are read and written            limits  memory, asked for before it is allocated
-//! error     why there is no filter, or no key in it    stats   what servers report
+//! fields    how fields are read and written            limits  memory limits, checked before allocating
+//! error     why a filter or a key was refused          stats   counters for servers
 //! ```
 //!
 //! The module for Redis and Valkey stores these filters in a server, `ironbloom convert` in files

@@ -3,7 +3,7 @@
 //! ```text
 //! MBbloom--   keys, links, options (from version 2), growth (from version 4); of each link: capacity, rate, probes,
 //!             bits per key, bits, power of two (0), array, keys
-//! MBbloomCF   sub-filters, buckets, keys; from version 4: removed, slots a bucket, most moves, expansion;
+//! MBbloomCF   sub-filters, buckets, keys; from version 4: removed, slots per bucket, maximum moves, expansion;
 //!             of each sub-filter: its buckets (from version 4), slots
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! A counter that many threads increment without contention.
 //!
 //! ```text
-//! thread 3 ──► [ line 3 ]  a cache line of its own: read, add, write
+//! thread 3 ──► [ line 3 ]  its own cache line: read, add, write
 //! thread 9 ──► [ line 9 ]
 //! others   ──► [ shared ]  an atomic addition
 //! ```

@@ -56,7 +56,7 @@ fn weighted_deviation(m: u64, attributes: u32, probes: u32) -> f64 {
 /// Rate at which a plain sum mistakes an unknown row of known values for a known row.
 ///
 /// ```text
-/// s = m sqrt(p q / 12)        m counters a hash function, q functions, p attributes
+/// s = m sqrt(p q / 12)        m counters per hash function, q functions, p attributes
 /// ```
 ///
 /// At m = n / ln 2, q = 7: 16.3 % for two attributes, 10.7 % for five.

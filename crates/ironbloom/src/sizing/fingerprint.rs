@@ -4,7 +4,7 @@
 //! probability 2^-f, so the rate is the number of comparisons times 2^-f, and each fingerprint bit halves it:
 //!
 //! ```text
-//! d-left         n/B keys share a bucket row     24 * 2^-r at 24 keys a row
+//! d-left         n/B keys share a bucket row     24 * 2^-r at 24 keys per row
 //! cuckoo         2 b slots, a share of them full  8 load * 2^-f for b = 4
 //! binary fuse    one comparison                   2^-f
 //! ```
@@ -29,7 +29,7 @@ const SHORTEST_SEGMENT: u64 = 4;
 /// Rate of a d-left filter.
 ///
 /// ```text
-/// p = 1 - (1 - 1/(B 2^r))^n        B buckets a subtable, r remainder bits, n keys   [BMPSV06]
+/// p = 1 - (1 - 1/(B 2^r))^n        B buckets per subtable, r remainder bits, n keys   [BMPSV06]
 /// ```
 ///
 /// Equal (bucket, remainder) in any subtable means equal fingerprint, because subtables permute one
@@ -59,7 +59,7 @@ pub fn dleft_remainder_bits(buckets: u64, n: u64, p: f64) -> u32 {
 ///
 /// ```text
 /// p = 1 - (1 - 1/(2^f - 1))^(2 b a)        [FAKM14]
-/// f fingerprint bits, b slots a bucket, a load
+/// f fingerprint bits, b slots per bucket, a load
 /// ```
 ///
 /// The paper has 2^f; a fingerprint of 0 marks an empty slot here, so 2^f - 1 are left.

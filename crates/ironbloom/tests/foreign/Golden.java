@@ -1,4 +1,4 @@
-// Writes filters of Guava and Spark, and their answers. See README.md.
+// Writes Guava and Spark filters, and their answers. See README.md.
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnel;
 import com.google.common.hash.Funnels;

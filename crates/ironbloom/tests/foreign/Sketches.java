@@ -1,4 +1,4 @@
-// Writes filters of DataSketches, and their answers. See README.md.
+// Writes DataSketches filters, and their answers. See README.md.
 import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
 import java.util.function.*;

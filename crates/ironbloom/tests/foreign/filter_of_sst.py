@@ -1,4 +1,4 @@
-# Takes the Bloom filter out of a table of RocksDB: python3 filter_of_sst.py rocksdb.sst > rocksdb.bin
+# Extracts the Bloom filter from a RocksDB table: python3 filter_of_sst.py rocksdb.sst > rocksdb.bin
 import sys
 
 data = open(sys.argv[1], "rb").read()
@@ -12,7 +12,7 @@ def varint(at):
         if byte < 128:
             return value, at
 
-# The footer of format 5: a byte for the checksum, then the place of the block that names the others.
+# The footer of format 5: a byte for the checksum, then the position of the block that lists the others.
 start, at = varint(len(data) - 53 + 1)
 size, at = varint(at)
 at, end, key = start, start + size - 4, b""

@@ -1,4 +1,4 @@
-// Writes filters of bits-and-blooms and DCSO, and their answers. See README.md.
+// Writes bits-and-blooms and DCSO filters, and their answers. See README.md.
 package main
 
 import (

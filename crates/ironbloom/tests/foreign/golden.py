@@ -1,4 +1,4 @@
-# Writes logs blooms of Ethereum and a Parquet file of DuckDB, and their answers. See README.md.
+# Writes Ethereum logs blooms and a DuckDB Parquet file, and their answers. See README.md.
 import duckdb
 from eth_bloom import BloomFilter
 

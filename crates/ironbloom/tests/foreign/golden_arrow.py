@@ -1,4 +1,4 @@
-# Writes a Parquet file of pyarrow with Bloom filters. See README.md.
+# Writes a pyarrow Parquet file with Bloom filters. See README.md.
 from decimal import Decimal
 import pyarrow as pa, pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-// Writes a filter of LevelDB, and its answers. See README.md.
+// Writes a LevelDB filter, and its answers. See README.md.
 #include <leveldb/filter_policy.h>
 #include <leveldb/slice.h>
 #include <fstream>

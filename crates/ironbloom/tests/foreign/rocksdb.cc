@@ -1,4 +1,4 @@
-// Writes a table of RocksDB with a Bloom filter, and the filter's answers. See README.md.
+// Writes a RocksDB table with a Bloom filter, and the filter's answers. See README.md.
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/perf_context.h>

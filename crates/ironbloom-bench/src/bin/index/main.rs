@@ -6,7 +6,7 @@
 //! bench-index growth               1 M, 10 M, 100 M rows, two columns
 //! bench-index skew                 columns that are not uniform (skew.rs)
 //! bench-index ask INDEX ROUNDS     conditions from standard input, with everything open (ask.rs)
-//! bench-index blocks [TABLE]       what it costs to verify a block of a Parquet file (blocks.rs)
+//! bench-index blocks [TABLE]       the cost of verifying a block of a Parquet file (blocks.rs)
 //! ```
 //!
 //! In memory, the index is compared with a signature file like PostgreSQL's `bloom` (80 bits per row, 2 per column),

@@ -8,7 +8,7 @@
 //! 32  8  bits m
 //! 40  8  keys that were new when they were inserted
 //! 48  8w w = ⌈m / 64⌉ words; bit i is bit i mod 64 of word i / 64
-//!     …  any bytes that a user has attached
+//!     …  any bytes attached by a user
 //! ```
 //!
 //! Files are often gzipped as a whole. A key is bytes:

@@ -1,7 +1,7 @@
 //! The `.ibf` file, version 1. This page is its specification; `docs/formats.md` lists the parameters by kind.
 //!
 //! ```text
-//!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a transfer in text mode breaks it, as PNG's)
+//!      0  8   magic 89 49 42 46 0d 0a 1a 0a        (a text-mode transfer corrupts it, like PNG's)
 //!      8  2   version, 1
 //!     10  2   kind                                 (numbers of `Kind`)
 //!     12  2   hash function                        1 XXH3-64, 2 XXH64, 3 external, 4 the rule of another program,
@@ -12,7 +12,7 @@
 //!                                                  the types that they had (1 text and bytes, 2 integers, 4 hashed
 //!                                                  values, 8 other values); 4 another program's, plus 256 times the
 //!                                                  number of `KeyForm`
-//!     16  8   seed of the hash                     5: first half of the key; 6: a number that tells the key apart
+//!     16  8   seed of the hash                     5: first half of the key; 6: a number that identifies the key
 //!     24  8   len, keys counted
 //!     32  8   capacity, keys planned for
 //!     40  8   payload bytes                        a multiple of 64

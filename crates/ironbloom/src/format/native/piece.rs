@@ -1,7 +1,7 @@
 //! Any part of a file's bytes without the rest: for sending a filter piece by piece without a copy.
 //!
 //! ```text
-//! header │ payload: sections one after the other │ checksums of the chunks, and theirs
+//! header │ payload: sections one after the other │ checksums of the chunks, and their own checksum
 //! ```
 //!
 //! Header and payload are copied from the filter. Only the checksums require reading all of it: [`visit_image`] returns

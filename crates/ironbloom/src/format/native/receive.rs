@@ -1,8 +1,8 @@
 //! A file that arrives in pieces and becomes a filter with the last byte.
 //!
 //! ```text
-//! header   256 bytes, all at once          checked: how long the file is
-//! payload  pieces of any length            written to where the filter will have them, checksums kept up to date
+//! header   256 bytes, all at once          checked: gives the length of the file
+//! payload  pieces of any length            written to their place in the filter, checksums updated
 //! table    checksums and their seal        compared at the end
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! The counting Bloom filter \[FCAB00\]: a four-bit counter where a Bloom filter has a bit, so keys can be removed.
 //!
 //! ```text
-//! word    | c0 | c1 | c2 | … | c15 |          16 counters of 4 bits, c0 in the lowest
+//! word    | c0 | c1 | c2 | … | c15 |          16 four-bit counters, c0 lowest
 //!
 //! insert(key):   for each distinct p_i(h)   counter += 1, up to 15
 //! remove(key):   is one of them 0? refuse.  else counter -= 1, except those at 15

@@ -1,7 +1,7 @@
 //! The four slots of a plain bucket examined all at once, as lanes of one word.
 //!
 //! ```text
-//! bits      | slot 3 | slot 2 | slot 1 | slot 0 |     f bits each, from the lowest bit up; above them: whatever
+//! bits      | slot 3 | slot 2 | slot 1 | slot 0 |     f bits each, from the lowest bit up; above them: anything
 //! ones      |      1 |      1 |      1 |      1 |     F · ones = F in each lane
 //! highs     | 1      | 1      | 1      | 1      |
 //!

@@ -1,7 +1,7 @@
 //! A Bloom filter of counters that do not stick: one attribute of a parallel Bloom filter.
 //!
 //! ```text
-//! slice j   | 0 | 3 | 15 | 0 | 1 | …          counters of four bits, one slice a hash function
+//! slice j   | 0 | 3 | 15 | 0 | 1 | …          counters of four bits, one slice per hash function
 //!                     └──► surplus[position] = 99,985
 //! ```
 //!

@@ -5,7 +5,7 @@
 //! J   = fold:  s ← mix64(s · C ⊕ h_i)             the order counts: (x, y) is not (y, x)
 //!
 //! rows     cuckoo filter over J                   every row once
-//! copies   J → how often more                     a table, empty unless rows repeat
+//! copies   J → extra copies                       a table, empty unless rows repeat
 //! values   h_i → rows with it, for each i         tables, only if partial queries are asked for
 //! ```
 //!

@@ -1,9 +1,9 @@
 //! Multi-attribute filters: finds rows that have *these values together*.
 //!
 //! ```text
-//! rows   (large, red), (small, green)              asked: (large, green)?
+//! rows   (large, red), (small, green)              query: (large, green)?
 //!
-//! ParallelBloom   one filter an attribute:         large is known, green is known:  yes   (wrong)
+//! ParallelBloom   one filter per attribute:        large is known, green is known:  yes   (wrong)
 //! VerifiedBloom   and a sum over the row's hashes: no row has this sum:             no
 //! Joint           one fingerprint of the row:      no row has this fingerprint:     no
 //! ```
