@@ -31,15 +31,15 @@ REVOKE EXECUTE ON FUNCTION ironbloom_check(regclass, boolean) FROM PUBLIC;
 -- What a database administrator wants to see of all indexes.
 
 CREATE FUNCTION ironbloom_status(index regclass,
-    OUT heap_pages bigint, OUT tail_pages bigint, OUT pending_rows bigint, OUT segments int, OUT free_pages bigint, OUT advice text)
+    OUT heap_pages bigint, OUT index_pages bigint, OUT tail_pages bigint, OUT pending_rows bigint, OUT segments int, OUT free_pages bigint, OUT advice text)
     RETURNS SETOF record ROWS 1
     AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
-COMMENT ON FUNCTION ironbloom_status IS 'what an ironbloom index consists of, and what to do about it; errors are advice, too';
+COMMENT ON FUNCTION ironbloom_status IS 'what an ironbloom index consists of, and what to do about it; errors are advice, too, and that it is locked';
 
 -- Of those tables that the user may read; monitors see all. Temporary tables of other sessions cannot be read.
 CREATE VIEW ironbloom_indexes AS
     SELECT i.indexrelid::regclass AS index, i.indrelid::regclass AS "table", p.inhparent::regclass AS part_of,
-        pg_relation_size(i.indexrelid) AS bytes, pg_relation_size(i.indrelid) AS table_bytes,
+        s.index_pages * current_setting('block_size')::bigint AS bytes, s.heap_pages * current_setting('block_size')::bigint AS table_bytes,
         s.segments, s.tail_pages, s.pending_rows, s.free_pages, s.advice
     FROM pg_index i
         JOIN pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i' AND NOT pg_is_other_temp_schema(c.relnamespace)

@@ -70,7 +70,7 @@ pub(crate) fn message(error: &CaughtError) -> String {
 pub(crate) fn warn(name: &str, error: &CaughtError) {
     let report = report(error);
     let message = format!("index \"{name}\" was not tidied: {}", report.message());
-    let hint = report.hint().unwrap_or("Queries find everything all the same. VACUUM tries again.");
+    let hint = report.hint().unwrap_or("No query misses a row because of it. VACUUM tries again.");
     ErrorReport::new(report.sql_error_code(), message, "ironbloom")
         .set_hint(hint)
         .report(pg_sys::elog::PgLogLevel::WARNING);

@@ -3,8 +3,7 @@
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 
-use crate::hashing::HASH_PROC;
-use crate::{build, cost, insert, options, progress, scan, sql_function, vacuum};
+use crate::{build, cost, functions, insert, options, progress, scan, sql_function, vacuum};
 
 /// Equality is the only question.
 const STRATEGIES: u16 = 1;
@@ -43,21 +42,10 @@ unsafe extern "C-unwind" fn ironbloom_handler(_call: pg_sys::FunctionCallInfo) -
     routine.amvacuumcleanup = Some(vacuum::vacuum_cleanup);
     routine.amcostestimate = Some(cost::estimate);
     routine.amoptions = Some(options::options);
-    routine.amvalidate = Some(validate);
+    routine.amvalidate = Some(functions::validate);
     routine.ambeginscan = Some(scan::begin_scan);
     routine.amrescan = Some(scan::rescan);
     routine.amgetbitmap = Some(scan::get_bitmap);
     routine.amendscan = Some(scan::end_scan);
     pg_sys::Datum::from(std::ptr::from_mut(routine))
-}
-
-/// An operator class needs the hash function of its type.
-#[pg_guard]
-unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
-    // SAFETY: the server's catalogue.
-    unsafe {
-        let family = pg_sys::get_opclass_family(class);
-        let input = pg_sys::get_opclass_input_type(class);
-        pg_sys::get_opfamily_proc(family, input, input, HASH_PROC as i16) != pg_sys::InvalidOid
-    }
 }

@@ -24,17 +24,38 @@ impl AsOwner {
     ///
     /// The table is open.
     pub(crate) unsafe fn of(heap: pg_sys::Relation) -> Self {
+        // SAFETY: the caller's promise.
+        Self::become_user(|_| unsafe { (*(*heap).rd_rel).relowner })
+    }
+
+    /// The same user, with the same restrictions: for queries of our own, in which the search path of the user must not count.
+    pub(crate) fn nobody_else() -> Self {
+        Self::become_user(|user| user)
+    }
+
+    fn become_user(owner: impl FnOnce(pg_sys::Oid) -> pg_sys::Oid) -> Self {
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
-        // SAFETY: the caller's promise. Settings that are made from here on end with the level.
+        // SAFETY: who it was is put back when this value is dropped. Settings that are made from here on end with the level.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
             pg_sys::SetUserIdAndSecContext(
-                (*(*heap).rd_rel).relowner,
+                owner(user),
                 context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32,
             );
             let owner = Self { user, context, settings: pg_sys::NewGUCNestLevel() };
             owner.set(c"search_path", SAFE);
             owner
+        }
+    }
+
+    /// Lets the owner read all rows, whatever policies the table forces upon it, until this value is dropped.
+    pub(crate) fn ignore_policies(&self) {
+        let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+        // SAFETY: the same user. What this adds is what the server's own checks of foreign keys have.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+            context |= pg_sys::SECURITY_NOFORCE_RLS as i32;
+            pg_sys::SetUserIdAndSecContext(user, context);
         }
     }
 

@@ -176,6 +176,33 @@ pub(super) fn with_index<T>(
     }
 }
 
+/// The same, unless another session has locked one of them against readers: `None` then, without waiting.
+pub(super) fn with_index_if_free<T>(
+    oid: pg_sys::Oid,
+    who: For,
+    lock: u32,
+    call: impl FnOnce(pg_sys::Relation, Index) -> T,
+) -> Option<T> {
+    // SAFETY: looks into the catalogue, and locks what is unlocked below; after an error the server does so.
+    unsafe {
+        let heap = pg_sys::IndexGetRelation(oid, true);
+        if heap != pg_sys::InvalidOid {
+            who.require(heap);
+            if !pg_sys::ConditionalLockRelationOid(heap, lock as i32) {
+                return None;
+            }
+            if !pg_sys::ConditionalLockRelationOid(oid, lock as i32) {
+                pg_sys::UnlockRelationOid(heap, lock as i32);
+                return None;
+            }
+        }
+        let result = with_index(oid, who, lock, call);
+        pg_sys::UnlockRelationOid(oid, lock as i32);
+        pg_sys::UnlockRelationOid(heap, lock as i32);
+        Some(result)
+    }
+}
+
 /// Returns rows from a function that is declared to return a set.
 ///
 /// # Safety

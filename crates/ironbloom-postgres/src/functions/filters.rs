@@ -36,6 +36,63 @@ unsafe fn keep<T>(value: T, context: pg_sys::MemoryContext) -> *mut T {
     value
 }
 
+/// A filter that is being built, and for what.
+struct Building {
+    filter: Bloom,
+    asked: Asked,
+}
+
+/// The filter that a row of the aggregate asks for.
+#[derive(Clone, Copy)]
+struct Asked {
+    capacity: Option<i64>,
+    rate: Option<f64>,
+}
+
+impl Asked {
+    fn filter(self) -> Bloom {
+        let invalid = |what: String| fail(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, what);
+        let (Some(capacity), Some(rate)) = (self.capacity, self.rate) else {
+            invalid(format!("ironbloom_build needs a capacity and a rate, got {self}"))
+        };
+        let Ok(capacity) = u64::try_from(capacity) else {
+            invalid(format!("capacity must be at least 1, got {capacity}"))
+        };
+        let params = BloomParams::for_rate(capacity, rate);
+        if params.as_ref().is_ok_and(|params| params.bits() / 8 > MOST_BYTES) {
+            fail(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                "the filter would be larger than a value can be, which is 1 GB".into(),
+            );
+        }
+        match params.and_then(|params| Bloom::new(params, HashFn::default())) {
+            Ok(filter) => filter,
+            Err(error) => invalid(error.to_string()),
+        }
+    }
+
+    /// Ends the statement if another row asks for another filter.
+    fn require(&self, other: &Self) {
+        let bits = |asked: &Self| (asked.capacity, asked.rate.map(f64::to_bits));
+        if bits(self) != bits(other) {
+            fail(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!(
+                    "ironbloom_build needs one capacity and one rate for all keys, got {self}, and then {other}"
+                ),
+            );
+        }
+    }
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let capacity = self.capacity.map_or("null".into(), |capacity| capacity.to_string());
+        let rate = self.rate.map_or("null".into(), |rate| rate.to_string());
+        write!(to, "{capacity} and {rate}")
+    }
+}
+
 sql_function!(pg_finfo_ironbloom_build_step);
 
 /// `ironbloom_build_step(internal, text, bigint, float8)`: adds a key. Nulls are no keys.
@@ -51,29 +108,17 @@ unsafe extern "C-unwind" fn ironbloom_build_step(call: pg_sys::FunctionCallInfo)
                 "ironbloom_build is an aggregate".into(),
             );
         }
-        let state: *mut Bloom = match argument(call, 0) {
-            Some(state) => state.cast_mut_ptr(),
-            None => {
-                let capacity = argument(call, 2).map_or(0, |datum| datum.value() as i64);
-                let rate =
-                    argument(call, 3).map_or(0.0, |datum| f64::from_bits(datum.value() as u64));
-                let params = BloomParams::for_rate(capacity.max(0).cast_unsigned(), rate);
-                if params.as_ref().is_ok_and(|params| params.bits() / 8 > MOST_BYTES) {
-                    fail(
-                        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                        "the filter would be larger than a value can be, which is 1 GB".into(),
-                    );
-                }
-                match params.and_then(|params| Bloom::new(params, HashFn::default())) {
-                    Ok(filter) => keep(filter, context),
-                    Err(error) => {
-                        fail(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, error.to_string())
-                    }
-                }
-            }
+        let asked = Asked {
+            capacity: argument(call, 2).map(|datum| datum.value() as i64),
+            rate: argument(call, 3).map(|datum| f64::from_bits(datum.value() as u64)),
         };
+        let state: *mut Building = match argument(call, 0) {
+            Some(state) => state.cast_mut_ptr(),
+            None => keep(Building { filter: asked.filter(), asked }, context),
+        };
+        (*state).asked.require(&asked);
         if let Some(key) = argument(call, 1) {
-            (*state).insert(bytes(key));
+            (*state).filter.insert(bytes(key));
         }
         pg_sys::Datum::from(state)
     }
@@ -91,8 +136,8 @@ unsafe extern "C-unwind" fn ironbloom_build_final(call: pg_sys::FunctionCallInfo
             (*call).isnull = true;
             return pg_sys::Datum::null();
         };
-        let filter: *const Bloom = state.cast_mut_ptr();
-        bytea(&(*filter).to_bytes())
+        let state: *const Building = state.cast_mut_ptr();
+        bytea(&(*state).filter.to_bytes())
     }
 }
 
@@ -110,7 +155,7 @@ unsafe extern "C-unwind" fn ironbloom_contains(call: pg_sys::FunctionCallInfo) -
         let function = &mut *(*call).flinfo;
         // The same filter for many rows is decoded once. It is recognised by its bytes: what looks like a parameter of the
         // statement may be a variable of a procedure.
-        let asked = match function.fn_extra.cast::<Asked>().as_mut() {
+        let asked = match function.fn_extra.cast::<Decoded>().as_mut() {
             Some(asked) => {
                 if !is_constant(function) {
                     asked.follow(bytes(image));
@@ -118,7 +163,7 @@ unsafe extern "C-unwind" fn ironbloom_contains(call: pg_sys::FunctionCallInfo) -
                 asked
             }
             None => {
-                let asked = keep(Asked::new(bytes(image)), function.fn_mcxt);
+                let asked = keep(Decoded::new(bytes(image)), function.fn_mcxt);
                 function.fn_extra = asked.cast();
                 &mut *asked
             }
@@ -131,12 +176,12 @@ unsafe extern "C-unwind" fn ironbloom_contains(call: pg_sys::FunctionCallInfo) -
 }
 
 /// The filter that was asked last.
-struct Asked {
+struct Decoded {
     image: Vec<u8>,
     filter: AnyFilter,
 }
 
-impl Asked {
+impl Decoded {
     fn new(image: &[u8]) -> Self {
         Self { image: image.to_vec(), filter: decode(image) }
     }

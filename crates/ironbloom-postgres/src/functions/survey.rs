@@ -1,14 +1,16 @@
 //! `ironbloom_status`, which the view `ironbloom_indexes` asks about every index, and `ironbloom_verify`, a check that goes on: in
-//! both an error is something to report, since one damaged index must not hide the others.
+//! both an error is something to report, since one damaged index must not hide the others. For the same reason, the first waits for no lock.
+
+use std::cell::Cell;
 
 use pgrx_macros::pg_guard;
 use pgrx_pg_sys as pg_sys;
 
-use super::arguments::{For, argument, return_rows, text, with_index};
+use super::arguments::{For, argument, return_rows, text, with_index_if_free};
 use super::info::{State, index_of, number};
 use super::{check, info};
 use crate::attempt::{self, attempt};
-use crate::maintain::{LONG_PENDING, SHORT_TAIL};
+use crate::maintain::{LONG_PENDING, Maintained, SHORT_TAIL};
 use crate::sql_function;
 
 /// More segments than VACUUM ever leaves.
@@ -61,28 +63,37 @@ sql_function!(pg_finfo_ironbloom_status);
 unsafe extern "C-unwind" fn ironbloom_status(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
+    let sizes = Cell::new(None);
     let read = attempt(|| {
-        with_index(oid, For::Readers, pg_sys::AccessShareLock, |heap, index| {
+        with_index_if_free(oid, For::Readers, pg_sys::AccessShareLock, |heap, index| {
+            // SAFETY: both are open.
+            let heap_pages = unsafe { Maintained::new(heap, index) }.heap_pages();
+            sizes.set(Some((heap_pages, index.pages())));
             is_valid(index).then(|| info::state(heap, index))
         })
     });
-    let row = match read.map_err(attempt::unless_cancelled) {
-        Ok(Some(state)) => vec![
-            number(state.heap_pages.into()),
-            number(state.tail.into()),
-            number(state.pending_rows),
-            Some(pg_sys::Datum::from(state.segments as i32)),
-            number(state.free.into()),
-            advice(&state).map(|advice| text(&advice)),
-        ],
-        Ok(None) => {
+    let (state, advice) = match read.map_err(attempt::unless_cancelled) {
+        Ok(Some(Some(state))) => {
+            let advice = advice(&state);
+            (Some(state), advice)
+        }
+        Ok(Some(None)) => {
             let what = "it is not valid: if no concurrent build is running, REINDEX or drop it";
-            vec![None, None, None, None, None, Some(text(what))]
+            (None, Some(what.to_owned()))
         }
-        Err(error) => {
-            vec![None, None, None, None, None, Some(text(&attempt::message(&error)))]
-        }
+        Ok(None) => (None, Some("it is locked by another session: ask again later".to_owned())),
+        Err(error) => (None, Some(attempt::message(&error))),
     };
+    let (state, sizes) = (state.as_ref(), sizes.get());
+    let row = vec![
+        sizes.and_then(|(heap, _)| number(heap.into())),
+        sizes.and_then(|(_, index)| number(index.into())),
+        state.and_then(|state| number(state.tail.into())),
+        state.and_then(|state| number(state.pending_rows)),
+        state.map(|state| pg_sys::Datum::from(state.segments as i32)),
+        state.and_then(|state| number(state.free.into())),
+        advice.map(|advice| text(&advice)),
+    ];
     // SAFETY: declared so in SQL, with these columns.
     unsafe { return_rows(call, vec![row]) }
 }

@@ -123,3 +123,53 @@ fn a_check_misses_no_cell() {
     let found = server.try_sql("set enable_seqscan = off; select count(*) from t where b = 5;");
     assert!(found.is_ok());
 }
+
+/// Rules about who sees which row, and which values may come, say nothing about the index.
+#[test]
+fn a_deep_check_is_not_disturbed_by_policies_and_constraints() {
+    let server = Server::start("checks-policies");
+    server.sql(
+        "create role alice; create domain small as int; create domain word as text; create type pair as (s small, w word);
+         create function fails(a int) returns boolean language plpgsql as $$ begin raise 'policy of row %', a; end $$;
+         create table t (a int, s small, sl small[], w word); alter table t owner to alice;
+         insert into t select i, i % 500, array[i % 500], 'w' || i % 500 from generate_series(1, 5000) i;
+         create index t_i on t using ironbloom (a, s, sl, w);
+         alter table t enable row level security; alter table t force row level security;
+         create policy p on t using (fails(a));
+         alter domain small add check (value < 0) not valid; alter domain word add check (false) not valid;
+         -- Wrong where the policy hides it.
+         create function same(int, int) returns boolean language plpgsql immutable as 'begin return $1 % 2 = $2 % 2; end';
+         create operator === (leftarg = int, rightarg = int, function = same, commutator = ===, restrict = eqsel);
+         create operator class careless for type int using ironbloom as operator 1 ===, function 1 hashint4extended(int, int8);
+         create table hidden (a int); alter table hidden owner to alice; insert into hidden select generate_series(1, 5000);
+         create index hidden_i on hidden using ironbloom (a careless);
+         alter table hidden enable row level security; alter table hidden force row level security;
+         create policy p on hidden using (false);",
+    );
+    assert!(
+        server
+            .try_sql("set role alice; select count(*) from t;")
+            .unwrap_err()
+            .contains("policy of row")
+    );
+    server.sql("select ironbloom_check('t_i', deep => true);");
+    assert_eq!(
+        server.sql("select problem is null from ironbloom_verify('t_i', deep => true);"),
+        "t"
+    );
+    let found = server.try_sql("select ironbloom_check('hidden_i', deep => true);").unwrap_err();
+    assert!(found.contains("===") && found.contains("REINDEX"), "{found}");
+    // They apply again afterwards.
+    assert_eq!(
+        server.sql("select ironbloom_check('t_i', deep => true) > 0; set role alice; select count(*) from hidden;"),
+        "t\n0"
+    );
+    if server.sql("show server_version_num;").parse::<u32>().unwrap() >= 140_000 {
+        server.sql(
+            "create table r (p pair, half pair); alter domain small drop constraint small_check; alter domain word drop constraint word_check;
+             insert into r select row(i % 500, 'w' || i % 500)::pair, row(i % 500, null)::pair from generate_series(1, 5000) i;
+             create index r_i on r using ironbloom (p, half); alter domain small add check (value < 0) not valid;
+             select ironbloom_check('r_i', deep => true);",
+        );
+    }
+}

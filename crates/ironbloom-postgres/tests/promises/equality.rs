@@ -396,7 +396,10 @@ fn containers_that_the_server_cannot_hash_as_it_compares_them_are_refused() {
     for column in ["p", "d", "a", "n", "m", "r"] {
         let error = server.try_sql(&format!("create index on t using ironbloom ({column})"));
         let error = error.expect_err(column);
-        assert!(error.contains("column 1 of index") && error.contains("HINT"), "{column}: {error}");
+        // Before version 14, the server cannot hash rows at all.
+        let ours = error.contains("column 1 of index");
+        assert!(ours || error.contains("no default operator class"), "{column}: {error}");
+        assert!(error.contains("HINT"), "{column}: {error}");
     }
     if server.sql("show server_version_num").parse::<u32>().unwrap() >= 140_000 {
         let error = server.try_sql("create index on t using ironbloom ((multirange(p)))");

@@ -100,3 +100,32 @@ fn a_filter_that_no_value_can_hold_is_refused_at_once() {
         .unwrap_err();
     assert!(refused.contains("1 GB") && !refused.contains("asked for"), "{refused}");
 }
+
+#[test]
+fn a_filter_has_one_capacity_and_one_rate() {
+    let server = Server::start("filters-refused");
+    for (asked, named) in [
+        ("'k', -1, 0.01", "-1"),
+        ("'k', null, 0.01", "null"),
+        ("'k', 0, 0.01", "0"),
+        ("'k', 100, null", "null"),
+        ("'k', 100, 'NaN'", "NaN"),
+        ("'k', 100, 0", "0"),
+        ("'k', 100 + i, 0.01", "101"),
+        ("'k', 100, 0.01 / i", "0.005"),
+        ("'k', case when i < 3 then 100 end, 0.01", "null"),
+        ("'k', 100, case when i < 3 then 0.01 end", "null"),
+    ] {
+        let refused = server
+            .try_sql(&format!("select ironbloom_build({asked}) from generate_series(1, 3) i;"))
+            .expect_err(asked);
+        let message = refused.lines().next().unwrap();
+        assert!(message.contains(named), "{asked}: {message}");
+        assert!(message.contains("capacity") || message.contains("rate"), "{asked}: {message}");
+    }
+    // A group each, and windows.
+    server.sql(
+        "select i, ironbloom_build('k', 100 * i, 0.01 / i) from generate_series(1, 3) i group by i;
+         select ironbloom_build('k' || i, 100, 0.01) over (order by i) from generate_series(1, 3) i;",
+    );
+}

@@ -1,6 +1,7 @@
 //! The extension's promises, each shown on servers that the tests start themselves.
 
 mod checks;
+mod classes;
 mod commits;
 mod common;
 mod crashes;

@@ -101,6 +101,35 @@ fn a_check_of_all_indexes_goes_on_after_a_damaged_one() {
     }
 }
 
+#[test]
+fn a_table_that_is_locked_does_not_hold_up_the_view() {
+    let server = Server::start("view-locked");
+    for table in ["a", "b", "c"] {
+        server.sql(&format!(
+            "create table {table} (a int); insert into {table} select generate_series(1, 20000);
+             create index {table}_i on {table} using ironbloom (a);"
+        ));
+    }
+    let locked = server.session_of(
+        ["begin; lock table b in access exclusive mode; select pg_sleep(1000);".to_owned()]
+            .into_iter(),
+    );
+    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep';";
+    ironbloom_testing::wait_until(|| server.sql(sleeps) == "1");
+    let view = "set lock_timeout = '1s'; select index, bytes > 0 and table_bytes > 0, segments, advice from ironbloom_indexes order by 1;";
+    let shown = server.sql(view);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("a_i|t|1|", "c_i|t|1|"), "{shown}");
+    assert!(lines[1].starts_with("b_i|||") && lines[1].contains("is locked"), "{shown}");
+    server.sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep';",
+    );
+    drop(locked.wait_with_output());
+    assert!(server.sql(view).contains("b_i|t|1|\n"));
+    // Nothing stays locked.
+    server.sql("begin; select * from ironbloom_indexes; select 1 / (count(*) = 0)::int from pg_locks where relation in ('a'::regclass, 'a_i'::regclass); commit;");
+}
+
 /// Tables whose indexes take long because of their expression.
 const SLOW: &str = "create table slow (a int, pad text);
     create function slowly(a int) returns int language plpgsql immutable as $$ begin perform pg_sleep(0.002); return a; end $$;";
