@@ -139,8 +139,8 @@ impl RemovalCheck {
         self.absent
     }
 
-    /// Number of removals that found nothing although their key looked present before: it had already been removed, or
-    /// only another key's trace was there. Known after [`removed`](Self::removed).
+    /// Number of removals that found nothing although their key looked present before: its trace had already been
+    /// removed, as its own or as another key's. Known after [`removed`](Self::removed).
     pub fn gone(&self) -> u64 {
         self.gone
     }

@@ -117,8 +117,8 @@ pub fn cuckoo_minimum_fingerprint(n: u64, slots_per_bucket: u32) -> u32 {
 /// 4-wise: 2^floor(ln n / ln 2.91 - 0.5)
 /// ```
 ///
-/// Kept between 4 and 2^18 so that the cells of a key stay close together. An arity up to 3 is taken as 3, any other as
-/// 4. At n = 10^6: 8192 for 3-wise, 4096 for 4-wise.
+/// Kept between 4 and 2^18 so that the cells of a key stay close together. An arity up to 3 is taken as 3, any other
+/// as 4. At n = 10^6: 8192 for 3-wise, 4096 for 4-wise.
 pub fn fuse_segment_length(arity: u32, n: u64) -> u64 {
     let ln = (n.max(1) as f64).ln();
     let exponent = if arity <= 3 { ln / 3.33f64.ln() + 2.25 } else { ln / 2.91f64.ln() - 0.5 };

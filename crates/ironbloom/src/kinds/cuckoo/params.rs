@@ -88,8 +88,8 @@ impl CuckooParams {
         Err(ParamError::RateBelowHash { rate, floor: widest.rate_at(capacity) })
     }
 
-    /// Plans a filter that holds `capacity` keys with fingerprints of exactly `fingerprint_bits` bits: 4 (packed: 5) to
-    /// 32. With fewer than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
+    /// Plans a filter that holds `capacity` keys with fingerprints of exactly `fingerprint_bits` bits: 4 (packed: 5)
+    /// to 32. With fewer than 6, one small filter in 10^4 refuses a key before it holds `capacity`.
     pub fn with_fingerprint(
         capacity: u64,
         fingerprint_bits: u32,

@@ -191,7 +191,7 @@ impl Stage {
         }
     }
 
-    /// The stage's line in the table: the fields of a file's header.
+    /// The stage's line in the table: the header fields of a file of this stage.
     ///
     /// ```text
     /// kind, len, capacity, lines of payload, four parameters

@@ -73,8 +73,8 @@ impl WindowedParams {
         Self::checked(sizing::window_shape(capacity, rate), capacity, Some(span))
     }
 
-    /// Plans a filter of exactly this shape: k probes, l ages, g inserts per generation, and the bits of each of its k
-    /// + l slices. It remembers the last l·g inserts.
+    /// Plans a filter of exactly this shape: k probes, l ages, g inserts per generation, and the bits of each of
+    /// its k + l slices. It remembers the last l·g inserts.
     pub fn for_shape(shape: WindowShape) -> Result<Self, ParamError> {
         let window = u64::from(shape.ages).saturating_mul(shape.generation);
         Self::checked(shape, window, None)
