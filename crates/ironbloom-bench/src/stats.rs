@@ -15,8 +15,8 @@ pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// How many times as fast as `theirs` `ours` is: the median over the rounds, in each of which both ran within moments
-/// of each other.
+/// Speed of `ours` relative to `theirs`: the median over the rounds, in each of which both ran within moments of each
+/// other.
 pub(crate) fn speedup(ours: &[f64], theirs: &[f64]) -> Option<f64> {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect();
     median(&ratios)

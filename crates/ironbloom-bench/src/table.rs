@@ -155,7 +155,7 @@ impl Table {
         fastest(self.side(Side::Yardstick), op)
     }
 
-    /// How many times as fast as the best peer this row is.
+    /// Speed of this row relative to the best peer.
     pub(crate) fn ratio_to_best_peer(&self, row: &Row, op: Op) -> Option<f64> {
         let theirs = op.one_by_one();
         stats::speedup(row.samples(op), self.best_peer(theirs)?.samples(theirs))

@@ -127,7 +127,7 @@ pub(crate) struct Scaling {
 }
 
 impl Scaling {
-    /// How many times as fast two threads are.
+    /// Speed of two threads relative to one.
     pub(crate) fn speedup(&self) -> Option<f64> {
         stats::speedup(&self.two, &self.one)
     }

@@ -1,4 +1,5 @@
-//! Which blocks of rows may hold a value? The layer below the tables: no Arrow, no files, only numbers in memory.
+//! Finds the blocks of rows that may hold a value. The layer below the tables: no Arrow, no files, only numbers in
+//! memory.
 //!
 //! ```text
 //! value ──► hash ──► 32-bit fingerprint                                        encode.rs

@@ -229,7 +229,7 @@ impl AnyFilter {
         self.member().abilities()
     }
 
-    /// Facts that only this kind has: its shape, and its fill.
+    /// Facts that only this kind has: its shape and its state.
     pub fn describe(&self) -> Vec<Fact> {
         self.member().describe()
     }

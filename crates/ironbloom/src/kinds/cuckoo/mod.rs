@@ -254,7 +254,8 @@ impl Cuckoo {
         contains_ahead(hashes, found, |hash| self.touch(hash), answer);
     }
 
-    /// How often the key was inserted and not removed, 0 to 8: never too low, and too high only at the filter's rate.
+    /// Counts how often the key was inserted and not removed, 0 to 8: never too low, and too high only at the filter's
+    /// rate.
     ///
     /// # Panics
     ///
@@ -263,7 +264,7 @@ impl Cuckoo {
         self.count_hash(self.held.hash(self.hash_fn, &key))
     }
 
-    /// How often the key with this [uniform](crate::hash#uniform-hashes) hash was inserted and not removed. See
+    /// Counts how often the key with this [uniform](crate::hash#uniform-hashes) hash was inserted and not removed. See
     /// [`count`](Self::count).
     #[inline]
     pub fn count_hash(&self, hash: u64) -> u32 {
