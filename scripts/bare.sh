@@ -12,16 +12,18 @@
 #
 # Mounts and processes live in namespaces that end with this script, whatever happens to it.
 set -euo pipefail
+# Everyone inside must be able to read what is made here.
+umask 022
 
 fail() { echo "error: $*" >&2; exit 1; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=make,git,ca-certificates commands=() more=() root=''
+cache='' parent=${CARGO_TARGET_DIR:-$here/target} user=root place=home packages=make,git,ca-certificates commands=() more=() root='' door=''
 original=("$@")
 while (( $# )); do
 	case $1 in
-		--inside | --cache | --in) (( $# > 1 )) || fail "$1 takes a folder" ;;&
-		--inside) root=$2; shift ;;
+		--cache | --in) (( $# > 1 )) || fail "$1 takes a folder" ;;&
+		--inside) root=$2 door=$3; shift 2 ;;
 		--cache) cache=$2; shift ;;
 		--in) parent=$2; shift ;;
 		--user) user=builder ;;
@@ -36,19 +38,34 @@ if [[ -z $root ]]; then
 	[[ $(id -u) == 0 ]] || fail "test-bare makes a machine with debootstrap and mounts, which takes root"
 	command -v apt-get > /dev/null || fail "test-bare makes a Debian from Debian's packages, which takes apt-get"
 	bash "$here/scripts/need.sh" debootstrap git
+	unshare --mount --pid --fork true 2> /dev/null || fail "test-bare makes mounts in a namespace, which takes the capability SYS_ADMIN"
+	# The toolchain goes along with its folder, which must not be that of the system's programs.
+	toolchain=$(rustc --print sysroot)
+	[[ ! -e $toolchain/bin/apt-get && ! -e $toolchain/bin/python3 && ! -e $toolchain/bin/make && ! -e $toolchain/bin/cc ]] ||
+		fail "Rust is in $toolchain among other programs, which would not be missed inside; test-bare takes one of rustup's toolchains"
 	mkdir -p "$parent"
-	root=$(mktemp -d "$(cd "$parent" && pwd)/bare.XXXXXX")
+	parent=$(cd "$parent" && pwd)
+	# Machines of runs that were killed: those that run hold a lock.
+	for old in "$parent"/bare.??????; do
+		if [[ -d $old ]] && flock --nonblock "$old.log" true 2> /dev/null; then rm -rf --one-file-system "$old" "$old.log" "$old.gitconfig"; fi
+	done
+	root=$(mktemp -d "$parent/bare.XXXXXX")
+	exec 7> "$root.log"
+	flock 7
+	# A way to it without blanks, which debootstrap does not bear.
+	door=$(mktemp -d /tmp/bare.XXXXXX)
 	inside=''
 	end() {
 		if [[ -n $inside ]]; then kill -KILL "$inside" 2> /dev/null || true; wait "$inside" 2> /dev/null || true; fi
 		# The mounts are gone with their namespace; should one be left, it is not entered.
-		rm -rf --one-file-system "$root" "$root.log"
+		rm -rf --one-file-system "$root" "$root.log" "$root.gitconfig"
+		rmdir "$door"
 	}
 	trap end EXIT
 	trap 'exit 130' INT TERM HUP
 	# The inside shares only the network. Its first process takes all others along when it ends, and ends with this script.
 	# In the background, because a shell heeds a signal only between two commands, or while it waits.
-	setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc -- bash "${BASH_SOURCE[0]}" --inside "$root" "${original[@]}" &
+	setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc -- bash "${BASH_SOURCE[0]}" --inside "$root" "$door" "${original[@]}" &
 	inside=$!
 	wait "$inside"
 	exit
@@ -61,6 +78,10 @@ fi
 mount --make-rprivate /
 # It is the root folder of every user inside.
 chmod 755 "$root"
+log=$root.log
+config=$root.gitconfig
+mount --bind "$root" "$door"
+root=$door
 
 # A folder of the cache in place of one inside.
 keep() { # name, place
@@ -71,18 +92,26 @@ keep() { # name, place
 }
 
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk -v suite="$suite" '$2 == suite { print $1; exit }')
-[[ -n $mirror ]] || fail "apt-get on this machine knows no mirror of $suite"
+find_mirror() {
+	# Others than Debian call their suites so, too.
+	apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' | awk -v suite="$suite" '$1 == "Debian" && $2 == suite { print $3; exit }'
+}
+mirror=$(find_mirror)
+[[ -n $mirror ]] || { apt-get update -qq; mirror=$(find_mirror); }
+[[ -n $mirror ]] || fail "apt-get on this machine knows no mirror of Debian $suite"
 debs=()
 if [[ -n $cache ]]; then
 	mkdir -p "$cache"
 	cache=$(cd "$cache" && pwd)
 	mkdir -p "$cache/debs"
+	# apt-get and cargo inside would not know of those of another machine.
+	exec 8> "$cache/lock"
+	flock --nonblock 8 || { echo "waiting for another machine that has this cache"; flock 8; }
 	debs=("--cache-dir=$cache/debs")
 fi
-echo "== a bare $suite in $root"
+echo "== a bare $suite"
 debootstrap --variant=minbase --include="$packages" "${debs[@]}" \
-	"$suite" "$root" "$mirror" > "$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; fail "debootstrap has failed"; }
+	"$suite" "$root" "$mirror" >> "$log" 2>&1 || { tail -n 20 "$log" >&2; fail "debootstrap has failed"; }
 
 # Where packages come from, how the network is reached, and whom this machine trusts are its own affairs. Of its settings
 # only those of the network: others remove packages after they are installed, or call programs that are not inside.
@@ -113,6 +142,11 @@ for number in 0 1 2; do
 	ln -s "/proc/self/fd/$number" "$root/dev/${names[number]}"
 done
 
+# How the network is reached.
+for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+	[[ -z ${!name-} ]] || more+=("$name=${!name}")
+done
+
 home=/root
 if [[ $user != root ]]; then
 	home=/home/$user
@@ -126,11 +160,15 @@ keep debs /var/cache/apt/archives
 keep crates "$home/.cargo/registry"
 keep python "$home/.cache/pip"
 
-[[ -z $(git -C "$here" status --porcelain) ]] || echo "what is not committed here is not tested"
+# The clone here may belong to another user. Not by an option, which a process that git starts would not see.
+printf '[safe]\n\tdirectory = *\n' > "$config"
+export GIT_CONFIG_GLOBAL=$config
+changes=$(git -C "$here" status --porcelain)
+[[ -z $changes ]] || echo "what is not committed here is not tested"
 checkout=$home/ironbloom
 [[ $place != odd ]] || checkout="/srv/Grüße an alle/ironbloom"
 mkdir -p "$root$(dirname "$checkout")"
-git -c safe.directory='*' clone --quiet --no-hardlinks "$here" "$root$checkout"
+git clone --quiet --no-hardlinks "$here" "$root$checkout"
 [[ $user == root ]] || chroot "$root" chown -R "$user": "$home" "$checkout"
 if [[ $place == odd ]]; then
 	chroot "$root" localedef -i tr_TR -f UTF-8 tr_TR.UTF-8

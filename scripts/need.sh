@@ -60,9 +60,17 @@ else
 fi
 echo "installing ${packages[*]} (apt-get${as_root[*]:+, with sudo})"
 # A package that is broken off in the middle of its questions would stay half installed: no terminal, no questions. Another
-# apt-get may be at work: it is waited for.
+# apt-get may be at work, as after the start of a new machine: it is waited for, ten minutes at most. (apt's own setting for that
+# concerns one of its three locks.)
 apt() {
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@" < /dev/null > /dev/null
+	local said attempt
+	for attempt in {1..120}; do
+		if said=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq "$@" < /dev/null 2>&1 > /dev/null); then return; fi
+		[[ $said == *"Could not get lock"* || $said == *"Unable to lock"* ]] || break
+		sleep 5
+	done
+	printf '%s\n' "$said" >&2
+	return 1
 }
 # An outdated list may still do, and the next command says what is missing.
 apt update || true

@@ -71,7 +71,9 @@ class Server:
 
     def sql(self, text):
         psql = [self.bin / "psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-U", "postgres"]
-        return subprocess.run(psql, input=text, check=True, capture_output=True, text=True, cwd=self.folder).stdout.strip()
+        # In English, which `timed` reads.
+        words = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return subprocess.run(psql, input=text, check=True, capture_output=True, text=True, cwd=self.folder, env=words).stdout.strip()
 
     def timed(self, text):
         """Seconds of one statement."""

@@ -12,8 +12,8 @@ others=(redis-8)
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 
-# The mirror that this machine uses for the release itself.
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk '$2 == "bookworm" { print $1; exit }')
+# The mirror that this machine uses for the release itself. Others than Debian have suites of this name, too.
+mirror=$(apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' | awk '$1 == "Debian" && $2 == "bookworm" { print $3; exit }')
 [[ -n $mirror ]] || { echo "servers.sh: only for Debian 12" >&2; exit 1; }
 
 # apt with lists of its own, for one suite.

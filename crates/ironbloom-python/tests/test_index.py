@@ -354,6 +354,7 @@ def test_progress_is_told_and_can_end_the_work(tmp_path: pathlib.Path) -> None:
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts tests in the background ignores it
 import ironbloom as ib
 folder, what = sys.argv[1:]
 if what == "find":

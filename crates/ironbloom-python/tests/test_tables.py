@@ -120,6 +120,7 @@ def test_a_delta_table_is_followed(tmp_path: pathlib.Path) -> None:
 
 WAITING = """
 import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts tests in the background ignores it
 import ironbloom as ib
 index = ib.Index(sys.argv[1])
 def later():

@@ -80,7 +80,11 @@ impl PostgresServer {
         let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
             .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())
             .unwrap_or_default();
-        versions.sort();
+        // As numbers: 9.6 is older than 15.
+        versions.sort_by_key(|folder| {
+            let numbers = folder.iter().nth_back(1).unwrap_or_default().to_string_lossy();
+            numbers.split('.').map(|number| number.parse().unwrap_or(0)).collect::<Vec<u32>>()
+        });
         let Some(server) = find_program("postgres", &versions) else {
             skipped("postgres");
             return None;

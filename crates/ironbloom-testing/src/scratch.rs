@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::process::is_root;
 
 /// Returns a path that no other test uses, in this process or another. Process IDs recur, in containers and after a
 /// restart, and a killed test leaves its files behind: the time tells such processes apart.
@@ -32,6 +35,15 @@ fn serves_tests(folder: &Path) -> bool {
     })
 }
 
+/// True for a folder with room for the name of a socket, which has 107 bytes at most, and that other users may pass: as root,
+/// PostgreSQL runs as one.
+fn serves_servers(folder: &Path) -> bool {
+    let passable = |folder: &Path| {
+        fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
+    };
+    folder.as_os_str().len() <= 20 && (!is_root() || folder.ancestors().all(passable))
+}
+
 /// A temporary folder.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
@@ -46,7 +58,12 @@ impl Scratch {
 
     /// Creates a folder among the temporary files, for tests with large ones.
     pub fn on_disk(name: &str) -> Self {
-        Self::in_folder(&std::env::temp_dir(), name)
+        let folder = std::env::temp_dir();
+        if serves_servers(&folder) {
+            Self::in_folder(&folder, name)
+        } else {
+            Self::in_folder(Path::new("/tmp"), name)
+        }
     }
 
     fn in_folder(parent: &Path, name: &str) -> Self {
