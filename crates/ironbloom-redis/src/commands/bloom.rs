@@ -1,5 +1,7 @@
 //! BF.RESERVE, BF.ADD, BF.MADD, BF.INSERT; BF.EXISTS, BF.MEXISTS and BF.FIND.
 
+use ironbloom::HashFn;
+
 use crate::engine::call::Call;
 use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::native::Native;
@@ -12,7 +14,7 @@ use crate::stats;
 use super::filter::{Bloom, BloomMut, bloom, bloom_or_make};
 use super::{
     Refusal, check_arity, expect_filter, expect_nothing, find_option, if_filter, in_range,
-    memory_limit, reply_found, settle, text,
+    memory_limit, reply_found, seed, settle, text,
 };
 
 /// The layout of a new filter.
@@ -33,6 +35,8 @@ struct Plan {
     rate: f64,
     scaling: Scaling,
     layout: Layout,
+    /// Of a native filter.
+    hash_fn: HashFn,
 }
 
 impl Plan {
@@ -43,6 +47,7 @@ impl Plan {
             rate: settings::BF_RATE.get(),
             scaling: scaling(settings::BF_EXPANSION.get()),
             layout: Layout::RedisBloom,
+            hash_fn: HashFn::default(),
         }
     }
 
@@ -59,12 +64,15 @@ impl Plan {
                 return Ok(ByLayout::RedisBloom(key.set(chain)));
             }
             (Layout::Blocked, Scaling::Fixed(_)) => {
-                NativeBloom::blocked(self.capacity, self.rate, limit)
+                NativeBloom::blocked(self.capacity, self.rate, self.hash_fn, limit)
             }
             (Layout::Blocked, Scaling::Growing(growth)) => {
-                NativeBloom::growing(self.capacity, self.rate, u64::from(growth), limit)
+                let growth = u64::from(growth);
+                NativeBloom::growing(self.capacity, self.rate, growth, self.hash_fn, limit)
             }
-            (Layout::Window(window), _) => NativeBloom::window(window, self.rate, limit),
+            (Layout::Window(window), _) => {
+                NativeBloom::window(window, self.rate, self.hash_fn, limit)
+            }
         };
         let native = native.map_err(text::of_plan)?;
         match key.set(Native::whole(native)) {
@@ -87,6 +95,7 @@ impl Plan {
     /// The words of a BF.RESERVE that makes the same filter with any settings.
     fn words(&self) -> Vec<String> {
         let mut words = vec![format!("{:e}", self.rate), self.capacity.to_string()];
+        words.extend(seed::words(self.hash_fn));
         let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
         if let Layout::Window(window) = self.layout {
             add(&["WINDOW", &window.to_string()]);
@@ -106,6 +115,9 @@ impl Plan {
     /// Refuses options that contradict each other.
     fn checked(self) -> Result<Self, Refusal> {
         match (self.layout, self.scaling) {
+            (Layout::RedisBloom, _) if self.hash_fn != HashFn::default() => {
+                Err(text::SEED_NATIVE.into())
+            }
             (Layout::Blocked, Scaling::Growing(growth)) if !(2..=16).contains(&growth) => {
                 Err(text::BLOCKED_EXPANSION.into())
             }
@@ -131,15 +143,16 @@ fn fixed(scaling: Scaling) -> Scaling {
 
 /// Arguments of a BF.RESERVE that has no more than RedisBloom's options; and with ours.
 const MAX_ARGUMENTS: usize = 7;
-const MAX_ARGUMENTS_NATIVE: usize = 11;
+const MAX_ARGUMENTS_NATIVE: usize = 13;
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]`
+/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n] [SEED RANDOM | key]`
 pub(crate) fn reserve(call: &Call<'_>) {
     stats::timed(|| settle(call, try_reserve(call)));
 }
 
 fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
-    let is_native = [b"LAYOUT", b"WINDOW"].iter().any(|name| find_option(call, 4, *name).is_some());
+    let names: [&[u8]; 3] = [b"LAYOUT", b"WINDOW", b"SEED"];
+    let is_native = names.iter().any(|name| find_option(call, 4, name).is_some());
     let most = if is_native { MAX_ARGUMENTS_NATIVE } else { MAX_ARGUMENTS };
     check_arity((4..=most).contains(&call.count()))?;
     let plan = reserve_plan(call)?;
@@ -182,7 +195,11 @@ fn reserve_plan(call: &Call<'_>) -> Result<Plan, Refusal> {
         (None, Some(at)) if !is_fixed && expansion.is_none() => window_at(call, at + 1)?,
         (_, Some(_)) => return Err(text::WINDOW_ALONE.into()),
     };
-    Plan { capacity: capacity as u64, rate: rate.min(MAX_RATE), scaling, layout }.checked()
+    let hash_fn = match find_option(call, 4, b"SEED") {
+        Some(at) => seed::at(call, at + 1)?,
+        None => HashFn::default(),
+    };
+    Plan { capacity: capacity as u64, rate: rate.min(MAX_RATE), scaling, layout, hash_fn }.checked()
 }
 
 fn layout_at(call: &Call<'_>, i: usize) -> Result<Layout, Refusal> {
@@ -238,7 +255,7 @@ pub(crate) fn madd(call: &Call<'_>) {
 }
 
 /// `BF.INSERT key [CAPACITY c] [ERROR e] [EXPANSION x] [NOCREATE] [NONSCALING] [LAYOUT REDISBLOOM | BLOCKED] [WINDOW n]
-/// ITEMS item [item ...]`
+/// [SEED RANDOM | key] ITEMS item [item ...]`
 pub(crate) fn insert(call: &Call<'_>) {
     settle(call, try_insert(call));
 }
@@ -258,6 +275,11 @@ fn try_insert(call: &Call<'_>) -> Result<(), Refusal> {
         if call.arg(name).eq_ignore_ascii_case(b"LAYOUT") {
             plan.layout = layout_at(call, at)?;
             is_other = true;
+            at += 1;
+            continue;
+        }
+        if call.arg(name).eq_ignore_ascii_case(b"SEED") {
+            plan.hash_fn = seed::at(call, at)?;
             at += 1;
             continue;
         }

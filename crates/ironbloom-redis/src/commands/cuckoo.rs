@@ -1,5 +1,7 @@
 //! CF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX; CF.EXISTS, CF.MEXISTS, CF.COUNT and CF.DEL.
 
+use ironbloom::HashFn;
+
 use crate::engine::call::Call;
 use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::error::InsertError;
@@ -14,7 +16,7 @@ use crate::stats;
 use super::filter::{CuckooMut, cuckoo, cuckoo_mut, cuckoo_or_make};
 use super::{
     Refusal, check_arity, compact, expect_nothing, find_option, if_filter, in_range, memory_limit,
-    reply_found, settle, text,
+    reply_found, seed, settle, text,
 };
 
 /// Prefetch distance in items.
@@ -36,6 +38,8 @@ struct Plan {
     expansion: i64,
     /// If given, the filter is a native one.
     rate: Option<f64>,
+    /// Of a native filter.
+    hash_fn: HashFn,
 }
 
 impl Plan {
@@ -46,6 +50,7 @@ impl Plan {
             max_iterations: settings::CF_MAX_ITERATIONS.get(),
             expansion: settings::CF_EXPANSION.get(),
             rate: None,
+            hash_fn: HashFn::default(),
         }
     }
 
@@ -56,7 +61,8 @@ impl Plan {
     ) -> Result<CuckooMut<'key>, Refusal> {
         let limit = memory_limit(call);
         if let Some(rate) = self.rate {
-            let filter = NativeCuckoo::new(self.capacity as u64, rate, self.expansion > 0, limit)
+            let (capacity, is_growing) = (self.capacity as u64, self.expansion > 0);
+            let filter = NativeCuckoo::new(capacity, rate, is_growing, self.hash_fn, limit)
                 .map_err(text::of_plan)?;
             return match key.set(Native::whole(filter)) {
                 Native::Whole(filter) => Ok(ByLayout::Native(&mut **filter)),
@@ -78,7 +84,7 @@ impl Plan {
         if let Some(rate) = self.rate {
             let words = [self.capacity.to_string(), "ERROR".to_owned(), format!("{rate:e}")];
             let expansion = ["EXPANSION".to_owned(), self.expansion.to_string()];
-            return words.into_iter().chain(expansion).collect();
+            return words.into_iter().chain(expansion).chain(seed::words(self.hash_fn)).collect();
         }
         let named = [
             ("BUCKETSIZE", self.bucket_size),
@@ -91,7 +97,7 @@ impl Plan {
     }
 }
 
-/// `CF.RESERVE key capacity [BUCKETSIZE b] [MAXITERATIONS i] [EXPANSION e] [ERROR rate]`
+/// `CF.RESERVE key capacity [BUCKETSIZE b] [MAXITERATIONS i] [EXPANSION e] [ERROR rate] [SEED RANDOM | key]`
 pub(crate) fn reserve(call: &Call<'_>) {
     stats::timed(|| settle(call, try_reserve(call)));
 }
@@ -130,9 +136,14 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
     let capacity =
         in_range(capacity, 2 * bucket_size, MAX_CAPACITY).ok_or(text::CF_CAPACITY_RANGE)?;
     let rate = asked_rate(call, expansion)?;
+    let hash_fn = match find_option(call, 3, b"SEED") {
+        None => HashFn::default(),
+        Some(_) if rate.is_none() => return Err(text::SEED_NATIVE.into()),
+        Some(at) => seed::at(call, at + 1)?,
+    };
+    let plan = Plan { capacity, bucket_size, max_iterations, expansion, rate, hash_fn };
     let mut key = call.open(1, Access::Write);
     expect_nothing(cuckoo(&key)?)?;
-    let plan = Plan { capacity, bucket_size, max_iterations, expansion, rate };
     plan.make(call, &mut key)?;
     call.reply_simple(c"OK");
     call.replicate_words(c"CF.RESERVE", &plan.words());

@@ -58,6 +58,7 @@ const EXPANSION: Arg = option(c"EXPANSION", c"expansion", &[plain(c"expansion", 
 const LAYOUT: Arg = option(c"LAYOUT", c"layout", &[plain(c"layout", ArgKind::String)]);
 const WINDOW: Arg = option(c"WINDOW", c"window", &[plain(c"window", ArgKind::Integer)]);
 const ERROR: Arg = option(c"ERROR", c"error", &[plain(c"error", ArgKind::Double)]);
+const SEED: Arg = option(c"SEED", c"seed", &[plain(c"seed", ArgKind::String)]);
 const NOCREATE: Arg = flag(c"NOCREATE", c"nocreate");
 const NONSCALING: Arg = flag(c"NONSCALING", c"nonscaling");
 
@@ -86,6 +87,7 @@ pub(super) const BF_RESERVE: Docs = docs(
         NONSCALING,
         LAYOUT,
         WINDOW,
+        SEED,
     ],
 );
 pub(super) const BF_ADD: Docs = docs(
@@ -104,7 +106,7 @@ pub(super) const BF_INSERT: Docs = docs(
     c"Adds items to a Bloom filter, which is created with the given options if the key is missing",
     PROBES_EACH,
     -4,
-    &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, NAMED_ITEMS, ITEMS],
+    &[CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, LAYOUT, WINDOW, SEED, NAMED_ITEMS, ITEMS],
 );
 pub(super) const BF_EXISTS: Docs =
     docs(c"Checks whether an item may be in a Bloom filter", PROBES, 3, &[ITEM]);
@@ -179,6 +181,7 @@ pub(super) const CF_RESERVE: Docs = docs(
         option(c"MAXITERATIONS", c"maxiterations", &[plain(c"maxiterations", ArgKind::Integer)]),
         EXPANSION,
         ERROR,
+        SEED,
     ],
 );
 pub(super) const CF_ADD: Docs =

@@ -7,6 +7,7 @@
 //! jobs     work that goes on between commands           text      what clients are told when something is wrong
 //! filter   the filter of a key, of either layout        docs      the commands in words
 //! scan     a SCANDUMP that takes long                   count     a BF.INFO … FULL that takes long
+//! seed     the option SEED: a hash that others cannot compute
 //! ```
 //!
 //! Replicas and files are sent effects, not commands: a new filter is a RESERVE with all its parameters, so that a replica
@@ -24,6 +25,7 @@ mod jobs;
 pub(crate) mod merge;
 mod report;
 mod scan;
+mod seed;
 mod text;
 
 use std::ffi::{CStr, CString};

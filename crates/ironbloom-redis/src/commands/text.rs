@@ -77,6 +77,9 @@ pub(crate) const MERGE_REPLICA: &CStr =
     c"ERR the merge was not finished: the server is a replica now";
 
 /// Ours: what only native filters have.
+pub(crate) const SEED: &CStr = c"ERR SEED must be RANDOM or a key of 32 hexadecimal digits";
+pub(crate) const SEED_NATIVE: &CStr =
+    c"ERR SEED is for native filters: LAYOUT BLOCKED, WINDOW, or a cuckoo filter with ERROR";
 pub(crate) const LAYOUT: &CStr = c"ERR LAYOUT must be REDISBLOOM or BLOCKED";
 pub(crate) const WINDOW: &CStr = c"ERR WINDOW must be in the range [1, 1073741824]";
 pub(crate) const WINDOW_ALONE: &CStr =

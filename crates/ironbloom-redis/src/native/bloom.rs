@@ -99,10 +99,15 @@ impl From<ParamError> for PlanError {
 
 impl NativeBloom {
     /// An empty blocked filter that refuses keys when it is full.
-    pub fn blocked(capacity: u64, rate: f64, limit: MemoryLimit) -> Result<Self, PlanError> {
+    pub fn blocked(
+        capacity: u64,
+        rate: f64,
+        hash_fn: HashFn,
+        limit: MemoryLimit,
+    ) -> Result<Self, PlanError> {
         let params = BlockedBloomParams::for_rate(capacity, rate)?;
         limit.check(0, params.bits() / 8)?;
-        Ok(Self::Blocked(BlockedBloom::new(params, HashFn::default())?))
+        Ok(Self::Blocked(BlockedBloom::new(params, hash_fn)?))
     }
 
     /// An empty chain of blocked filters that starts with room for `capacity` keys.
@@ -110,6 +115,7 @@ impl NativeBloom {
         capacity: u64,
         rate: f64,
         growth: u64,
+        hash_fn: HashFn,
         limit: MemoryLimit,
     ) -> Result<Self, PlanError> {
         let params = ScalableParams::new(capacity, rate)?
@@ -117,14 +123,19 @@ impl NativeBloom {
             .with_tightening(TIGHTENING)?
             .with_stages_of(StageKind::Blocked);
         limit.check(0, params.stage_bytes(0)?)?;
-        Ok(Self::Growing(Scalable::new(params, HashFn::default())?))
+        Ok(Self::Growing(Scalable::new(params, hash_fn)?))
     }
 
     /// An empty filter that remembers the last `window` keys.
-    pub fn window(window: u64, rate: f64, limit: MemoryLimit) -> Result<Self, PlanError> {
+    pub fn window(
+        window: u64,
+        rate: f64,
+        hash_fn: HashFn,
+        limit: MemoryLimit,
+    ) -> Result<Self, PlanError> {
         let params = WindowedParams::for_keys(window, rate)?;
         limit.check(0, params.bits() / 8)?;
-        Ok(Self::Window(Windowed::new(params, HashFn::default())?))
+        Ok(Self::Window(Windowed::new(params, hash_fn)?))
     }
 
     /// The function that keys are hashed with, which is never an external one.
@@ -145,6 +156,7 @@ impl NativeBloom {
         limit: impl Fn() -> MemoryLimit,
     ) -> Result<(), (usize, InsertError)> {
         assert_eq!(hashes.len(), new.len(), "hashes and answers of a batch");
+        each!(self, filter => filter.note_keys(KeyType::Bytes.into()));
         let was_dense = self.is_dense();
         let outcome = match self {
             Self::Blocked(filter) => insert_fixed(filter, hashes, new),
@@ -432,10 +444,13 @@ pub(super) fn check_keys(header: &Header) -> Result<(), NativeError> {
         HashFn::External { id } => return Err(NativeError::External { id }),
         hash_fn => hash_fn.accepts(KeyType::Bytes).map_err(NativeError::Keys)?,
     }
-    match header.key_types {
-        held if held.is_empty() || held.only() == Some(KeyType::Bytes) => Ok(()),
-        held => Err(NativeError::Keys(KeyError::NotHeld { held, found: KeyType::Bytes })),
-    }
+    let held = header.key_types;
+    Err(NativeError::Keys(match held.only() {
+        Some(KeyType::Bytes) => return Ok(()),
+        Some(_) => KeyError::NotHeld { held, found: KeyType::Bytes },
+        None if held.is_empty() => return Ok(()),
+        None => KeyError::Ambiguous { held },
+    }))
 }
 
 impl Imaged for NativeBloom {

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use ironbloom::format::native::{Table, image_bytes, image_piece, prefer_huge_pages, table_start};
 use ironbloom::memory::dense_at;
-use ironbloom::{Cuckoo, CuckooParams, HashFn, Kind};
+use ironbloom::{Cuckoo, CuckooParams, HashFn, KeyType, Kind};
 
 use super::bloom::{PlanError, check_keys};
 use super::error::NativeError;
@@ -47,12 +47,13 @@ impl NativeCuckoo {
         capacity: u64,
         rate: f64,
         is_growing: bool,
+        hash_fn: HashFn,
         limit: MemoryLimit,
     ) -> Result<Self, PlanError> {
         let rate = if is_growing { rate / MAX_PARTS as f64 } else { rate };
         let params = CuckooParams::for_rate(capacity, rate)?;
         limit.check(0, params.bits() / 8)?;
-        let first = Cuckoo::new(params, HashFn::default())?;
+        let first = Cuckoo::new(params, hash_fn)?;
         Ok(Self { parts: vec![first], is_growing, removed: 0 })
     }
 
@@ -75,6 +76,7 @@ impl NativeCuckoo {
         let params = self.params();
         let capacity = params.capacity();
         for part in self.parts.iter_mut().rev().filter(|part| part.len() < capacity) {
+            part.note_keys(KeyType::Bytes.into());
             if part.insert_hash_again(hash).is_ok() {
                 if part.len() == dense_at(params.bits() / 8, 1) {
                     prefer_huge_pages(part);
@@ -89,6 +91,7 @@ impl NativeCuckoo {
         limit().check(self.array_bytes(), more).map_err(InsertError::Growth)?;
         let memory = InsertError::Growth(CreateError::Memory { bytes: more });
         let mut part = Cuckoo::new(self.params(), self.hash_fn()).map_err(|_| memory)?;
+        part.note_keys(KeyType::Bytes.into());
         part.insert_hash_again(hash).map_err(|_| InsertError::Full)?;
         self.parts.push(part);
         stats::GROWTHS.add(1);

@@ -121,6 +121,8 @@ impl<T: fmt::Debug> fmt::Debug for Whole<T> {
 mod tests {
     use std::cell::Cell;
 
+    use ironbloom::HashFn;
+
     use super::*;
     use crate::limits::MemoryLimit;
     use crate::native::bloom::NativeBloom;
@@ -239,22 +241,22 @@ mod tests {
         let next = Cell::new(0u64);
         let hash = || {
             next.set(next.get() + 1);
-            ironbloom::HashFn::default().hash(next.get().to_le_bytes())
+            HashFn::default().hash(next.get().to_le_bytes())
         };
         let add = |filter: &mut NativeBloom| {
             filter.insert_each(&[hash()], &mut [false], || NONE).unwrap();
         };
         // Tables within one chunk of a dump, and across several.
-        check(NativeBloom::growing(2, 0.05, 2, NONE).unwrap(), add);
-        check(NativeBloom::blocked(2_000_000, 0.01, NONE).unwrap(), add);
-        check(NativeBloom::window(50, 0.05, NONE).unwrap(), add);
-        let mut parts = NativeCuckoo::new(40, 0.05, true, NONE).unwrap();
+        check(NativeBloom::growing(2, 0.05, 2, HashFn::default(), NONE).unwrap(), add);
+        check(NativeBloom::blocked(2_000_000, 0.01, HashFn::default(), NONE).unwrap(), add);
+        check(NativeBloom::window(50, 0.05, HashFn::default(), NONE).unwrap(), add);
+        let mut parts = NativeCuckoo::new(40, 0.05, true, HashFn::default(), NONE).unwrap();
         (0..100).for_each(|_| parts.insert(hash(), || NONE).unwrap());
         assert!(parts.parts() > 1);
         check(parts.clone(), |filter| filter.insert(hash(), || NONE).unwrap());
         // Keys that move from the newest part to older ones.
         (1..60).for_each(|key| {
-            parts.remove(ironbloom::HashFn::default().hash(u64::to_le_bytes(key)));
+            parts.remove(HashFn::default().hash(u64::to_le_bytes(key)));
         });
         check(parts, |filter| filter.compact_part(filter.parts() - 1, 0..1));
     }

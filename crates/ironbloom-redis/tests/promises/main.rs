@@ -19,6 +19,7 @@ mod options;
 mod persistence;
 mod plumbing;
 mod scanning;
+mod seeds;
 mod survival;
 mod survival_server;
 mod transcripts;

@@ -73,9 +73,11 @@ fn layouts() -> impl Strategy<Value = Layout> {
 
 fn make(layout: Layout, capacity: u64, rate: f64) -> NativeBloom {
     match layout {
-        Layout::Growing(growth) => NativeBloom::growing(capacity, rate, growth, NONE),
-        Layout::Blocked => NativeBloom::blocked(capacity, rate, NONE),
-        Layout::Window => NativeBloom::window(capacity, rate, NONE),
+        Layout::Growing(growth) => {
+            NativeBloom::growing(capacity, rate, growth, HashFn::default(), NONE)
+        }
+        Layout::Blocked => NativeBloom::blocked(capacity, rate, HashFn::default(), NONE),
+        Layout::Window => NativeBloom::window(capacity, rate, HashFn::default(), NONE),
     }
     .unwrap()
 }
@@ -142,7 +144,7 @@ proptest! {
         is_growing: bool,
         operations in prop::collection::vec((0u8..5, 0u32..150), 0..900),
     ) {
-        let mut filter = NativeCuckoo::new(capacity, rate, is_growing, NONE).unwrap();
+        let mut filter = NativeCuckoo::new(capacity, rate, is_growing, HashFn::default(), NONE).unwrap();
         let mut model: HashMap<u32, u64> = HashMap::new();
         for (operation, key) in operations {
             let before = filter.clone();
@@ -197,7 +199,7 @@ proptest! {
         removed in 0usize..250,
         cuts in prop::collection::vec(1u64..40, 1..20),
     ) {
-        let mut native = NativeCuckoo::new(60, 0.01, true, NONE).unwrap();
+        let mut native = NativeCuckoo::new(60, 0.01, true, HashFn::default(), NONE).unwrap();
         let shape = CuckooShape::new(64, 2, 20, 2).unwrap();
         let mut theirs = CuckooFilter::new(shape, NONE).unwrap();
         for &key in &keys {
@@ -287,7 +289,7 @@ fn a_batch_stops_where_a_single_insert_is_refused() {
 fn native_growth_over_the_limit_is_refused_and_changes_nothing() {
     let limit = MemoryLimit::bytes(2000);
     let refused = InsertError::Growth(CreateError::OverLimit { limit: 2000 });
-    let mut filter = NativeBloom::growing(200, 0.01, 2, limit).unwrap();
+    let mut filter = NativeBloom::growing(200, 0.01, 2, HashFn::default(), limit).unwrap();
     let mut new = vec![false; 3000];
     let (taken, error) = filter.insert_each(&hashes(0..3000), &mut new, || limit).unwrap_err();
     assert_eq!(error, refused);
@@ -300,25 +302,25 @@ fn native_growth_over_the_limit_is_refused_and_changes_nothing() {
     assert_eq!(filter, before);
     filter.insert_each(&[hash(taken as u32)], &mut [false], || NONE).unwrap();
 
-    let mut filter = NativeCuckoo::new(200, 0.01, true, limit).unwrap();
+    let mut filter = NativeCuckoo::new(200, 0.01, true, HashFn::default(), limit).unwrap();
     let first = (0..).find(|&key| filter.insert(hash(key), || limit).is_err()).unwrap();
     let before = filter.clone();
     assert_eq!(filter.insert(hash(first), || limit), Err(refused));
     assert_eq!(filter, before);
     assert!(filter.array_bytes() <= 2000 && filter.parts() > 2);
     for absurd in [1 << 40, 1 << 49] {
-        assert!(NativeBloom::growing(absurd, 0.01, 2, limit).is_err());
-        assert!(NativeBloom::blocked(absurd, 0.01, limit).is_err());
-        assert!(NativeCuckoo::new(absurd, 0.01, true, limit).is_err());
+        assert!(NativeBloom::growing(absurd, 0.01, 2, HashFn::default(), limit).is_err());
+        assert!(NativeBloom::blocked(absurd, 0.01, HashFn::default(), limit).is_err());
+        assert!(NativeCuckoo::new(absurd, 0.01, true, HashFn::default(), limit).is_err());
     }
-    assert!(NativeBloom::window(1 << 30, 0.01, limit).is_err());
+    assert!(NativeBloom::window(1 << 30, 0.01, HashFn::default(), limit).is_err());
 }
 
 /// All 16 parts full: the rate asked for, and not 16 times as much. Six sigma of 200,000 absent keys.
 #[test]
 fn a_growing_cuckoo_filter_keeps_its_rate() {
     let rate = 0.01;
-    let mut filter = NativeCuckoo::new(500, rate, true, NONE).unwrap();
+    let mut filter = NativeCuckoo::new(500, rate, true, HashFn::default(), NONE).unwrap();
     for key in 0..16 * 500 {
         filter.insert(hash(key), || NONE).unwrap();
     }
@@ -402,11 +404,11 @@ fn what_keys_cannot_ask_is_refused() {
 }
 
 fn small_filters() -> (NativeBloom, NativeBloom, NativeCuckoo) {
-    let mut growing = NativeBloom::growing(30, 0.05, 2, NONE).unwrap();
+    let mut growing = NativeBloom::growing(30, 0.05, 2, HashFn::default(), NONE).unwrap();
     growing.insert_each(&hashes(0..100), &mut [false; 100], || NONE).unwrap();
-    let mut window = NativeBloom::window(50, 0.05, NONE).unwrap();
+    let mut window = NativeBloom::window(50, 0.05, HashFn::default(), NONE).unwrap();
     window.insert_each(&hashes(0..100), &mut [false; 100], || NONE).unwrap();
-    let mut cuckoo = NativeCuckoo::new(40, 0.05, true, NONE).unwrap();
+    let mut cuckoo = NativeCuckoo::new(40, 0.05, true, HashFn::default(), NONE).unwrap();
     hashes(0..100).iter().for_each(|&hash| cuckoo.insert(hash, || NONE).unwrap());
     (growing, window, cuckoo)
 }
@@ -603,13 +605,13 @@ fn forged_fields_of_files_are_refused() {
 fn a_filter_of_one_size_takes_as_many_keys_as_it_was_planned_for() {
     for round in 0..200 {
         for rate in [0.01, 0.1, 0.3] {
-            let mut filter = NativeBloom::blocked(500, rate, NONE).unwrap();
+            let mut filter = NativeBloom::blocked(500, rate, HashFn::default(), NONE).unwrap();
             let some = hashes(round * 10_000..round * 10_000 + 500);
             let mut new = vec![false; some.len()];
             assert_eq!(filter.insert_each(&some, &mut new, || NONE), Ok(()), "{rate}, {round}");
         }
     }
-    let mut filter = NativeBloom::blocked(500, 0.1, NONE).unwrap();
+    let mut filter = NativeBloom::blocked(500, 0.1, HashFn::default(), NONE).unwrap();
     let refused = filter.insert_each(&hashes(0..700), &mut [false; 700], || NONE);
     assert!(matches!(refused, Err((500.., InsertError::Full))), "{refused:?}");
 }
@@ -630,7 +632,7 @@ fn answers_of_another_number_than_the_questions_are_a_panic() {
         });
         assert!(filter.is_empty());
     }
-    let mut cuckoo = NativeCuckoo::new(20, 0.01, true, NONE).unwrap();
+    let mut cuckoo = NativeCuckoo::new(20, 0.01, true, HashFn::default(), NONE).unwrap();
     assert_panics("cuckoo", &mut || cuckoo.contains_each(&five, &mut [true; 3]));
     for &hash in &hashes(0..100) {
         cuckoo.insert(hash, || NONE).unwrap();

@@ -185,14 +185,14 @@ const ARGUMENTS: [(&str, &str); 17] = [
     ),
     (
         "bf.insert",
-        "key key, capacity block CAPACITY optional(capacity integer), error block ERROR optional(error double), expansion block EXPANSION optional(expansion integer), nocreate pure-token NOCREATE optional, nonscaling pure-token NONSCALING optional, [layout block LAYOUT optional(layout string), window block WINDOW optional(window integer), ]items pure-token ITEMS, item string multiple",
+        "key key, capacity block CAPACITY optional(capacity integer), error block ERROR optional(error double), expansion block EXPANSION optional(expansion integer), nocreate pure-token NOCREATE optional, nonscaling pure-token NONSCALING optional, [layout block LAYOUT optional(layout string), window block WINDOW optional(window integer), seed block SEED optional(seed string), ]items pure-token ITEMS, item string multiple",
     ),
     ("bf.loadchunk", "key key, iterator integer, data string"),
     ("bf.madd", "key key, item string multiple"),
     ("bf.mexists", "key key, item string multiple"),
     (
         "bf.reserve",
-        "key key, error_rate double, capacity integer, expansion block EXPANSION optional(expansion integer), nonscaling pure-token NONSCALING optional[, layout block LAYOUT optional(layout string), window block WINDOW optional(window integer)]",
+        "key key, error_rate double, capacity integer, expansion block EXPANSION optional(expansion integer), nonscaling pure-token NONSCALING optional[, layout block LAYOUT optional(layout string), window block WINDOW optional(window integer), seed block SEED optional(seed string)]",
     ),
     ("bf.scandump", "key key, iterator integer"),
     ("cf.add", "key key, item string"),
@@ -208,7 +208,7 @@ const ARGUMENTS: [(&str, &str); 17] = [
     ("cf.mexists", "key key, item string multiple"),
     (
         "cf.reserve",
-        "key key, capacity integer, bucketsize block BUCKETSIZE optional(bucketsize integer), maxiterations block MAXITERATIONS optional(maxiterations integer), expansion block EXPANSION optional(expansion integer)[, error block ERROR optional(error double)]",
+        "key key, capacity integer, bucketsize block BUCKETSIZE optional(bucketsize integer), maxiterations block MAXITERATIONS optional(maxiterations integer), expansion block EXPANSION optional(expansion integer)[, error block ERROR optional(error double), seed block SEED optional(seed string)]",
     ),
     ("cf.scandump", "key key, iterator integer"),
 ];

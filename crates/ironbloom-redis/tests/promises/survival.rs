@@ -418,7 +418,7 @@ proptest! {
         growth in 2u64..17,
         steps in steps(),
     ) {
-        let filter = NativeBloom::growing(capacity, rate, growth, LIMIT).unwrap();
+        let filter = NativeBloom::growing(capacity, rate, growth, HashFn::default(), LIMIT).unwrap();
         law(Native::whole(filter), &steps)?;
     }
 
@@ -430,9 +430,9 @@ proptest! {
         steps in steps(),
     ) {
         let filter = if is_window {
-            NativeBloom::window(capacity, rate, LIMIT)
+            NativeBloom::window(capacity, rate, HashFn::default(), LIMIT)
         } else {
-            NativeBloom::blocked(capacity, rate, LIMIT)
+            NativeBloom::blocked(capacity, rate, HashFn::default(), LIMIT)
         };
         law(Native::whole(filter.unwrap()), &steps)?;
     }
@@ -444,7 +444,7 @@ proptest! {
         is_growing: bool,
         steps in steps(),
     ) {
-        let filter = NativeCuckoo::new(capacity, rate, is_growing, LIMIT).unwrap();
+        let filter = NativeCuckoo::new(capacity, rate, is_growing, HashFn::default(), LIMIT).unwrap();
         law(Native::whole(filter), &steps)?;
     }
 }
