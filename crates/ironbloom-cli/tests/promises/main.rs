@@ -22,6 +22,7 @@ mod merge_add_remove;
 mod object_faults;
 #[cfg(feature = "index")]
 mod objects;
+mod one_meaning;
 mod plan_info_verify;
 mod program;
 #[cfg(feature = "redis")]

@@ -1,8 +1,18 @@
 //! Filters in SQL: the bytes of .ibf files, both ways.
 
+use std::path::Path;
+
 use ironbloom::{AnyFilter, Bloom, Persist};
 
 use crate::common::Server;
+
+fn unhex(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 #[test]
 fn filters_go_from_sql_to_the_library_and_back() {
@@ -11,10 +21,7 @@ fn filters_go_from_sql_to_the_library_and_back() {
         "create table words as select 'w' || i as w from generate_series(1, 5000) i;
          select encode(ironbloom_build(w, 5000, 0.01), 'hex') from words;",
     );
-    let bytes: Vec<u8> = (0..hex.len() / 2)
-        .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
-        .collect();
-    let filter = AnyFilter::from_bytes(&bytes).unwrap();
+    let filter = AnyFilter::from_bytes(&unhex(&hex)).unwrap();
     assert!((1..=5000).all(|i| filter.contains(format!("w{i}").as_bytes()).unwrap()));
     let wrong = (0..5000).filter(|i| filter.contains(format!("x{i}").as_bytes()).unwrap()).count();
     // 1 % of 5000, 6 sigma.
@@ -22,7 +29,7 @@ fn filters_go_from_sql_to_the_library_and_back() {
 
     let mut bloom = Bloom::with_rate(100, 0.01).unwrap();
     bloom.insert(b"alice".as_slice());
-    let hex: String = bloom.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex_of(&bloom.to_bytes());
     let asked = format!(
         "select ironbloom_contains(decode('{hex}', 'hex'), 'alice'), ironbloom_contains(decode('{hex}', 'hex'), 'bob');"
     );
@@ -48,6 +55,58 @@ fn filters_go_from_sql_to_the_library_and_back() {
             .unwrap_err()
             .contains("rate")
     );
+}
+
+/// One key, one meaning: this extension's part of the test that `one_meaning.rs` of the library describes.
+#[test]
+fn the_files_of_all_programs_are_written_and_answered_for_or_refused_by_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ironbloom/tests/golden/keys");
+    let server = Server::start("filters-meaning");
+    let hex = server.sql(
+        "create table keys as
+             select i, k from unnest(array['-9223372036854775808', '-9223372036854775807', '-2', '-1',
+                 '9223372036854775806', '9223372036854775807']) with ordinality as edges(k, i)
+             union all select 7 + i, i::text from generate_series(0, 993) i;
+         select encode(ironbloom_build(k, 1000, 1e-6 order by i), 'hex') from keys;",
+    );
+    assert!(unhex(&hex) == std::fs::read(folder.join("text.ibf")).unwrap());
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "ibf") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let filter = hex_of(&std::fs::read(&path).unwrap());
+        let count = |keys: &str| {
+            server.try_sql(&format!(
+                "select count(*) filter (where ironbloom_contains('\\x{filter}', k)) from ({keys}) as keys(k);"
+            ))
+        };
+        let there = count("select k from keys");
+        let absent = count("select i::text from generate_series(5000, 5999) i");
+        let found = match name {
+            "text" | "text-blocked" | "text-keyed" | "integers-declared" => Ok("1000"),
+            "bytes" | "bytes-blocked" => Ok("0"),
+            // An argument of type text is text.
+            "several" => Ok("500"),
+            "integers" | "integers-blocked" => Err("holds integers, not text or bytes"),
+            "floats" => {
+                Err("holds other values, such as floats, dates and tuples, not text or bytes")
+            }
+            "hashed" => Err("holds hashed values, not text or bytes"),
+            "text-secret" => Err("a secret key that is not in its file"),
+            "rows-of-text" | "rows-typed" => Err("holds rows of several attributes, not keys"),
+            other => panic!("{other}: a file that this test does not know"),
+        };
+        match found {
+            Ok(found) => assert_eq!((there, absent), (Ok(found.into()), Ok("0".into())), "{name}"),
+            Err(message) => {
+                for refused in [there, absent].map(Result::unwrap_err) {
+                    assert!(refused.contains(message), "{name}: {refused}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

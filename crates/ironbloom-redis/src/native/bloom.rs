@@ -494,7 +494,7 @@ impl Imaged for NativeBloom {
         let count = images.len();
         let image = images.swap_remove(0);
         let (kind, expected) = (image.header().kind, image.header().file_bytes());
-        check_keys(image.header())?;
+        let keys = check_keys(image.header());
         let filter = match kind {
             Kind::Blocked => Self::Blocked(image.finish()?),
             Kind::Bloom => Self::Flat(image.finish()?),
@@ -505,6 +505,7 @@ impl Imaged for NativeBloom {
             },
             found => return Err(NativeError::Kind { found }),
         };
+        keys?;
         match count {
             1 => Ok(filter),
             _ => Err(DecodeError::Length { expected, found }.into()),

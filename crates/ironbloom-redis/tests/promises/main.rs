@@ -15,6 +15,7 @@ mod migration;
 mod model;
 mod native;
 mod native_server;
+mod one_meaning;
 mod options;
 mod persistence;
 mod plumbing;

@@ -18,6 +18,7 @@ mod mapped;
 mod measured_rate;
 mod multi;
 mod no_false_negatives;
+mod one_meaning;
 mod over_capacity;
 mod removal;
 mod round_trip;
