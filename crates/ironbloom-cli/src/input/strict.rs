@@ -8,6 +8,7 @@
 //!  a CR b    a carriage return that ends no line          x"y       is a field with a quote in it, as for everybody
 //! ```
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 /// Passes on what it reads, until the table is malformed.
@@ -21,6 +22,10 @@ pub(super) struct Strict<R> {
     line: u64,
     /// Bytes so far, up to the length of a byte-order mark.
     start: usize,
+    /// Whether only ends of lines have come since the last row: blank lines are no rows.
+    is_between_rows: bool,
+    /// The lines of the rows that were passed on, and not yet asked for.
+    lines_of_rows: VecDeque<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -39,7 +44,22 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 impl<R: Read> Strict<R> {
     pub(super) fn new(input: R, delimiter: u8, quoted: bool) -> Self {
-        Self { input, delimiter, quoted, state: State::FieldStart, line: 1, start: 0 }
+        Self {
+            input,
+            delimiter,
+            quoted,
+            state: State::FieldStart,
+            line: 1,
+            start: 0,
+            is_between_rows: true,
+            lines_of_rows: VecDeque::new(),
+        }
+    }
+
+    /// The line on which the next row begins, for a caller who asks once for each row. The reader of CSV does not know it:
+    /// for it, a row begins before the blank lines and the line feed that precede it.
+    pub(super) fn next_line(&mut self) -> u64 {
+        self.lines_of_rows.pop_front().unwrap_or(self.line)
     }
 
     fn step(&mut self, byte: u8) -> io::Result<()> {
@@ -50,6 +70,10 @@ impl<R: Read> Strict<R> {
                 return Ok(());
             }
         }
+        if self.is_between_rows && byte != b'\n' && byte != b'\r' {
+            self.is_between_rows = false;
+            self.lines_of_rows.push_back(self.line);
+        }
         self.state = match (self.state, byte) {
             (State::Quotes(since), b'"') => State::AfterQuote(since),
             (State::Quotes(since), _) => State::Quotes(since),
@@ -57,7 +81,10 @@ impl<R: Read> Strict<R> {
             (State::Return, byte) if byte != b'\n' => {
                 return Err(self.malformed(self.line, "a carriage return without a line feed"));
             }
-            (_, b'\n') => State::FieldStart,
+            (_, b'\n') => {
+                self.is_between_rows = true;
+                State::FieldStart
+            }
             (_, b'\r') => State::Return,
             (_, byte) if byte == self.delimiter => State::FieldStart,
             (State::AfterQuote(_), _) => {

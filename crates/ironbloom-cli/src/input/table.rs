@@ -142,7 +142,11 @@ impl Tables<'_> {
             .from_reader(Strict::new(input, delimiter, quoted));
         let header = match self.args.no_header {
             true => None,
-            false => Some(reader.byte_headers().map_err(malformed)?.clone()),
+            false => {
+                let header = reader.byte_headers().map_err(|error| malformed(error, 1))?.clone();
+                reader.get_mut().next_line();
+                Some(header)
+            }
         };
         let indices = names
             .iter()
@@ -158,8 +162,12 @@ impl Tables<'_> {
         }
         let mut record = csv::ByteRecord::new();
         let mut row = Row::new(self.args);
-        while reader.read_byte_record(&mut record).map_err(malformed)? {
-            let line = record.position().map_or(0, csv::Position::line);
+        loop {
+            let outcome = reader.read_byte_record(&mut record);
+            let line = reader.get_mut().next_line();
+            if !outcome.map_err(|error| malformed(error, line))? {
+                break;
+            }
             if let Some(missing) = indices.iter().position(|&index| index >= record.len()) {
                 return Err(anyhow!(
                     "line {line}: {}, column {:?} is number {}",
@@ -231,11 +239,10 @@ impl<'a> Row<'a> {
     }
 }
 
-/// An error in a table, with its line.
-fn malformed(error: csv::Error) -> anyhow::Error {
+/// An error in a table, in the row that begins on this line.
+fn malformed(error: csv::Error, line: u64) -> anyhow::Error {
     match error.kind() {
-        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            let line = pos.as_ref().map_or(0, csv::Position::line);
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             let fields = number::plural(*len, "field");
             anyhow!("line {line}: {fields}, where the first row has {expected_len}")
         }

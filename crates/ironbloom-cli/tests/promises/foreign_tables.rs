@@ -42,6 +42,11 @@ fn run_in(script: &str, parts: &[&str], scratch: &Scratch, server: Option<&S3Ser
 }
 
 #[test]
+fn tables_of_text_are_read_as_by_other_strict_readers_or_refused_with_the_line() {
+    run("tables.py");
+}
+
+#[test]
 fn columns_in_folders_are_those_of_duckdb() {
     run("hive.py");
 }
