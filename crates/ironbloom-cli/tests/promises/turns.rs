@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
+use std::time::Duration;
 
 use ironbloom_testing::Start as _;
 
@@ -99,4 +100,50 @@ fn removals_and_merges_in_place_wait_too() {
     assert_eq!(done.len() as u64, WRITERS);
     assert_eq!(scratch.present("f.ibf", &all), "", "each run has removed its keys");
     assert_eq!(scratch.files(), ["f.ibf"]);
+}
+
+/// Adds and merges into the same file, half of them killed, at any moment of their work.
+#[test]
+fn adds_and_merges_at_once_lose_no_acknowledged_key_whoever_is_killed() {
+    let scratch = Scratch::new();
+    let plan = ["--capacity", "10000", "--rate", "1e-6"];
+    let name = |writer: u64| format!("part{writer}.ibf");
+    let keys = |writer: u64| lines(writer * KEYS..(writer + 1) * KEYS);
+    for writer in 0..WRITERS {
+        scratch.build(&name(writer), plan, &keys(writer));
+        scratch.write(&format!("keys{writer}"), keys(writer));
+    }
+    for round in 0..6u64 {
+        scratch.build("f.ibf", plan, "start\n");
+        let start = |writer: u64| {
+            let (part, file) = (name(writer), format!("keys{writer}"));
+            let mut command = match writer % 2 {
+                0 => scratch.command(["merge", "-o", "f.ibf", "f.ibf", &part]),
+                _ => scratch.command(["add", "f.ibf", &file]),
+            };
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            command.start()
+        };
+        let mut children: Vec<_> = (0..WRITERS).map(start).collect();
+        // A little later in each round: before the lock, with it, while writing, when all is done.
+        std::thread::sleep(Duration::from_millis(3 * round));
+        for child in children.iter_mut().skip(round as usize % 2).step_by(2) {
+            let _ = child.kill();
+        }
+        let mut done = Vec::new();
+        for (writer, child) in (0..).zip(children) {
+            let output = child.wait_with_output().unwrap();
+            match output.status.code() {
+                Some(0) => done.push(writer),
+                Some(code) => panic!("{code}: {}", String::from_utf8_lossy(&output.stderr)),
+                None => {}
+            }
+        }
+        assert!(done.len() as u64 >= WRITERS / 2, "{done:?}");
+        kept(&scratch, "f.ibf", &done);
+        scratch.run_with(["add", "f.ibf"], "after\n").succeeds();
+        assert_eq!(scratch.present("f.ibf", "start\nafter\n"), "start\nafter\n");
+        let files = scratch.files();
+        assert_eq!(files.len() as u64, 2 * WRITERS + 1, "something is left: {files:?}");
+    }
 }
