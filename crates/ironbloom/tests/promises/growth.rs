@@ -224,3 +224,25 @@ fn a_chain_of_high_rate_grows_and_keeps_its_rate() {
         }
     }
 }
+
+/// As the documents say: a stage that has just opened doubles the room, and nothing else is wasted.
+#[test]
+fn a_chain_takes_14_bits_at_first_and_at_most_34_up_to_a_thousand_times_its_first_stage() {
+    for kind in [StageKind::Bloom, StageKind::Blocked] {
+        let mut filter = scalable(1000, 0.01, 0.85, kind);
+        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+        for (n, hash) in (1u64..).zip(hashes(11, 1_000_000)) {
+            filter.insert_hash(hash).unwrap();
+            if n >= 1000 {
+                let bits = 8.0 * filter.size_in_bytes() as f64 / n as f64;
+                (least, most) = (least.min(bits), most.max(bits));
+            }
+        }
+        let (at_least, at_most) = match kind {
+            StageKind::Bloom => (13.4, 34.0),
+            StageKind::Blocked => (14.0, 50.0),
+        };
+        println!("{kind:?}: {least:.1} to {most:.1}");
+        assert!(least > at_least && most < at_most, "{kind:?}: {least:.1} to {most:.1}");
+    }
+}
