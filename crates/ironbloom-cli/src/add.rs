@@ -39,7 +39,7 @@ pub(crate) struct AddArgs {
     json: bool,
 
     /// What lines are, where the filter holds keys of several types: text or long (integers)
-    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
+    #[arg(long, value_name = "FORM", value_parser = foreign::forms(), hide_possible_values = true)]
     keys: Option<KeyForm>,
 
     #[command(flatten)]

@@ -15,6 +15,7 @@ use crate::info::Given;
 use crate::input::{self, InputArgs};
 use crate::kinds::KindArg;
 use crate::secret::{self, SecretArgs, Seed};
+use crate::shell::{self, Named};
 use crate::{Outcome, convert, dash, file, foreign, info, number, output, report, rows};
 
 /// Build a filter from keys
@@ -57,12 +58,12 @@ pub(crate) struct BuildArgs {
     secret: SecretArgs,
 
     /// Probe sequence of a Bloom filter; those other than remix are for comparison and exceed the rate
-    #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = parse_scheme)]
+    #[arg(long, value_name = "SCHEME", default_value = "remix", value_parser = schemes(), hide_possible_values = true)]
     scheme: Scheme,
 
     /// Make a filter for another program: spark, guava, datasketches, bits-and-blooms or dcso. Needs --capacity, and --keys
     /// where that program has keys of several forms
-    #[arg(long, value_name = "FORMAT", value_parser = foreign::parse_format, conflicts_with_all = ["kind", "seed", "scheme", "partial", "secret_file"])]
+    #[arg(long, value_name = "FORMAT", value_parser = foreign::formats(), hide_possible_values = true, conflicts_with_all = ["kind", "seed", "scheme", "partial", "secret_file"])]
     format: Option<Format>,
 
     /// Version of a format that has several: of Spark's, 1 is read by all releases, 2 from 4.1 on and needed above some 100
@@ -71,7 +72,7 @@ pub(crate) struct BuildArgs {
     format_version: Option<u8>,
 
     /// What keys are: text, or long (integers); of a filter for another program also chars, int, double or hex [default: text]
-    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
+    #[arg(long, value_name = "FORM", value_parser = foreign::forms(), hide_possible_values = true)]
     keys: Option<KeyForm>,
 
     /// Joint: also answer queries on some of the columns. Keeps a count for each distinct value
@@ -90,20 +91,15 @@ pub(crate) struct BuildArgs {
     input: InputArgs,
 }
 
-/// Not the name of a probe scheme.
-#[derive(Debug)]
-struct UnknownScheme;
-
-impl std::fmt::Display for UnknownScheme {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "not a probe scheme; use one of {}", Scheme::ALL.map(Scheme::name).join(", "))
-    }
+/// For an option that takes the name of a probe scheme.
+fn schemes() -> Named<Scheme> {
+    shell::named(parse_scheme, || Scheme::ALL.map(Scheme::name).to_vec())
 }
 
-impl std::error::Error for UnknownScheme {}
-
-fn parse_scheme(text: &str) -> Result<Scheme, UnknownScheme> {
-    Scheme::ALL.into_iter().find(|scheme| scheme.name() == text).ok_or(UnknownScheme)
+fn parse_scheme(text: &str) -> Result<Scheme, String> {
+    let names = Scheme::ALL.map(Scheme::name).join(", ");
+    let scheme = Scheme::ALL.into_iter().find(|scheme| scheme.name() == text);
+    scheme.ok_or_else(|| format!("not a probe scheme; use one of {names}"))
 }
 
 impl BuildArgs {

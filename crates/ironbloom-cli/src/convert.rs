@@ -15,6 +15,7 @@ use crate::failure::Advice;
 use crate::foreign::{self, ForeignArgs};
 use crate::input::InputArgs;
 use crate::secret::SecretArgs;
+use crate::shell::{self, Named};
 use crate::{Outcome, dash, file, info, interrupt, output};
 
 /// Convert a filter to or from the format of another program
@@ -43,7 +44,7 @@ pub(crate) struct ConvertArgs {
     output: PathBuf,
 
     /// Format of the result: ibf, or that of another program
-    #[arg(long, value_name = "FORMAT", default_value = "ibf", value_parser = parse_target)]
+    #[arg(long, value_name = "FORMAT", default_value = "ibf", value_parser = targets(), hide_possible_values = true)]
     to: Target,
 
     #[command(flatten)]
@@ -57,6 +58,13 @@ pub(crate) struct ConvertArgs {
 /// A format of a result: ours, or another's.
 #[derive(Clone, Copy)]
 struct Target(Option<Format>);
+
+/// For an option that takes the name of a format, or of ours.
+fn targets() -> Named<Target> {
+    shell::named(parse_target, || {
+        ["ibf"].into_iter().chain(Format::all().map(Format::name)).collect()
+    })
+}
 
 fn parse_target(text: &str) -> Result<Target, String> {
     match text {

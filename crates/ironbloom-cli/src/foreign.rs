@@ -15,18 +15,19 @@ use ironbloom::{DecodeError, FileError, Persist as _};
 use crate::failure::Advice;
 use crate::input::{self, BadKey, InputArgs, Keys};
 use crate::secret::SecretArgs;
+use crate::shell::{self, Named};
 use crate::{dash, file};
 
 /// What a file of another program does not say of itself.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct ForeignArgs {
     /// Format of a filter of another program [default: recognised by content]
-    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true)]
     pub(crate) format: Option<Format>,
 
     /// What keys are, where the filter does not say it: text or long (integers); of another program's filter also chars, int,
     /// double or hex
-    #[arg(long, value_name = "FORM", value_parser = parse_form)]
+    #[arg(long, value_name = "FORM", value_parser = forms(), hide_possible_values = true)]
     pub(crate) keys: Option<KeyForm>,
 }
 
@@ -35,11 +36,21 @@ pub(crate) fn format_names() -> String {
     Format::all().map(Format::name).collect::<Vec<_>>().join(", ")
 }
 
+/// For an option that takes the name of a format.
+pub(crate) fn formats() -> Named<Format> {
+    shell::named(parse_format, || Format::all().map(Format::name).collect())
+}
+
+/// For an option that takes what keys are.
+pub(crate) fn forms() -> Named<KeyForm> {
+    shell::named(parse_form, || KeyForm::ALL.map(KeyForm::name).to_vec())
+}
+
 pub(crate) fn parse_format(text: &str) -> Result<Format, String> {
     Format::named(text).ok_or_else(|| format!("not a format; use one of {}", format_names()))
 }
 
-pub(crate) fn parse_form(text: &str) -> Result<KeyForm, String> {
+fn parse_form(text: &str) -> Result<KeyForm, String> {
     let name = if matches!(text, "bytes" | "string") { "text" } else { text };
     let forms = KeyForm::ALL.map(KeyForm::name).join(", ");
     let form = KeyForm::ALL.into_iter().find(|form| form.name() == name);

@@ -43,7 +43,7 @@ pub(crate) struct RemoveArgs {
     input: InputArgs,
 
     /// What lines are, where the filter holds keys of several types: text or long (integers)
-    #[arg(long, value_name = "FORM", value_parser = foreign::parse_form)]
+    #[arg(long, value_name = "FORM", value_parser = foreign::forms(), hide_possible_values = true)]
     keys: Option<KeyForm>,
 
     #[command(flatten)]

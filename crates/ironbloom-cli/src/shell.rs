@@ -1,6 +1,9 @@
 //! `ironbloom completions` and `ironbloom man`: what a shell and `man` want to know.
 
+use std::ffi::OsStr;
+
 use anyhow::Result;
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
@@ -49,4 +52,36 @@ pub(crate) fn man(args: &ManArgs) -> Result<Outcome> {
     clap_mangen::Man::new(page).render(&mut text)?;
     output::write(&text)?;
     Ok(Outcome::Found)
+}
+
+/// A parser of one of several names, which shells complete.
+#[derive(Clone)]
+pub(crate) struct Named<T> {
+    parse: fn(&str) -> Result<T, String>,
+    names: fn() -> Vec<&'static str>,
+}
+
+/// Names for an option whose values are words of a list.
+pub(crate) fn named<T>(
+    parse: fn(&str) -> Result<T, String>,
+    names: fn() -> Vec<&'static str>,
+) -> Named<T> {
+    Named { parse, names }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        self.parse.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
 }

@@ -384,6 +384,10 @@ fn completions_exist_for_the_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let text = scratch.run(["completions", shell]).succeeds().text();
         assert!(COMMANDS.iter().all(|command| text.contains(command)), "{shell}");
+        // The words that options take: formats, what keys are, probe schemes.
+        for word in ["guava", "spark", "chars", "enhanced"] {
+            assert!(text.contains(word), "{shell} completes no {word}");
+        }
     }
     scratch.refuses(["completions", "dos"], "", "");
 }
