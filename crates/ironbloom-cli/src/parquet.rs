@@ -42,8 +42,9 @@ struct BloomsArgs {
 /// Which row groups may hold a value, according to their filters?
 ///
 /// A row group without a filter may hold anything. Values are those of the column's type: integers, decimals, dates as
-/// 2026-11-18, text as it is, other bytes as text or as hexadecimal digits after 0x. The exit status is 0 if some row group may
-/// hold all values, and 1 if none does.
+/// 2026-11-18, times as 2026-11-18T09:30:00.25Z (with a zone or in UTC; without a zone where the column has none), text as it is,
+/// other bytes as text or as hexadecimal digits after 0x. The exit status is 0 if some row group may hold all values, and 1 if
+/// none does.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

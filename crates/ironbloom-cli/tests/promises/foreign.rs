@@ -235,6 +235,30 @@ fn filters_of_a_parquet_file_are_listed_and_asked() {
     assert_eq!(here.present("bits", "a\nb\nc\n"), "a\nb\n");
 }
 
+#[test]
+fn times_in_a_parquet_file_are_asked_for_as_text() {
+    let here = Scratch::new();
+    here.write("t.parquet", golden("times.parquet"));
+    let check = |clause: &str| here.run(["parquet", "check", "t.parquet", "--where", clause]);
+    for unit in ["ms", "us", "ns"] {
+        for (time, status) in [
+            ("2026-11-18T09:30:00", 0),
+            ("2026-11-18 10:30", 0),
+            ("2026-11-18T09:31:00", 1),
+            ("2026-11-18T09:30:00.001", 1),
+            ("2026-11-18T25:30", 2),
+        ] {
+            check(&format!("{unit}={time}")).ends_with(status);
+            check(&format!("{unit}_utc={time}")).ends_with(status);
+        }
+        check(&format!("{unit}_utc=2026-11-18T10:30:00+01:00")).succeeds();
+        let refused = check(&format!("{unit}=2026-11-18T09:30:00Z")).ends_with(2);
+        assert!(refused.stderr.contains("without a zone"), "{}", refused.stderr);
+    }
+    check("ms=2026-11-18T09:30:00.0005").ends_with(2);
+    check("us=2026-11-18T09:30:00.0005").ends_with(1);
+}
+
 /// A chain in which block n has the address n mod 10 and, if n is a multiple of 7, a topic.
 fn headers(blocks: u64) -> (String, String, String) {
     let address = |n: u64| format!("0x{:040x}", n % 10 + 1);

@@ -23,8 +23,15 @@ pub(super) enum Meaning {
     Plain,
     Text,
     Unsigned,
-    Decimal { scale: i32 },
+    Decimal {
+        scale: i32,
+    },
     Date,
+    /// Units since 1970-01-01, in UTC or by clocks of no place.
+    Timestamp {
+        units_per_second: i64,
+        is_utc: bool,
+    },
     Uuid,
     Float16,
 }
@@ -68,6 +75,9 @@ struct Element {
     scale: i64,
     logical: Option<i64>,
     signed: bool,
+    is_utc: bool,
+    /// Of a time: 1 milliseconds, 2 microseconds, 3 nanoseconds.
+    unit: i64,
 }
 
 /// Parses the columns and row groups of a footer; `None` if it is damaged.
@@ -142,6 +152,15 @@ fn logical(left: &mut Compact<'_>, element: &mut Element) -> Option<()> {
         while let Some(of) = left.field(&mut field)? {
             match (variant, field, of) {
                 (5, 1, I32) => element.scale = left.integer()?,
+                (8, 1, of) => {
+                    element.is_utc = of != FALSE;
+                    left.skip(of, 3)?;
+                }
+                (8, 2, STRUCT) => {
+                    while let Some(of) = left.field(&mut element.unit)? {
+                        left.skip(of, 4)?;
+                    }
+                }
                 (10, 2, of) => {
                     element.signed = of != FALSE;
                     left.skip(of, 3)?;
@@ -226,6 +245,14 @@ fn column(node: &Element, path: String) -> Option<Column> {
             Meaning::Decimal { scale: i32::try_from(node.scale).ok()? }
         }
         (Some(6), _) | (None, Some(6)) => Meaning::Date,
+        (Some(8), _) => match node.unit {
+            1 => Meaning::Timestamp { units_per_second: 1_000, is_utc: node.is_utc },
+            2 => Meaning::Timestamp { units_per_second: 1_000_000, is_utc: node.is_utc },
+            3 => Meaning::Timestamp { units_per_second: 1_000_000_000, is_utc: node.is_utc },
+            _ => Meaning::Plain,
+        },
+        (None, Some(9)) => Meaning::Timestamp { units_per_second: 1_000, is_utc: true },
+        (None, Some(10)) => Meaning::Timestamp { units_per_second: 1_000_000, is_utc: true },
         (Some(10), _) if !node.signed => Meaning::Unsigned,
         (None, Some(11..=14)) => Meaning::Unsigned,
         (Some(14), _) => Meaning::Uuid,

@@ -19,6 +19,12 @@ impl Column {
         let what = match (self.physical, self.meaning) {
             (_, Meaning::Decimal { scale }) => return format!("a decimal of scale {scale}"),
             (_, Meaning::Date) => "a date such as 2026-11-18",
+            (_, Meaning::Timestamp { is_utc: true, .. }) => {
+                "a time such as 2026-11-18T09:30:00.25Z, with a zone or of UTC, that the column can hold"
+            }
+            (_, Meaning::Timestamp { .. }) => {
+                "a time such as 2026-11-18T09:30:00.25, without a zone, that the column can hold"
+            }
             (_, Meaning::Uuid) => "a UUID",
             (Physical::Int32, Meaning::Unsigned) => "an integer from 0 to 4294967295",
             (Physical::Int64, Meaning::Unsigned) => "an integer from 0 to 18446744073709551615",
@@ -51,6 +57,10 @@ impl Column {
             (Physical::Int32, Meaning::Unsigned) => self.integer::<u32>(value),
             (Physical::Int32, _) => self.integer::<i32>(value),
             (Physical::Int64, Meaning::Unsigned) => self.integer::<u64>(value),
+            (Physical::Int64, Meaning::Timestamp { units_per_second, is_utc }) => {
+                let units = units(value, units_per_second, is_utc)?;
+                self.physical.plain(Plain::Integer(units.into()))
+            }
             (Physical::Int64, _) => self.integer::<i64>(value),
             // Rounded once, from the text.
             (Physical::Float, _) => {
@@ -154,9 +164,97 @@ fn days(value: &str) -> Option<i32> {
     i32::try_from(days - 719_468).ok()
 }
 
+/// Units since 1970-01-01 of a time: a number of them, a date, or a date and a time with `T` or a blank between. A zone is
+/// subtracted where the column is in UTC, and without one UTC is meant. `None` if the column cannot hold it exactly.
+fn units(value: &str, per_second: i64, is_utc: bool) -> Option<i64> {
+    if let Ok(units) = value.trim().parse() {
+        return Some(units);
+    }
+    let (date, time) = match value.split_once(['T', ' ']) {
+        Some((date, time)) => (date, time),
+        None => (value, "00:00"),
+    };
+    let (time, offset) = match time.find(['Z', '+', '-']) {
+        Some(at) if is_utc => (&time[..at], offset(&time[at..])?),
+        Some(_) => return None,
+        None => (time, 0),
+    };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let mut parts = clock.split(':');
+    let (hour, minute) = (below(parts.next()?, 24)?, below(parts.next()?, 60)?);
+    let second = parts.next().map_or(Some(0), |second| below(second, 60))?;
+    if parts.next().is_some() || fraction.is_empty() {
+        return None;
+    }
+    let seconds = i64::from(days(date)?) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    // As a decimal: its unit is a second's 3rd, 6th or 9th digit.
+    let fraction = unscaled(&format!("0.{fraction}"), per_second.ilog10().cast_signed())?;
+    seconds.checked_mul(per_second)?.checked_add(i64::try_from(fraction).ok()?)
+}
+
+/// Seconds that a zone is ahead of UTC: `Z`, `+01:00`, `-0530`, `+01`.
+fn offset(zone: &str) -> Option<i64> {
+    if zone == "Z" {
+        return Some(0);
+    }
+    let sign = if zone.starts_with('-') { -1 } else { 1 };
+    let digits: String = zone[1..].chars().filter(|&letter| letter != ':').collect();
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "00"),
+        4 if digits.is_ascii() => digits.split_at(2),
+        _ => return None,
+    };
+    Some(sign * (below(hours, 24)? * 3600 + below(minutes, 60)? * 60))
+}
+
+/// A number of two digits below this one.
+fn below(digits: &str, end: i64) -> Option<i64> {
+    let is_number = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|&number| is_number && number < end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_units_since_1970() {
+        let second = 1_763_458_200; // 2025-11-18T09:30:00Z
+        for (value, expected) in [
+            ("2025-11-18T09:30:00Z", Some(second * 1000)),
+            ("2025-11-18 09:30", Some(second * 1000)),
+            ("2025-11-18T10:30:00.25+01:00", Some(second * 1000 + 250)),
+            ("2025-11-18T04:00:00-0530", Some(second * 1000)),
+            ("2025-11-18", Some((second - 9 * 3600 - 1800) * 1000)),
+            ("1969-12-31T23:59:59.999Z", Some(-1)),
+            ("1763458200000", Some(second * 1000)),
+            ("-1", Some(-1)),
+            // Between two values of the column, and what is no time.
+            ("2025-11-18T09:30:00.0001Z", None),
+            ("2025-11-18T24:00:00Z", None),
+            ("2025-11-18T09:60", None),
+            ("2025-11-18T9:30", None),
+            ("2025-11-18T09:30:00.Z", None),
+            ("2025-11-18T09:30:00+1", None),
+            ("2025-11-18T09:30:00+é", None),
+            ("2025-02-29T09:30:00Z", None),
+            ("2025-11-18T09:30:00:00", None),
+            ("", None),
+            ("T", None),
+        ] {
+            assert_eq!(units(value, 1000, true), expected, "{value}");
+        }
+        assert_eq!(
+            units("2025-11-18T09:30:00.0001", 1_000_000, false),
+            Some(second * 1_000_000 + 100)
+        );
+        assert_eq!(
+            units("2025-11-18T09:30:00Z", 1_000_000, false),
+            None,
+            "a zone that it does not have"
+        );
+        assert_eq!(units("9999-12-31", 1_000_000_000, false), None, "beyond 64 bits");
+    }
 
     fn column(physical: Physical, meaning: Meaning, length: usize) -> Column {
         Column { path: "c".to_owned(), physical, length, meaning }
