@@ -94,8 +94,14 @@ pub(crate) fn text_record(record: &Record) -> String {
     text
 }
 
-/// A table with a heading; numbers are right-aligned. All records have the same fields.
+/// A table with a heading; numbers are right-aligned. All records have the same fields. On a terminal that is too narrow for
+/// the table, where its lines would be broken, each field has a line.
 pub(crate) fn text_table(records: &[Record]) -> String {
+    let room = terminal_size::terminal_size_of(std::io::stdout());
+    table_within(records, room.map_or(usize::MAX, |(width, _)| usize::from(width.0)))
+}
+
+fn table_within(records: &[Record], room: usize) -> String {
     let Some(first) = records.first() else { return String::new() };
     let widths: Vec<usize> = (0..first.len())
         .map(|column| {
@@ -103,6 +109,10 @@ pub(crate) fn text_table(records: &[Record]) -> String {
             cells.chain([shown(first[column].0).chars().count()]).max().unwrap_or(0)
         })
         .collect();
+    const GAP: usize = 2;
+    if widths.iter().sum::<usize>() + GAP * (widths.len() - 1) > room {
+        return records.iter().map(text_record).collect::<Vec<_>>().join("\n");
+    }
     let right: Vec<bool> = (0..first.len())
         .map(|column| records.iter().all(|record| record[column].1.is_number()))
         .collect();
@@ -111,7 +121,7 @@ pub(crate) fn text_table(records: &[Record]) -> String {
         let padded = cells.iter().zip(widths.iter().zip(&right)).map(|(cell, (&width, &right))| {
             if right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
-        let joined = padded.collect::<Vec<_>>().join("  ");
+        let joined = padded.collect::<Vec<_>>().join(&" ".repeat(GAP));
         let _ = writeln!(text, "{}", joined.trim_end());
     };
     line(first.iter().map(|(name, _)| shown(name)).collect());
@@ -141,7 +151,11 @@ mod tests {
             vec![("kind", Cell::text("bloom")), ("bits/key", Cell::float(9.59, 2))],
             vec![("kind", Cell::text("d-left")), ("bits/key", Cell::float(18.7, 2))],
         ];
-        assert_eq!(text_table(&records), "kind    bits/key\nbloom       9.59\nd-left     18.70\n");
+        let table = "kind    bits/key\nbloom       9.59\nd-left     18.70\n";
+        assert_eq!(table_within(&records, 16), table);
+        let records_of_lines =
+            "kind      bloom\nbits/key  9.59\n\nkind      d-left\nbits/key  18.70\n";
+        assert_eq!(table_within(&records, 15), records_of_lines);
         assert_eq!(json_records(&records)[1]["bits_per_key"], 18.7);
     }
 }

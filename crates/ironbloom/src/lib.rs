@@ -19,7 +19,7 @@
 //! | to remove keys | [`Cuckoo`] | 10.5 | 2 |
 //! | to remove keys, with inserts that never move other keys | [`DLeft`] | 18.7 | 4 |
 //! | to remove keys and merge | [`CountingBloom`] | 38.4 | up to 7 |
-//! | an unknown number of keys | [`Scalable`] | 14, up to 34 just after it has grown | grows |
+//! | an unknown number of keys | [`Scalable`] | 14, up to 42 just after it has grown | grows |
 //! | old keys to expire | [`Windowed`] | 19.7 | a few |
 //! | inserts from many threads | [`AtomicBloom`], [`AtomicBlockedBloom`] | same as the plain kind | |
 //! | Parquet's own filter | [`SplitBlock`] | 10.5 | 1 |
