@@ -98,7 +98,7 @@ fn rows_may_hold_integers() {
     assert!(parallel.contains(&[Some(7), None]).unwrap());
 }
 
-/// What a mistaken insert of 0, 1, 2 … does.
+/// Returns true if a mistaken insert of 0, 1, 2 … is noticed.
 #[cfg(debug_assertions)]
 fn notices(insert: impl FnOnce(&[u64])) -> bool {
     let raw: Vec<u64> = (0..8).collect();
