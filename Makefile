@@ -314,6 +314,7 @@ bench-index: ## The index on tables: in memory, growing, skewed, on Parquet file
 	"$(PYTHON)" crates/ironbloom-bench/index.py "$(TARGET)/release/ironbloom" "$(TARGET)/release/bench-index"
 	"$(PYTHON)" crates/ironbloom-bench/index_shell.py "$(TARGET)/release/ironbloom" $(if $(BESIDE),--beside $(BESIDE))
 	"$(PYTHON)" crates/ironbloom-bench/index_ordered.py "$(TARGET)/release/ironbloom"
+	"$(PYTHON)" crates/ironbloom-bench/index_scan.py "$(TARGET)/release/ironbloom" $(if $(BESIDE),--beside $(BESIDE))
 	"$(PYTHON)" crates/ironbloom-bench/objects.py "$(TARGET)/release/ironbloom"
 
 bench-python: python ## The Python package beside the library, rbloom, pybloom-live, set, polars and DuckDB (KEYS=10000000 ROUNDS=5 ROWS=10000000)

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch, RecordBatchOptions};
@@ -29,11 +30,15 @@ use crate::evaluate::{LongLists, evaluate, evaluate_with};
 use crate::table::{OwnFilters, Reads, Table, TableError};
 use crate::{EvaluateError, Predicate};
 
-/// Maximum number of rows read before returning what was found.
-const STEP_ROWS: u64 = 1 << 16;
+/// Maximum number of rows read before returning what was found. DuckDB's row groups are a little smaller.
+const STEP_ROWS: u64 = 1 << 17;
+
+/// Steps for each thread at a time if nothing is selected, so that no thread waits for the slowest one for long. What is found then
+/// is a number for each row.
+const STEPS_AHEAD: usize = 4;
 
 /// With more rows of candidates than this, all processors search.
-const MANY_ROWS: u64 = 4 * STEP_ROWS;
+const MANY_ROWS: u64 = 2 * STEP_ROWS;
 
 /// The most threads of a search: more would only hold more rows at the same time.
 const MAX_THREADS: usize = 8;
@@ -46,9 +51,9 @@ const GAP: u64 = 32;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Match {
-    /// Their numbers in the table, counted from 0, ascending.
+    /// Their numbers in the table, counted from 0, ascending; none if they are only [counted](crate::Search::count_only).
     pub rows: Vec<u64>,
-    /// Their selected columns, with the same number of rows; no columns if none were selected.
+    /// Their selected columns, with as many rows as match; no columns if none were selected.
     pub batch: RecordBatch,
 }
 
@@ -107,10 +112,15 @@ pub struct Find<T> {
 
 /// A question to the rows of a table.
 struct Question {
+    /// Nothing is wanted but how many rows match.
+    only_counts: bool,
     stages: Vec<Stage>,
     select: Vec<usize>,
     select_schema: SchemaRef,
 }
+
+/// The matches of a step, if there are any, and what it cost.
+type Examined = Result<(Option<Match>, Report), TableError>;
 
 /// One part of the conjunction, and the columns it needs.
 struct Stage {
@@ -172,9 +182,14 @@ impl<T: Deref<Target = Table>> Find<T> {
             false => 1,
         };
         let select_schema = std::sync::Arc::new(Schema::new(fields));
-        let question = Question { stages, select, select_schema };
+        let question = Question { only_counts: false, stages, select, select_schema };
         let (ready, failed) = (VecDeque::new(), None);
         Ok(Self { table, question, left, ready, failed, threads, report })
+    }
+
+    /// Leaves out the numbers of rows, if no columns were selected.
+    pub(crate) fn count_only(&mut self) {
+        self.question.only_counts = self.question.select.is_empty();
     }
 
     /// What has been done so far.
@@ -214,28 +229,32 @@ impl<T: Deref<Target = Table>> Find<T> {
         }
     }
 
-    /// Takes the next steps, one for each thread.
+    /// Takes the next steps, each by the first thread that is free.
     fn steps(&mut self) {
-        let threads = self.threads;
+        let ahead = if self.question.select.is_empty() { STEPS_AHEAD } else { 1 };
+        let count = if self.threads > 1 { self.threads * ahead } else { 1 };
         let parts: Vec<Vec<Range<u64>>> = std::iter::repeat_with(|| self.next_ranges())
-            .take(threads)
+            .take(count)
             .take_while(|ranges| !ranges.is_empty())
             .collect();
-        let (table, question) = (&*self.table, &self.question);
-        let examined = std::thread::scope(|scope| {
-            let mut parts = parts.into_iter();
-            let first = parts.next();
+        let (table, question, next) = (&*self.table, &self.question, AtomicUsize::new(0));
+        let work = || {
+            let mine = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let mine = mine.map_while(|number| Some((number, parts.get(number)?.clone())));
+            mine.map(|(number, ranges)| (number, question.examine(table, ranges))).collect()
+        };
+        let mut examined: Vec<(usize, Examined)> = std::thread::scope(|scope| {
             let others: Vec<_> =
-                parts.map(|ranges| scope.spawn(move || question.examine(table, ranges))).collect();
-            let mut examined: Vec<_> =
-                first.map(|ranges| question.examine(table, ranges)).into_iter().collect();
+                (1..self.threads.min(parts.len())).map(|_| scope.spawn(work)).collect();
+            let mut examined: Vec<_> = work();
             for other in others {
                 let panicked = |panic| std::panic::resume_unwind(panic);
-                examined.push(other.join().unwrap_or_else(panicked));
+                examined.extend(other.join().unwrap_or_else(panicked));
             }
             examined
         });
-        for part in examined {
+        examined.sort_unstable_by_key(|(number, _)| *number);
+        for (_, part) in examined {
             match part {
                 Ok((found, report)) => {
                     self.report.add(&report);
@@ -250,20 +269,27 @@ impl<T: Deref<Target = Table>> Find<T> {
         }
     }
 
-    /// Takes up to [`STEP_ROWS`] rows of candidates.
+    /// Takes up to [`STEP_ROWS`] rows of candidates, of one row group unless groups are small: two threads in the same one would
+    /// both decompress its pages.
     fn next_ranges(&mut self) -> Vec<Range<u64>> {
-        let mut room = STEP_ROWS;
+        let (mut room, mut group_end) = (STEP_ROWS, 0);
         let mut ranges = Vec::new();
         while room > 0
             && let Some(next) = self.left.pop()
         {
-            let length = (next.end - next.start).min(room);
-            let cut = next.start + length;
+            if next.start >= group_end {
+                if room <= STEP_ROWS / 2 {
+                    self.left.push(next);
+                    break;
+                }
+                group_end = self.table.group_end(next.start);
+            }
+            let cut = next.end.min(group_end).min(next.start + room);
             if cut < next.end {
                 self.left.push(cut..next.end);
             }
+            room -= cut - next.start;
             ranges.push(next.start..cut);
-            room -= length;
         }
         ranges
     }
@@ -271,13 +297,23 @@ impl<T: Deref<Target = Table>> Find<T> {
 
 impl Question {
     /// The matches among these rows, if there are any, and what it cost.
-    fn examine(
-        &self,
-        table: &Table,
-        ranges: Vec<Range<u64>>,
-    ) -> Result<(Option<Match>, Report), TableError> {
+    fn examine(&self, table: &Table, ranges: Vec<Range<u64>>) -> Examined {
         let mut report = Report::default();
-        let rows = self.verify(table, ranges, &mut report)?;
+        let (ranges, passed) = self.verify(table, ranges, &mut report)?;
+        if self.only_counts && !table.has_deleted_rows() {
+            let count = passed.map_or(rows_of(&ranges), |passed| passed.count_set_bits() as u64);
+            report.rows_matched += count;
+            let batch = empty_batch(&self.select_schema, count as usize);
+            return Ok(((count > 0).then_some(Match { rows: Vec::new(), batch }), report));
+        }
+        let mut rows: Vec<u64> = match passed {
+            Some(passed) => rows_that(&ranges, &passed),
+            // No stages: an AND of nothing, which is true.
+            None => ranges.into_iter().flatten().collect(),
+        };
+        if table.has_deleted_rows() {
+            rows.retain(|&row| !table.is_deleted(row));
+        }
         if rows.is_empty() {
             return Ok((None, report));
         }
@@ -286,13 +322,13 @@ impl Question {
         Ok((Some(Match { rows, batch }), report))
     }
 
-    /// The rows of these ranges that pass all stages.
+    /// Those of these ranges that may have rows which pass all stages, and which rows do; `None` if all do.
     fn verify(
         &self,
         table: &Table,
         mut ranges: Vec<Range<u64>>,
         report: &mut Report,
-    ) -> Result<Vec<u64>, TableError> {
+    ) -> Result<(Vec<Range<u64>>, Option<BooleanBuffer>), TableError> {
         report.rows_verified += rows_of(&ranges);
         let mut passed: Option<BooleanBuffer> = None;
         for (number, stage) in self.stages.iter().enumerate() {
@@ -303,18 +339,10 @@ impl Question {
             let is_last = number + 1 == self.stages.len();
             passed = Some(if is_last { both } else { keep_live(&mut ranges, &both) });
             if ranges.is_empty() {
-                return Ok(Vec::new());
+                break;
             }
         }
-        let mut rows: Vec<u64> = match passed {
-            Some(passed) => rows_that(&ranges, &passed),
-            // No stages: an AND of nothing, which is true.
-            None => ranges.into_iter().flatten().collect(),
-        };
-        if table.has_deleted_rows() {
-            rows.retain(|&row| !table.is_deleted(row));
-        }
-        Ok(rows)
+        Ok((ranges, passed))
     }
 
     /// The selected columns of these rows.

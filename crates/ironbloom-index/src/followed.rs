@@ -18,6 +18,8 @@ pub(crate) struct Followed {
     pub(crate) path: String,
     /// The id of Iceberg's snapshot, or Delta's version.
     pub(crate) snapshot: i64,
+    /// The version that was asked for, if the index is to stay with it.
+    pub(crate) at: Option<String>,
     /// What tells the table from others; older indexes do not have it, nor have some tables of Iceberg's first version.
     pub(crate) table_id: Option<String>,
     pub(crate) shape: Shape,
@@ -51,7 +53,8 @@ impl Followed {
         let path = json.get("path")?.as_str()?.to_owned();
         let snapshot = json.get("snapshot")?.as_i64()?;
         let table_id = json.get("id").and_then(Json::as_str).map(str::to_owned);
-        Some(Self { path, snapshot, table_id, shape, indexed })
+        let at = json.get("at").and_then(Json::as_str).map(str::to_owned);
+        Some(Self { path, snapshot, at, table_id, shape, indexed })
     }
 
     pub(crate) fn write(&self) -> Json {
@@ -63,6 +66,7 @@ impl Followed {
             "format": self.format().to_string(),
             "path": self.path,
             "snapshot": self.snapshot,
+            "at": self.at,
             "id": self.table_id,
             "shape": shape,
             "indexed": self.indexed,

@@ -432,6 +432,7 @@ impl Indexed {
             explanation,
             skipped: None,
             opened: 0,
+            counts_only: false,
         };
         search.open_ahead()?;
         // A value or column that does not match is an error even if there is nothing to search. The index has checked those
@@ -489,6 +490,12 @@ impl Indexed {
     pub fn followed(&self) -> Option<(TableFormat, Location, i64)> {
         let Layout::Table(table) = &self.layout else { return None };
         Some((table.format(), self.tables.path(&table.path), table.snapshot))
+    }
+
+    /// The version of that table that was asked for ([`TableFormat::at`]); `None` if the index follows it.
+    pub fn version_asked_for(&self) -> Option<&str> {
+        let Layout::Table(table) = &self.layout else { return None };
+        table.at.as_deref()
     }
 
     /// The tables all of whose rows satisfy a predicate on columns that have one value in each table, such as those in the

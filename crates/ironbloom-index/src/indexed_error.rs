@@ -37,6 +37,13 @@ pub enum IndexedError {
         /// The index.
         path: Location,
     },
+    /// The index was built from one version of such a table, and stays with it.
+    OneVersion {
+        /// The index.
+        path: Location,
+        /// The version, as it was given.
+        at: String,
+    },
     /// Where the table was that the index follows, there is another one now.
     AnotherTable {
         /// Where it is.
@@ -71,6 +78,11 @@ impl fmt::Display for IndexedError {
             Self::NotFollowing { path } => write!(
                 f,
                 "{}: was not built from an Iceberg or Delta table, so there is nothing to follow",
+                path.display()
+            ),
+            Self::OneVersion { path, at } => write!(
+                f,
+                "{}: was built from version {at} of its table, and stays with it; use `index build` for another one",
                 path.display()
             ),
             Self::AnotherTable { path, known, found } => write!(

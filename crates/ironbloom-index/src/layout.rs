@@ -9,7 +9,7 @@
 //!
 //! layout   {"united": {"columns": "ffff…", "hive": []}}                 (united.rs)
 //!
-//! layout   {"table": {"format": "Delta", "path": "sales", "snapshot": 12, "id": "5f1c…", "shape": {…}, "indexed": null}}
+//! layout   {"table": {"format": "Delta", "path": "sales", "snapshot": 12, "at": null, "id": "5f1c…", "shape": {…}, "indexed": null}}
 //! view     {"values": {"country": "SE"}, "deletes": "u…@1"}
 //! ```
 

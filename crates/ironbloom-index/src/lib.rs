@@ -74,7 +74,7 @@ pub use arrow;
 pub use build::BuildProgress;
 pub use builder::IndexBuilder;
 pub use calendar::show_date;
-pub use catalog::{CatalogError, TableFormat, table_format};
+pub use catalog::{CatalogError, TableFormat, TableVersion, table_format};
 pub use change::change_index;
 pub use error::{Error, FilePart};
 pub use evaluate::{EvaluateError, evaluate};

@@ -16,7 +16,7 @@ use ironbloom_blocks::Params;
 
 use crate::IndexBuilder;
 use crate::build::{BuildProgress, NewTables, about_rows};
-use crate::catalog::{self, DataFile, Snapshot, TableFormat, write_rows};
+use crate::catalog::{self, DataFile, Snapshot, TableVersion, write_rows};
 use crate::change::{is_worth_another, pause};
 use crate::error::Error;
 use crate::followed::Followed;
@@ -32,8 +32,9 @@ use crate::schema::{Column, columns_named, columns_of};
 use crate::source::{Blob, SourceMeta};
 use crate::table::{Table, TableError};
 
-/// Indexes the current snapshot of a table that has a list of its files: these columns, or all that can be indexed. The index
-/// will be saved as `file`, and follows the table by [`refresh_index`].
+/// Indexes a table that has a list of its files: these columns, or all that can be indexed. The index will be saved as `file`. If
+/// it is of the current version of the table, it follows it by [`refresh_index`]; if another one was asked for
+/// ([`TableFormat::at`]), it stays with that one.
 ///
 /// Columns by which a Delta table is partitioned are not indexed: whole files are excluded by them.
 ///
@@ -41,7 +42,7 @@ use crate::table::{Table, TableError};
 ///
 /// [`IndexedError::Catalog`] if the table cannot be read, or uses what is not supported.
 pub fn index_followed_table(
-    format: TableFormat,
+    version: impl Into<TableVersion>,
     table: impl Into<Location>,
     columns: Option<&[String]>,
     params: Params,
@@ -49,9 +50,10 @@ pub fn index_followed_table(
     resources: Resources,
     progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Index, IndexedError> {
-    let (table, file) = (&table.into(), &file.into());
-    let snapshot = catalog::snapshot(format, table)?;
+    let (version, table, file) = (version.into(), &table.into(), &file.into());
+    let snapshot = catalog::snapshot(&version, table)?;
     let mut followed = followed(&snapshot, source_name(table, file)?, None);
+    followed.at = version.at;
     let schema = followed.schema();
     let wrong = |error| IndexedError::Indexing { path: table.into(), error };
     if let Some(names) = columns {
@@ -111,8 +113,8 @@ pub enum Refresh {
 ///
 /// # Errors
 ///
-/// [`IndexedError::NotFollowing`] if the index was not built from such a table, [`IndexedError::AnotherTable`] if there is another
-/// one now, and as [`index_followed_table`].
+/// [`IndexedError::NotFollowing`] if the index was not built from such a table, [`IndexedError::OneVersion`] if it stays with one
+/// version of it, [`IndexedError::AnotherTable`] if there is another one now, and as [`index_followed_table`].
 pub fn refresh_index<L: Borrow<IndexLock>>(
     file: impl Into<Location>,
     table: Option<&Location>,
@@ -156,7 +158,7 @@ pub fn refresh_index<L: Borrow<IndexLock>>(
 /// What an index remembers of this snapshot.
 fn followed(snapshot: &Snapshot, path: String, indexed: Option<Vec<String>>) -> Followed {
     let (table_id, shape) = (snapshot.table_id.clone(), snapshot.shape.clone());
-    Followed { path, snapshot: snapshot.id, table_id, shape, indexed }
+    Followed { path, snapshot: snapshot.id, at: None, table_id, shape, indexed }
 }
 
 /// The columns that an index on this table has.
@@ -248,10 +250,13 @@ impl Changes {
         let Layout::Table(old) = layout_of(index, file)? else {
             return Err(IndexedError::NotFollowing { path: file.into() });
         };
+        if let Some(at) = old.at {
+            return Err(IndexedError::OneVersion { path: file.into(), at });
+        }
         let before = file.folder().join(&old.path);
         let (place, snapshot) = match table {
             // Whoever names a file of metadata means that one.
-            Some(table) => (table.clone(), catalog::snapshot(old.format(), table)?),
+            Some(table) => (table.clone(), catalog::snapshot(&old.format().into(), table)?),
             None => catalog::newest(old.format(), &before)?,
         };
         if let (Some(known), Some(found)) = (&old.table_id, &snapshot.table_id)

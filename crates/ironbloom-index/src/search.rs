@@ -45,6 +45,8 @@ pub struct Search<'a> {
     pub(crate) skipped: Option<Vec<TableError>>,
     /// Tables whose turn has come.
     pub(crate) opened: u32,
+    /// Nothing is wanted but how many rows match.
+    pub(crate) counts_only: bool,
 }
 
 impl Search<'_> {
@@ -61,6 +63,11 @@ impl Search<'_> {
     /// [`skipped`](Self::skipped).
     pub fn skip_changed(&mut self) {
         self.skipped.get_or_insert_default();
+    }
+
+    /// Leaves out the numbers of rows, if no columns were selected: [`Match::batch`] says how many match.
+    pub fn count_only(&mut self) {
+        self.counts_only = true;
     }
 
     /// What is wrong with the tables that were skipped so far. Matches that they returned before are right.
@@ -100,7 +107,11 @@ impl Search<'_> {
         let select: Vec<&str> = self.select.iter().map(String::as_str).collect();
         let columns = self.indexed.index.columns();
         let is_unknown = |name: &str| columns.iter().all(|column| column.name != name);
-        Find::beside_filters(table, &self.predicate, ranges, &select, &is_unknown)
+        let mut find = Find::beside_filters(table, &self.predicate, ranges, &select, &is_unknown)?;
+        if self.counts_only {
+            find.count_only();
+        }
+        Ok(find)
     }
 
     fn step(&mut self) -> Result<Option<(usize, Match)>, IndexedError> {

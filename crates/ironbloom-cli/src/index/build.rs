@@ -39,6 +39,7 @@ Examples:
   ironbloom index build t.parquet -o t.ibx
   ironbloom index build 2024-*.parquet -o 2024.ibx --columns user_id,url
   ironbloom index build --delta lake/sales -o sales.ibx
+  ironbloom index build --delta lake/sales --at 41 -o sales-41.ibx
   ironbloom index build 's3://bucket/logs/*.parquet' -o s3://bucket/logs/t.ibx
   ironbloom index build t.csv -o t.ibx --selectivity 4     half the size, more rows to compare
   ironbloom index build t.txt -o t.ibx --delimiter ';' --null NA --schema zip:text,day:date
@@ -49,12 +50,17 @@ pub(crate) struct BuildArgs {
     tables: Vec<Location>,
 
     /// An Iceberg table: its folder, or its metadata file (*.metadata.json). `index refresh` follows it
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["tables", "delta", "hive_types"])]
+    #[arg(long, value_name = "PATH", group = "lake", conflicts_with_all = ["tables", "hive_types"])]
     iceberg: Option<Location>,
 
     /// A Delta table: its folder. `index refresh` follows it
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["tables", "hive_types"])]
+    #[arg(long, value_name = "PATH", group = "lake", conflicts_with_all = ["tables", "hive_types"])]
     delta: Option<Location>,
+
+    /// Index this version of the table instead of the current one: of Delta its number, of Iceberg the id of a snapshot, a tag or a
+    /// branch. The index stays with it, and cannot be refreshed
+    #[arg(long, value_name = "VERSION", requires = "lake", allow_hyphen_values = true)]
+    at: Option<String>,
 
     /// The index
     #[arg(short, long, value_name = "FILE")]
@@ -114,7 +120,8 @@ pub(crate) fn run(args: &BuildArgs) -> Result<Outcome> {
         let file = &args.output;
         anyhow::Ok(match followed {
             Some((format, table)) => {
-                index_followed_table(format, table, columns, params, file, resources, progress)?
+                let version = args.at.as_ref().map_or(format.into(), |at| format.at(at));
+                index_followed_table(version, table, columns, params, file, resources, progress)?
             }
             None => {
                 index_tables_with(&tables, columns, params, file, &options, resources, progress)?

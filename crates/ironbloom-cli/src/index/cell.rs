@@ -16,17 +16,50 @@ use serde_json::{Map, Value};
 /// The cells of a batch as text, row by row; `None` is null.
 pub(super) fn texts(batch: &RecordBatch) -> Result<Vec<Vec<Option<String>>>> {
     by_rows(batch, |column| {
-        if !is_plain(column.data_type()) {
-            return (0..column.len()).map(|row| text(column, row)).collect();
-        }
-        let options = FormatOptions::default();
-        let formatter = ArrayFormatter::try_new(column, &options)?;
-        let cell = |row| match is_null(column, row) {
-            true => Ok(None),
-            false => Ok(Some(shown(column, row, formatter.value(row).try_to_string())?)),
+        let cells = Cells::new(column)?;
+        let cell = |row| {
+            let mut text = String::new();
+            Ok(cells.append(row, &mut text)?.then_some(text))
         };
         (0..column.len()).map(cell).collect()
     })
+}
+
+/// The cells of a column as text.
+pub(super) struct Cells<'a> {
+    column: &'a dyn Array,
+    /// Of a type that `arrow` writes as we want it.
+    formatter: Option<ArrayFormatter<'a>>,
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(column: &'a dyn Array) -> Result<Self> {
+        let is_plain = is_plain(column.data_type());
+        let formatter =
+            is_plain.then(|| ArrayFormatter::try_new(column, &FormatOptions::default()));
+        Ok(Self { column, formatter: formatter.transpose()? })
+    }
+
+    /// Appends a cell to a text; false if it is null.
+    pub(super) fn append(&self, row: usize, to: &mut String) -> Result<bool> {
+        if is_null(self.column, row) {
+            return Ok(false);
+        }
+        let Some(formatter) = &self.formatter else {
+            // Nested values are shown as JSON.
+            match json(self.column, row)? {
+                Value::String(text) => to.push_str(&text),
+                nested => to.push_str(&nested.to_string()),
+            }
+            return Ok(true);
+        };
+        let start = to.len();
+        if let Err(error) = formatter.value(row).write(to) {
+            to.truncate(start);
+            to.push_str(&shown(self.column, row, Err(error))?);
+        }
+        Ok(true)
+    }
 }
 
 /// The cells of a batch as JSON, row by row.
@@ -58,17 +91,6 @@ fn is_plain(data_type: &DataType) -> bool {
 
 fn is_null(column: &dyn Array, row: usize) -> bool {
     column.is_null(row) || matches!(column.data_type(), DataType::Null)
-}
-
-/// Nested values are shown as JSON.
-fn text(column: &dyn Array, row: usize) -> Result<Option<String>> {
-    if is_null(column, row) {
-        return Ok(None);
-    }
-    Ok(Some(match json(column, row)? {
-        Value::String(text) => text,
-        nested => nested.to_string(),
-    }))
 }
 
 fn plain(column: &dyn Array, row: usize) -> Result<String> {
@@ -153,7 +175,8 @@ fn map(column: &dyn Array, row: usize) -> Result<Value> {
     let (keys, values) = (entries.column(0), entries.column(1));
     let mut object = Map::new();
     for entry in 0..entries.len() {
-        let key = text(keys.as_ref(), entry)?.unwrap_or_default();
+        let mut key = String::new();
+        Cells { column: keys.as_ref(), formatter: None }.append(entry, &mut key)?;
         object.insert(key, json(values.as_ref(), entry)?);
     }
     Ok(Value::Object(object))

@@ -1,14 +1,15 @@
 //! `ironbloom index find`: the rows that match.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use ironbloom_index::arrow::datatypes::Schema;
 use ironbloom_index::{
-    Condition, Explanation, Indexed, IndexedError, Location, Predicate, TableError, name_in,
-    object_requests,
+    Condition, Explanation, Indexed, IndexedError, Location, Match, Predicate, Search, TableError,
+    name_in, object_requests,
 };
 
 use super::names::Names;
@@ -142,6 +143,9 @@ fn is_replaced(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(IndexedError::Index(error)) if error.is_replaced())
 }
 
+/// Rows of the table with this number, or an error.
+type Found = Result<(usize, Match), IndexedError>;
+
 /// Shows what matches; `has_begun` is set before anything is shown.
 fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
     let start = Instant::now();
@@ -158,6 +162,9 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
     let mut search = indexed.find(&predicate, &places.read())?;
     if args.skip_changed {
         search.skip_changed();
+    }
+    if args.count {
+        search.count_only();
     }
     *has_begun = true;
     let mut show: Box<dyn Show> = match args.format {
@@ -177,18 +184,20 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
         left = u64::MAX;
     }
     let mut rows = 0;
-    for found in &mut search {
-        let (number, found) = found.map_err(advised)?;
-        let batch = places.with_places(&found, &indexed.location(number))?;
-        let shown = batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
-        rows += shown;
-        left -= shown as u64;
-        show.batch(&batch.slice(0, shown))?;
-        if left == 0 {
-            break;
+    let search = ahead(search, |found| {
+        for found in found {
+            let (number, found) = found.map_err(advised)?;
+            let batch = places.with_places(&found, &indexed.location(number))?;
+            let shown = batch.num_rows().min(usize::try_from(left).unwrap_or(usize::MAX));
+            rows += shown;
+            left -= shown as u64;
+            show.batch(&batch.slice(0, shown))?;
+            if left == 0 {
+                break;
+            }
         }
-    }
-    show.finish()?;
+        show.finish()
+    })?;
     if args.explain {
         let index_bytes = indexed.index().bytes_read();
         output::note(&explanation(&search.explanation(), index_bytes, opened, start.elapsed()));
@@ -203,6 +212,31 @@ fn find(args: &FindArgs, has_begun: &mut bool) -> Result<Outcome> {
         _ if !search.skipped().is_empty() => Outcome::Incomplete,
         0 => Outcome::NotFound,
         _ => Outcome::Found,
+    })
+}
+
+/// Shows what a search finds while it goes on, and returns it when it has ended or enough was shown.
+fn ahead<'a>(
+    search: Search<'a>,
+    show: impl FnOnce(Receiver<Found>) -> Result<()>,
+) -> Result<Search<'a>> {
+    /// Steps that may wait to be shown.
+    const WAITING: usize = 1;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(WAITING);
+        let searching = scope.spawn(move || {
+            let mut search = search;
+            for found in &mut search {
+                // What nothing is waiting for any more need not be found.
+                if sender.send(found).is_err() {
+                    break;
+                }
+            }
+            search
+        });
+        let shown = show(receiver);
+        let search = searching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        shown.map(|()| search)
     })
 }
 

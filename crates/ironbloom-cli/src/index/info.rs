@@ -22,13 +22,14 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     let index = Index::open(&args.index)?;
     output::print(&description(&args.index, &index, args.json)?)?;
-    if !args.json
-        && let Some((format, table, snapshot)) = Indexed::open(&args.index)?.followed()
-    {
-        output::print(&format!(
-            "\nfollows the {format} table {}, snapshot {snapshot}\n",
-            table.display()
-        ))?;
+    if args.json {
+        return Ok(Outcome::Found);
+    }
+    let indexed = Indexed::open(&args.index)?;
+    if let Some((format, table, snapshot)) = indexed.followed() {
+        let verb = if indexed.version_asked_for().is_some() { "stays with" } else { "follows" };
+        let table = table.display();
+        output::print(&format!("\n{verb} the {format} table {table}, snapshot {snapshot}\n"))?;
     }
     Ok(Outcome::Found)
 }

@@ -11,7 +11,7 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Map, Value};
 
-use super::cell::{texts, values};
+use super::cell::{Cells, texts, values};
 use super::one_schema::in_schema;
 use crate::{number, output};
 
@@ -89,41 +89,63 @@ fn in_line(text: &str) -> String {
 
 /// CSV with a header line. Null is an empty field, and empty text is `""`, as PostgreSQL and DuckDB read it.
 pub(super) struct Csv {
-    head: Option<Vec<Option<String>>>,
+    /// Lines that are not printed yet: the head, at first.
+    text: String,
 }
 
 impl Csv {
     pub(super) fn new(names: &[&str]) -> Self {
-        Self { head: Some(names.iter().map(|&name| Some(name.to_owned())).collect()) }
-    }
-
-    fn write(&mut self, rows: Vec<Vec<Option<String>>>) -> Result<()> {
         let mut text = String::new();
-        for row in self.head.take().into_iter().chain(rows) {
-            let fields: Vec<String> = row.into_iter().map(csv_field).collect();
-            text += &fields.join(",");
-            text.push('\n');
+        for name in names {
+            let start = text.len();
+            text.push_str(name);
+            end_field(&mut text, start);
         }
-        output::print(&text)
+        end_line(&mut text);
+        Self { text }
     }
 }
 
-fn csv_field(cell: Option<String>) -> String {
-    let Some(text) = cell else { return String::new() };
-    if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
+/// Quotes the field that starts here and is not null, if it must be; and separates it from the next.
+fn end_field(text: &mut String, start: usize) {
+    let field = &text[start..];
+    if field.is_empty() || field.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        let quoted = format!("\"{}\"", field.replace('"', "\"\""));
+        text.truncate(start);
+        text.push_str(&quoted);
     }
+    text.push(',');
+}
+
+fn end_line(text: &mut String) {
+    if text.ends_with(',') {
+        text.pop();
+    }
+    text.push('\n');
 }
 
 impl Show for Csv {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.write(texts(batch)?)
+        let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+        let columns = columns.map(|(column, field)| Ok((Cells::new(column)?, field.name())));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            for (cells, name) in &columns {
+                let start = self.text.len();
+                let is_null =
+                    !cells.append(row, &mut self.text).with_context(|| format!("column {name}"))?;
+                match is_null {
+                    true => self.text.push(','),
+                    false => end_field(&mut self.text, start),
+                }
+            }
+            end_line(&mut self.text);
+        }
+        output::print(&std::mem::take(&mut self.text))
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.write(Vec::new())
+        output::print(&std::mem::take(&mut self.text))
     }
 }
 

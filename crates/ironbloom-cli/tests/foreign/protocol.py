@@ -158,6 +158,15 @@ def newer_metadata():
     said = asked.run("refresh", asked.index, status=(2,)).stderr
     assert "catalog" in said and "up to date" not in said, said
     twin.unlink()
+    # A writer that has just begun, or failed, leaves an empty file, which no catalog names.
+    for name in ["99999-0000.metadata.json", metadata.name.split("-")[0] + "-0000.metadata.json"]:
+        begun = metadata.with_name(name)
+        begun.touch()
+        for place in (metadata, metadata.parents[1]):
+            asked.run("build", "--iceberg", place, "-o", asked.index, "--block-rows", 64)
+            assert "up to date" in asked.run("refresh", asked.index).stdout
+            ask(r, "beside an empty file", asked, table.scan().to_arrow(), questions=2)
+        begun.unlink()
     # One that its owner names is the one.
     asked.run("refresh", asked.index, "--table", metadata)
     assert "up to date" in asked.run("refresh", asked.index).stdout
@@ -176,6 +185,91 @@ def newer_metadata():
     asked = Program(program, folder / "hadoop.ibx")
     asked.run("build", "--iceberg", other, "-o", asked.index, "--block-rows", 64)
     ask(r, "after the hint", asked, table.scan().to_arrow())
+
+
+def stays_with(asked, version):
+    """An index of one version says so, and is not refreshed."""
+    before = pathlib.Path(asked.index).read_bytes()
+    for more in [[], ["--check"]]:
+        said = asked.run("refresh", asked.index, *more, status=(2,)).stderr
+        assert f"version {version}" in said and "stays with it" in said, said
+    assert pathlib.Path(asked.index).read_bytes() == before
+    said = asked.run("info", asked.index).stdout
+    assert "stays with the" in said and "follows" not in said, said
+
+
+def versions_of_delta():
+    """Any version that the log still has, before and after a checkpoint, with the columns that it had then."""
+    path, rows, r = folder / "versions", Rows(7), random.Random(7)
+    write_deltalake(path, rows.make(SCHEMA, 80), partition_by=["country"])
+    for version in range(1, 9):
+        if version % 3 == 0:
+            DeltaTable(path).delete(f"id % 7 = {version % 7}")
+        elif version == 4:
+            more = rows.make(SCHEMA.append(pa.field("x", pa.float64())), 30)
+            write_deltalake(path, more, mode="append", schema_mode="merge")
+        else:
+            write_deltalake(path, rows.make(SCHEMA, 20), mode="append", schema_mode="merge")
+        if version == 5:
+            DeltaTable(path).create_checkpoint()
+    asked = Program(program, folder / "version.ibx")
+    for version in range(9):
+        asked.run("build", "--delta", path, "--at", version, "-o", asked.index, "--block-rows", 64)
+        known = DeltaTable(path, version=version).to_pyarrow_table()
+        assert ("x" in known.column_names) == (version >= 4)
+        ask(r, f"version {version} of Delta", asked, known)
+        stays_with(asked, version)
+    before = pathlib.Path(asked.index).read_bytes()
+    refused = [("9", "version 9"), ("-1", "numbers"), ("main", "numbers"), ("", "numbers")]
+    for version, words in refused:
+        said = asked.run("build", "--delta", path, "--at", version, "-o", asked.index, status=(2,)).stderr
+        assert words in said and "damaged" not in said, said
+    # Of what was cleaned up, only the checkpoint and what came after it can be known.
+    for file in log_of(path)[:5]:
+        file.unlink()
+    for version in range(9):
+        done = asked.run("build", "--delta", path, "--at", version, "-o", folder / "late.ibx", status=(0, 2))
+        assert (done.returncode == 0) == (version >= 5), (version, done.stderr)
+        assert done.returncode == 0 or "version" in done.stderr, done.stderr
+    assert pathlib.Path(asked.index).read_bytes() == before
+
+
+def versions_of_iceberg():
+    """Any snapshot by its id, tag or branch, with the columns that it was written with."""
+    catalog = InMemoryCatalog("versions", warehouse=str(folder / "versions"))
+    catalog.create_namespace("db")
+    table, rows, r = catalog.create_table("db.t", SCHEMA), Rows(8), random.Random(8)
+    table.append(rows.make(SCHEMA, 60))
+    table.append(rows.make(SCHEMA, 50))
+    table.manage_snapshots().create_tag(table.current_snapshot().snapshot_id, "2024").commit()
+    table.delete("n > 30")
+    table.manage_snapshots().create_branch(table.current_snapshot().snapshot_id, "audit").commit()
+    with table.update_schema() as update:
+        update.rename_column("n", "number")
+    with table.update_schema() as update:
+        update.delete_column("day")
+    wider = pa.schema([("id", pa.int64()), ("number", pa.int32()), ("country", pa.string())])
+    table.append(rows.make(wider, 40))
+    asked = Program(program, folder / "version.ibx")
+
+    def check(at, known):
+        asked.run("build", "--iceberg", table.metadata_location.removeprefix("file://"), "--at", at, "-o", asked.index, "--block-rows", 64)
+        ask(r, f"{at} of Iceberg", asked, known)
+        stays_with(asked, at)
+
+    snapshots = [entry.snapshot_id for entry in table.history()]
+    assert len(snapshots) >= 4
+    for id in snapshots:
+        check(id, table.scan(snapshot_id=id).to_arrow())
+    tagged = table.scan(snapshot_id=table.snapshot_by_name("2024").snapshot_id).to_arrow()
+    assert "n" in tagged.column_names
+    check("2024", tagged)
+    # A branch has the columns of the table.
+    branch = table.scan(snapshot_id=table.snapshot_by_name("audit").snapshot_id).to_arrow()
+    check("audit", branch.rename_columns({"n": "number"}).drop_columns(["day"]))
+    for at, words in [("7", "no snapshot 7"), ("none", "no branch or tag")]:
+        said = asked.run("build", "--iceberg", table.metadata_location.removeprefix("file://"), "--at", at, "-o", asked.index, status=(2,)).stderr
+        assert words in said, said
 
 
 if __name__ == "__main__":

@@ -109,6 +109,16 @@ fn a_refresh_looks_for_newer_metadata_of_iceberg_than_the_file_that_was_named() 
 }
 
 #[test]
+fn an_index_of_an_earlier_version_of_delta_has_its_rows_and_columns_and_stays_with_it() {
+    run_part("protocol.py", "versions_of_delta");
+}
+
+#[test]
+fn an_index_of_an_earlier_snapshot_of_iceberg_has_its_rows_and_columns_and_stays_with_it() {
+    run_part("protocol.py", "versions_of_iceberg");
+}
+
+#[test]
 fn columns_of_files_are_united_by_name_in_any_order() {
     run_part("schemas.py", "columns_of_any_order");
 }

@@ -267,7 +267,8 @@ fn a_changed_table_is_refused_and_not_answered_wrongly() {
 #[test]
 fn a_table_that_is_cut_off_during_a_search_is_an_error_and_no_signal() {
     let scratch = Scratch::new();
-    let lines: String = (0..150_000).map(|id| format!("{id},x\n")).collect();
+    // More than eight threads read ahead.
+    let lines: String = (0..1_200_000).map(|id| format!("{id},x\n")).collect();
     scratch.write("t.csv", format!("id,text\n{lines}"));
     scratch.run(["index", "build", "t.csv", "-o", "t.ibx"]).succeeds();
     let mut find = scratch

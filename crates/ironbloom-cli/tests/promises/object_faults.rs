@@ -1,8 +1,12 @@
 //! Every request to a store may fail once: nothing fails because of that, and nothing of a failed change stays.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ironbloom_index::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use ironbloom_testing::s3::Fault;
+use parquet::arrow::ArrowWriter;
+use serde_json::json;
 
 use crate::objects::{Cloud, INDEX, Run, run, three_tables};
 
@@ -59,6 +63,49 @@ fn every_request_of_a_change_may_fail_once() {
     for change in changes {
         with_every_request_failing_once(&cloud, change, &|| cloud.server.put("t/t.ibx", &before));
     }
+}
+
+/// A Parquet file of one column.
+fn parquet(ids: std::ops::Range<i64>) -> Vec<u8> {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
+    let batch = RecordBatch::try_from_iter([("id", ids)]).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+/// Puts a file, and the commit that adds it to the Delta table `lake`, after the first one with the head of the log.
+fn add_to_lake(cloud: &Cloud, version: i64) {
+    let name = format!("{version}.parquet");
+    let bytes = parquet(version * 100..version * 100 + 100);
+    let add = json!({ "path": name, "size": bytes.len(), "partitionValues": {}, "modificationTime": 1, "dataChange": true });
+    let fields = json!([{ "name": "id", "type": "long", "nullable": true, "metadata": {} }]);
+    let schema = json!({ "type": "struct", "fields": fields }).to_string();
+    let format = json!({ "provider": "parquet", "options": {} });
+    let head = [
+        json!({ "protocol": { "minReaderVersion": 1, "minWriterVersion": 2 } }),
+        json!({ "metaData": { "id": "5f1c", "format": format, "schemaString": schema, "partitionColumns": [], "configuration": {} } }),
+    ];
+    let actions = head.into_iter().filter(|_| version == 0).chain([json!({ "add": add })]);
+    let lines: String = actions.map(|action| format!("{action}\n")).collect();
+    cloud.server.put(&format!("lake/{name}"), &bytes);
+    cloud.server.put(&format!("lake/_delta_log/{version:020}.json"), lines.as_bytes());
+}
+
+#[test]
+fn every_request_of_a_refresh_may_fail_once() {
+    let Some(cloud) = Cloud::start() else { return };
+    add_to_lake(&cloud, 0);
+    cloud.works(["index", "build", "--delta", "s3://bucket/lake", "-o", INDEX]);
+    let before = cloud.server.get("t/t.ibx");
+    add_to_lake(&cloud, 1);
+    let refresh = ["index", "refresh", INDEX];
+    with_every_request_failing_once(&cloud, &refresh, &|| cloud.server.put("t/t.ibx", &before));
+    assert_eq!(cloud.works(["index", "find", INDEX, "id in (5, 105)", "--count"]).trim(), "2");
+    let said = cloud.run(["index", "refresh", INDEX, "--check"]);
+    assert_eq!(said.status, 1, "{}{}", said.stdout, said.stderr);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The current version of a Delta table, by its log.
+//! A version of a Delta table, by its log: the current one, or an earlier one.
 
 use std::collections::HashMap;
 
@@ -38,9 +38,13 @@ const VERSION_OF_FEATURES: i64 = 3;
 /// The version that allows the mapping of columns and nothing more.
 const VERSION_OF_COLUMN_MAPPING: i64 = 2;
 
-/// The table in this folder as it is now.
-pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
-    let log = Log::open(table)?;
+/// The table in this folder as it is now, or in the version of this number.
+pub(super) fn snapshot(table: &Location, at: Option<&str>) -> Result<Snapshot, CatalogError> {
+    let number = |at: &str| {
+        let what = || format!("versions of Delta are numbers, which {at:?} is not");
+        at.parse().map_err(|_| CatalogError::invalid(table, what()))
+    };
+    let log = Log::open(table, at.map(number).transpose()?)?;
     let mut state = State::default();
     log.replay(|action| {
         state.act(action);

@@ -29,17 +29,20 @@ pub(super) struct Log {
     checkpoint: Vec<String>,
     /// Commits after it.
     commits: Vec<u64>,
-    /// The last version.
+    /// The version that these make.
     pub(super) version: u64,
 }
 
 impl Log {
-    pub(super) fn open(table: &Location) -> Result<Self, CatalogError> {
+    /// The log up to its last version, or up to an earlier one.
+    pub(super) fn open(table: &Location, until: Option<u64>) -> Result<Self, CatalogError> {
         let folder = table.join("_delta_log");
         let names = names_in(&folder)?;
+        let is_meant = |version: u64| until.is_none_or(|until| version <= until);
         let mut commits: Vec<u64> = names.iter().filter_map(|name| commit(name)).collect();
+        commits.retain(|&version| is_meant(version));
         commits.sort_unstable();
-        let checkpoint = last_checkpoint(&names);
+        let checkpoint = last_checkpoint(&names, is_meant);
         let first = checkpoint.as_ref().map_or(0, |(version, _)| version + 1);
         commits.retain(|&version| version >= first);
         for (expected, &found) in (first..).zip(&commits) {
@@ -51,8 +54,15 @@ impl Log {
         let version = match (commits.last(), &checkpoint) {
             (Some(last), _) => *last,
             (None, Some((version, _))) => *version,
-            (None, None) => return Err(CatalogError::invalid(&folder, "there is no commit")),
+            (None, None) if until.is_none() => {
+                return Err(CatalogError::invalid(&folder, "there is no commit"));
+            }
+            (None, None) => u64::MAX,
         };
+        if let Some(until) = until.filter(|&until| until != version) {
+            let what = format!("version {until} is not in this log, or not any more");
+            return Err(CatalogError::invalid(&folder, what));
+        }
         let checkpoint = checkpoint.map(|(_, files)| files).unwrap_or_default();
         Ok(Self { folder, checkpoint, commits, version })
     }
@@ -124,12 +134,14 @@ fn commit(name: &str) -> Option<u64> {
         .then(|| digits.parse().ok())?
 }
 
-/// The files of the last checkpoint that has all of its parts, and its version.
-fn last_checkpoint(names: &[String]) -> Option<(u64, Vec<String>)> {
+/// The files of the last checkpoint of the versions that are meant that has all of its parts, and its version.
+fn last_checkpoint(names: &[String], is_meant: impl Fn(u64) -> bool) -> Option<(u64, Vec<String>)> {
     let mut complete: Vec<(u64, Vec<String>)> = Vec::new();
     for name in names {
         let Some((digits, rest)) = name.split_once(".checkpoint.") else { continue };
-        let Ok(version) = digits.parse::<u64>() else { continue };
+        let Some(version) = digits.parse().ok().filter(|&version| is_meant(version)) else {
+            continue;
+        };
         let parts: Vec<&str> = rest.split('.').collect();
         match parts[..] {
             ["parquet"] | [_, "parquet" | "json"] => complete.push((version, vec![name.clone()])),

@@ -1,4 +1,4 @@
-//! The current snapshot of an Iceberg table (versions 1 to 3 of its specification).
+//! A snapshot of an Iceberg table (versions 1 to 3 of its specification): the current one, or an earlier one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::zone::show_moment;
 /// The end of the name of a file of metadata.
 const METADATA: &str = ".metadata.json";
 
-/// The table of this file of metadata, or in this folder as it is now.
-pub(super) fn snapshot(table: &Location) -> Result<Snapshot, CatalogError> {
+/// The table of this file of metadata, or in this folder: as it is now, or the snapshot of this id, branch or tag.
+pub(super) fn snapshot(table: &Location, at: Option<&str>) -> Result<Snapshot, CatalogError> {
     let file = metadata_file(table)?;
     let json = metadata_json(&file)?;
-    snapshot_of(table, &file, &json)
+    snapshot_of(table, &file, &json, at)
 }
 
 /// The table that was last read from this place, as it is now, and where that is said: a file of metadata is never changed, so
 /// that its folder is looked through for a newer one.
 pub(super) fn newest(table: &Location) -> Result<(Location, Snapshot), CatalogError> {
     if !is_metadata(table) {
-        return Ok((table.clone(), snapshot(table)?));
+        return Ok((table.clone(), snapshot(table, None)?));
     }
     let folder = table.folder();
     let names = names_in(&folder)?;
@@ -50,16 +50,25 @@ pub(super) fn newest(table: &Location) -> Result<(Location, Snapshot), CatalogEr
         (Some(latest), false) => read(latest)?,
         _ => read(table.clone())?,
     };
-    let snapshot = snapshot_of(&file, &file, &json)?;
+    let snapshot = snapshot_of(&file, &file, &json, None)?;
     Ok((file, snapshot))
 }
 
-fn snapshot_of(table: &Location, file: &Location, json: &Json) -> Result<Snapshot, CatalogError> {
+fn snapshot_of(
+    table: &Location,
+    file: &Location,
+    json: &Json,
+    at: Option<&str>,
+) -> Result<Snapshot, CatalogError> {
     let metadata = Metadata { table, file, places: Places::new(file, json), json };
     metadata.check_version()?;
-    let shape = Shape::Iceberg(metadata.shape()?);
+    let (found, schema) = match at {
+        Some(at) => metadata.snapshot_at(at)?,
+        None => (metadata.current_snapshot()?, &json["current-schema-id"]),
+    };
+    let shape = Shape::Iceberg(metadata.shape(schema)?);
     let table_id = json["table-uuid"].as_str().map(str::to_owned);
-    let Some(current) = metadata.current_snapshot()? else {
+    let Some(current) = found else {
         return Ok(Snapshot { id: -1, table_id, shape, files: Vec::new() });
     };
     let id = current["snapshot-id"]
@@ -115,15 +124,31 @@ fn newest_in(
         return Ok(Some(folder.join(&found)));
     }
     // Catalogs number the files, but which of two with one number counts is known to the catalog alone.
-    let newest = names.iter().filter_map(|name| version(name)).max();
-    let mut newest = names.iter().filter(|name| newest.is_some() && version(name) == newest);
-    match (newest.next(), newest.next()) {
-        (Some(_), Some(_)) => Err(CatalogError::unsupported(
-            table,
-            "several files of metadata have the last number: name the one that its catalog names",
-        )),
-        (found, _) => Ok(found.map(|name| folder.join(name))),
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| version(name)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    for newest in numbers.into_iter().rev() {
+        let newest = names.iter().filter(|name| version(name) == Some(newest));
+        let newest = newest.map(|name| folder.join(name));
+        match newest.filter(|file| !is_only_begun(file)).collect::<Vec<_>>().as_slice() {
+            [] => {}
+            [found] => return Ok(Some(found.clone())),
+            _ => {
+                return Err(CatalogError::unsupported(
+                    table,
+                    "several files of metadata have the last number: name the one that its catalog names",
+                ));
+            }
+        }
     }
+    Ok(None)
+}
+
+/// True of an empty file: its writer has just begun, or has failed, and no catalog names it. Objects are there as a whole or not at
+/// all.
+fn is_only_begun(file: &Location) -> bool {
+    let length = file.as_file().and_then(|path| std::fs::metadata(path).ok());
+    length.is_some_and(|found| found.len() == 0)
 }
 
 /// The file that a hint means. Writers make the file first and the hint then, so the files that follow it count as well.
@@ -228,10 +253,9 @@ impl Metadata<'_> {
         Ok(())
     }
 
-    fn shape(&self) -> Result<IcebergShape, CatalogError> {
-        let current = &self.json["current-schema-id"];
+    fn shape(&self, id: &Json) -> Result<IcebergShape, CatalogError> {
         let schemas = self.json["schemas"].as_array();
-        let schema = schemas.and_then(|all| all.iter().find(|one| one["schema-id"] == *current));
+        let schema = schemas.and_then(|all| all.iter().find(|one| one["schema-id"] == *id));
         let schema =
             schema.or(self.json.get("schema")).ok_or_else(|| self.invalid("it has no schema"))?;
         let names = match self.json["properties"]["schema.name-mapping.default"].as_str() {
@@ -271,9 +295,30 @@ impl Metadata<'_> {
         if id.is_null() || id.as_i64() == Some(-1) {
             return Ok(None);
         }
+        self.snapshot_of_id(id).map(Some)
+    }
+
+    fn snapshot_of_id(&self, id: &Json) -> Result<&Json, CatalogError> {
         let snapshots = self.json["snapshots"].as_array();
         let found = snapshots.and_then(|all| all.iter().find(|one| one["snapshot-id"] == *id));
-        found.map(Some).ok_or_else(|| self.invalid(format!("there is no snapshot {id}")))
+        found.ok_or_else(|| self.invalid(format!("there is no snapshot {id}, or not any more")))
+    }
+
+    /// The snapshot of this id, branch or tag, and the id of its schema: the one that it was written with, but for a branch, which
+    /// has the columns of the table.
+    fn snapshot_at(&self, at: &str) -> Result<(Option<&Json>, &Json), CatalogError> {
+        let named = &self.json["refs"][at];
+        let id = match (named["snapshot-id"].as_i64(), at.parse::<i64>()) {
+            (Some(id), _) | (None, Ok(id)) => id,
+            _ => return Err(self.invalid(format!("there is no branch or tag {at:?}"))),
+        };
+        let found = self.snapshot_of_id(&id.into())?;
+        let current = &self.json["current-schema-id"];
+        let schema = match found.get("schema-id") {
+            Some(schema) if named["type"] != "branch" => schema,
+            _ => current,
+        };
+        Ok((Some(found), schema))
     }
 
     fn manifests(&self, snapshot: &Json) -> Result<Vec<Manifest>, CatalogError> {

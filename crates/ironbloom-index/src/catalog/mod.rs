@@ -51,6 +51,26 @@ impl fmt::Display for TableFormat {
     }
 }
 
+/// A version of such a table: the current one, or an earlier one that its metadata still knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableVersion {
+    pub(crate) format: TableFormat,
+    pub(crate) at: Option<String>,
+}
+
+impl From<TableFormat> for TableVersion {
+    fn from(format: TableFormat) -> Self {
+        Self { format, at: None }
+    }
+}
+
+impl TableFormat {
+    /// The version of this number of a Delta table; of Iceberg the snapshot of this id, or of the branch or tag of this name.
+    pub fn at(self, version: impl Into<String>) -> TableVersion {
+        TableVersion { format: self, at: Some(version.into()) }
+    }
+}
+
 /// A table that cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -136,11 +156,12 @@ impl DataFile {
     }
 }
 
-/// The table at this place as it is now.
-pub(crate) fn snapshot(format: TableFormat, table: &Location) -> Result<Snapshot, CatalogError> {
-    match format {
-        TableFormat::Iceberg => iceberg::snapshot(table),
-        TableFormat::Delta => delta::snapshot(table),
+/// The table at this place in this version.
+pub(crate) fn snapshot(version: &TableVersion, table: &Location) -> Result<Snapshot, CatalogError> {
+    let at = version.at.as_deref();
+    match version.format {
+        TableFormat::Iceberg => iceberg::snapshot(table, at),
+        TableFormat::Delta => delta::snapshot(table, at),
     }
 }
 
@@ -151,7 +172,7 @@ pub(crate) fn newest(
 ) -> Result<(Location, Snapshot), CatalogError> {
     match format {
         TableFormat::Iceberg => iceberg::newest(table),
-        TableFormat::Delta => Ok((table.clone(), delta::snapshot(table)?)),
+        TableFormat::Delta => Ok((table.clone(), delta::snapshot(table, None)?)),
     }
 }
 

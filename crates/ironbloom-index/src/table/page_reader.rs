@@ -44,6 +44,17 @@ pub(super) struct PageSource {
 /// The text by which a changed page is recognised further up, where the file name is known.
 pub(super) const CHANGED: &str = "page differs from when it was indexed";
 
+/// From this many rows of a row group on, it is a scan: pages that are read as a whole are not kept. They would push out each other,
+/// and memory that is used again costs less than fresh memory.
+const SCAN_ROWS: usize = 1 << 15;
+
+/// Whether a page goes into the cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Yes,
+    No,
+}
+
 /// A column in a row group.
 pub(super) struct ColumnChunk {
     /// The number of its row group in the metadata of the source.
@@ -58,6 +69,8 @@ pub(super) struct ChunkReader {
     chunk: ColumnChunk,
     /// Rows that will be read, in order: of a page that holds few of them only parts are decompressed.
     wanted: Arc<[Range<usize>]>,
+    /// So many that nothing of what is read now will still be in the cache when it is needed again.
+    is_scan: bool,
     next: usize,
     /// The dictionary has been returned.
     dictionary_given: bool,
@@ -67,7 +80,8 @@ pub(super) struct ChunkReader {
 
 impl ChunkReader {
     pub(super) fn new(source: PageSource, chunk: ColumnChunk, wanted: Arc<[Range<usize>]>) -> Self {
-        Self { source, chunk, wanted, next: 0, dictionary_given: false, waiting: None }
+        let is_scan = wanted.iter().map(ExactSizeIterator::len).sum::<usize>() >= SCAN_ROWS;
+        Self { source, chunk, wanted, is_scan, next: 0, dictionary_given: false, waiting: None }
     }
 
     fn metadata(&self) -> &ColumnChunkMetaData {
@@ -77,10 +91,13 @@ impl ChunkReader {
     /// A page of values, in which the wanted ones are present.
     fn load_data(&self, page: usize) -> Result<Page> {
         let data = &self.chunk.pages.pages[page];
+        let start = data.first_row as usize;
+        let rows = start..start + self.chunk.pages.rows_of(page) as usize;
+        if self.is_scan && self.wanted.iter().any(|range| is_inside(&rows, range)) {
+            return self.load(data.spot, Keep::No);
+        }
         if !data.pieces.is_empty() && !self.source.cache.contains(data.spot.offset) {
-            let start = data.first_row as usize;
-            let wanted =
-                within(&self.wanted, start..start + self.chunk.pages.rows_of(page) as usize);
+            let wanted = within(&self.wanted, rows);
             let request = partial_page::Request {
                 file: &self.source.file,
                 chunk: self.metadata(),
@@ -97,11 +114,11 @@ impl ChunkReader {
                 return Ok(part.page);
             }
         }
-        self.load(data.spot)
+        self.load(data.spot, Keep::Yes)
     }
 
     /// A whole page.
-    fn load(&self, spot: Spot) -> Result<Page> {
+    fn load(&self, spot: Spot, keep: Keep) -> Result<Page> {
         let meter = &self.source.meter;
         if let Some(page) = self.source.cache.get(spot.offset) {
             meter.cached.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +140,9 @@ impl ChunkReader {
             _ => {}
         }
         let page = self.decompress(spot, bytes.into())?;
-        self.source.cache.put(spot.offset, &page);
+        if keep == Keep::Yes {
+            self.source.cache.put(spot.offset, &page);
+        }
         Ok(page)
     }
 
@@ -155,6 +174,11 @@ impl ChunkReader {
     }
 }
 
+/// True if all rows of one range are in another.
+fn is_inside(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
 /// The parts of sorted ranges that lie in a page, counted from its first row.
 fn within(ranges: &[Range<usize>], page: Range<usize>) -> Vec<Range<usize>> {
     let first = ranges.partition_point(|range| range.end <= page.start);
@@ -180,7 +204,7 @@ impl PageReader for ChunkReader {
         {
             self.dictionary_given = true;
             self.waiting = Some(page);
-            return Ok(Some(self.load(dictionary)?));
+            return Ok(Some(self.load(dictionary, Keep::Yes)?));
         }
         Ok(Some(page))
     }

@@ -14,10 +14,19 @@ use parquet::errors::ParquetError;
 use super::held_bytes::HeldBytes;
 use super::page_map::{self, ChunkPages};
 use super::parquet::{ParquetTable, guarded, places};
-use super::{Scan, TableError};
+use super::{Format, Scan, Table, TableError};
 
 /// Most bytes of a row group that are held in memory; of more, each page is read when it is needed.
 const MOST_HELD: u64 = 16 << 20;
+
+impl Table {
+    /// The end of the row group that has this row; of CSV, which has none, of all numbers.
+    pub(crate) fn group_end(&self, row: u64) -> u64 {
+        let Format::Parquet(table) = &self.format else { return u64::MAX };
+        let group = table.group_starts.partition_point(|&start| start <= row);
+        table.group_starts.get(group).copied().unwrap_or(u64::MAX)
+    }
+}
 
 impl ParquetTable {
     /// These rows, cut where row groups begin.
