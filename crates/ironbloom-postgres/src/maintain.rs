@@ -17,6 +17,7 @@ use crate::progress::{Phase, Progress};
 use crate::segment::find::Pages;
 use crate::segment::merge;
 use crate::segment::write::SegmentWriter;
+use crate::shape;
 use crate::storage::{Index, Moved};
 
 /// An insert seals the tail when it has this number of pages.
@@ -251,8 +252,15 @@ impl Maintained {
         progress.blocks_done(end - first, end - first);
         progress.phase(Phase::Writing);
         let segment = self.write(cells, owner, first, end - first);
+        let lost = shape::changed_columns(self.index, &self.index.meta());
         self.index.change_meta(|meta| {
             meta.sealed = end;
+            for column in lost {
+                // Indexes of earlier versions have no shapes: nothing is believed of their rows anyway.
+                if let Some(shape) = meta.shapes.get_mut(column) {
+                    *shape = shape::LOST;
+                }
+            }
             meta.segments.extend(segment);
             Some(())
         });

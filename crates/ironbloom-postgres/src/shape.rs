@@ -11,7 +11,8 @@
 //! ```
 //!
 //! So whoever reads a page with new hashes, of rows that it can see, has heard of the new attributes before. If the meta page is read
-//! again, everything else is, too.
+//! again, everything else is, too. A change that is rolled back leaves what the same transaction has sealed: so whoever seals rows with
+//! such a column notes in the meta page that the column is lost.
 
 use std::ffi::CStr;
 
@@ -26,6 +27,10 @@ use crate::storage::Index;
 
 /// Of a column without rows inside: no type can get any later.
 pub(crate) const NO_ROWS: u64 = 0;
+
+/// Of a column with row types that had changed when rows were sealed, until the index is built again. The change may be rolled back,
+/// what was written stays.
+pub(crate) const LOST: u64 = u64::MAX;
 
 /// Describes the row types inside of a type.
 ///
@@ -72,7 +77,7 @@ pub(crate) fn now(index: Index, column: usize) -> u64 {
     describe(column_type(index, column), &mut described);
     match described.is_empty() {
         true => NO_ROWS,
-        false => xxh3_64(&described).max(NO_ROWS + 1),
+        false => xxh3_64(&described).clamp(NO_ROWS + 1, LOST - 1),
     }
 }
 
@@ -86,9 +91,9 @@ pub(crate) fn has_changed(index: Index, meta: &Meta, column: usize) -> bool {
     }
 }
 
-/// The first column that the index knows nothing about any more, from 0.
-pub(crate) fn changed_column(index: Index, meta: &Meta) -> Option<usize> {
-    (0..index.columns()).find(|&column| has_changed(index, meta, column))
+/// The columns that the index knows nothing about any more, from 0.
+pub(crate) fn changed_columns(index: Index, meta: &Meta) -> Vec<usize> {
+    (0..index.columns()).filter(|&column| has_changed(index, meta, column)).collect()
 }
 
 /// Hashes values of a column by the attributes that its types had when the index was built; `None` if they have others now.
@@ -115,7 +120,7 @@ pub(crate) fn unless_changed<T>(
 /// What is wrong, and what to do about it.
 fn report(index: Index, column: usize) -> ErrorReport {
     let message = format!(
-        "a row type in column {} of index \"{}\" has other attributes than when the index was built",
+        "a row type in column {} of index \"{}\" was changed after the index was built",
         column + 1,
         index.name()
     );
@@ -132,7 +137,7 @@ pub(crate) fn warn(index: Index, column: usize) {
 
 /// Ends the statement if the index cannot be used for all its columns.
 pub(crate) fn require_unchanged(index: Index) {
-    if let Some(column) = changed_column(index, &index.meta()) {
+    if let Some(&column) = changed_columns(index, &index.meta()).first() {
         report(index, column).report(pg_sys::elog::PgLogLevel::ERROR);
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn state(heap: pg_sys::Relation, index: Index) -> State {
         pages,
         free: pages.saturating_sub(1 + pending_pages + in_segments),
         drift: drift(&meta),
-        changed: shape::changed_column(index, &meta),
+        changed: shape::changed_columns(index, &meta).first().copied(),
     }
 }
 

@@ -23,7 +23,7 @@ fn advice(state: &State) -> Option<String> {
     let State { tail, pending_pages, segments, pages, free, drift, changed, .. } = *state;
     if let Some(column) = changed {
         return Some(format!(
-            "REINDEX: a row type in column {} has other attributes than when the index was built, so queries do without it for this column",
+            "REINDEX: a row type in column {} was changed after the index was built, so queries do without it for this column",
             column + 1
         ));
     }
