@@ -14,8 +14,8 @@
 //! it in the small first stages.
 //!
 //! A stage that has just opened is empty, so a chain takes twice the bits of a full one at that moment, and three times after the
-//! first stage: at 1 %, 14 bits a key in the first stage, 42 when the second has opened, 33 when the third or the
-//! tenth has. Smaller steps do not help much: a chain that grows a thousandfold in k equal steps has k stages to share the
+//! first stage: at 1 %, 14 bits a key in the first stage, 42 when the second has opened, 29 to 33 when a later
+//! one has. Smaller steps do not help much: a chain that grows a thousandfold in k equal steps has k stages to share the
 //! rate, each of 1.44 · log2(k/P) bits, and the best of them (about 60 stages, all of which a lookup has to ask) still
 //! takes 20.3 bits after each step. Who can say roughly how many keys will come plans the first stage for them.
 //!
