@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 
 /// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -31,9 +33,27 @@ impl Authority {
 
     /// Issues a certificate and key, in PEM format.
     pub fn certificate(&self, name: &str, hosts: &[&str]) -> (String, String) {
+        self.signed(name, hosts, |_| {})
+    }
+
+    /// The same, valid for a year that is long over.
+    pub fn expired(&self, name: &str, hosts: &[&str]) -> (String, String) {
+        self.signed(name, hosts, |params| {
+            params.not_before = date_time_ymd(2001, 1, 1);
+            params.not_after = date_time_ymd(2002, 1, 1);
+        })
+    }
+
+    fn signed(
+        &self,
+        name: &str,
+        hosts: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (String, String) {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
+        change(&mut params);
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
     }

@@ -124,6 +124,8 @@ pub enum Fault {
     Reset,
     /// Passes the request on, but closes the connection without an answer.
     LostAnswer,
+    /// Passes the request on, but answers with this status.
+    DoneBut(u16),
     /// Closes the connection in the middle of the answer.
     HalfAnswer,
 }
@@ -314,7 +316,10 @@ fn serve(client: TcpStream, server: u16, shared: &Mutex<State>) -> io::Result<()
                 let head = find(&answer, b"\r\n\r\n").map_or(0, |at| at + 4);
                 return output.write_all(&answer[..head.midpoint(answer.len())]);
             }
-            Some(Fault::Status(status)) => {
+            Some(fault @ (Fault::Status(status) | Fault::DoneBut(status))) => {
+                if fault == Fault::DoneBut(status) {
+                    pass(request, server)?;
+                }
                 let body = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>Please reduce your request \
                             rate.</Message></Error>";
                 write!(

@@ -100,7 +100,8 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// True if the store was found, since this was last asked, to hold another generation than the one that was stored
-    /// last through this handle: it is in another state than the guard's filter describes.
+    /// last through this handle: it is in another state than the guard's filter describes. A store that can be claimed
+    /// looks when it connects, and before it stores another generation, in the same request.
     fn was_exchanged(&self) -> bool {
         false
     }

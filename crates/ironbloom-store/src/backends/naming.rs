@@ -2,12 +2,16 @@
 //!
 //! Between two requests, a server may be restored from a backup, replaced by a replica that lags behind, or emptied. Two
 //! things tell: every write of a guard that has claimed the store names the generation that the store must hold, and is
-//! refused otherwise; and every new connection compares.
+//! refused otherwise; and every new connection compares. A new generation, too, is stored only in place of one that this
+//! handle has stored: a checkpoint of the wrong state would be believed for ever, and an answer that tells may be lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::generation::Generation;
+
+/// Attempts to store a generation that are kept in mind, while the answers are lost.
+const MOST_ATTEMPTS: usize = 16;
 
 /// See the module documentation.
 #[derive(Debug)]
@@ -19,8 +23,8 @@ pub(super) struct Naming {
 #[derive(Debug)]
 struct Names {
     held: Option<Generation>,
-    /// Being stored: the store may hold it already.
-    coming: Option<Generation>,
+    /// Being stored, or tried to be: the store may hold one of them already.
+    coming: Vec<Generation>,
     /// Whether it is that of a checkpoint, or the handle is newly opened: see `seal.rs`.
     sealed: bool,
     claimed: bool,
@@ -31,7 +35,8 @@ struct Names {
 impl Naming {
     /// Of a newly opened handle.
     pub(super) fn new() -> Self {
-        let names = Names { held: None, coming: None, sealed: true, claimed: false, counted: 0 };
+        let names =
+            Names { held: None, coming: Vec::new(), sealed: true, claimed: false, counted: 0 };
         Self { names: Mutex::new(names), exchanged: AtomicBool::new(false) }
     }
 
@@ -44,17 +49,27 @@ impl Naming {
         self.names().held = generation;
     }
 
-    /// This is about to be stored.
-    pub(super) fn begin(&self, generation: Generation, sealed: bool) {
+    /// This is about to be stored. Returns those in whose place: what the store holds, and what earlier attempts have
+    /// stored, perhaps. None if nothing is known about the store.
+    pub(super) fn begin(&self, generation: Generation, sealed: bool) -> Vec<Generation> {
         let mut names = self.names();
-        names.coming = Some(generation);
         names.sealed |= sealed;
+        let known = match names.held {
+            Some(held) => names.coming.iter().copied().chain([held]).collect(),
+            None => Vec::new(),
+        };
+        if names.coming.len() == MOST_ATTEMPTS {
+            names.coming.remove(0);
+        }
+        names.coming.push(generation);
+        known
     }
 
     /// This has been stored.
     pub(super) fn end(&self, generation: Generation, sealed: bool) {
         let mut names = self.names();
-        (names.held, names.coming, names.sealed) = (Some(generation), None, sealed);
+        (names.held, names.sealed) = (Some(generation), sealed);
+        names.coming.clear();
     }
 
     /// From now on every write names its generation.
@@ -89,8 +104,8 @@ impl Naming {
     /// What a new connection has found: if it is not what this handle has stored, the store was exchanged.
     pub(super) fn compare(&self, generation: Option<Generation>, counted: u64) {
         let mut names = self.names();
-        let known =
-            generation == names.held || (names.coming.is_some() && generation == names.coming);
+        let known = generation == names.held
+            || generation.is_some_and(|generation| names.coming.contains(&generation));
         if names.held.is_some() && (!known || counted < names.counted) {
             self.exchanged.store(true, Ordering::Release);
         }
@@ -98,7 +113,6 @@ impl Naming {
     }
 
     /// Something else says that the store was exchanged.
-    #[cfg(feature = "postgres")]
     pub(super) fn exchange(&self) {
         self.exchanged.store(true, Ordering::Release);
     }
@@ -133,5 +147,9 @@ mod tests {
         naming.compare(Some(second), 4);
         naming.compare(Some(second), 2);
         assert!(naming.was_exchanged());
+        assert_eq!(naming.begin(first, false), [second]); // and its answer is lost
+        assert_eq!(naming.begin(Generation::fresh(), false), [first, second]);
+        naming.compare(Some(first), 4);
+        assert!(!naming.was_exchanged(), "the first attempt has worked");
     }
 }

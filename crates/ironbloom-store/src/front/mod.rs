@@ -57,7 +57,7 @@ pub(crate) struct Front {
     state: ArcSwap<State>,
     /// One for each stripe: the hashes of the puts that are in progress.
     gates: [Mutex<Vec<u64>>; STRIPES],
-    /// How many puts have begun, and keys were noted, at each gate.
+    /// How many puts have begun and ended, and keys were noted, at each gate.
     begun: [AtomicU64; STRIPES],
     /// False positives that need not be looked up again; see `remembered.rs`.
     remembered: Option<Remembered>,
@@ -103,6 +103,8 @@ pub(crate) struct Snapshot {
     pub(crate) filter: Arc<dyn SharedFilter>,
     pub(crate) dead: u64,
     doubts: Arc<Doubts>,
+    /// Which filter it is.
+    exchange: u64,
     /// Puts that were in progress: the store may have them, or get them later.
     under_way: Vec<u64>,
 }
@@ -200,13 +202,13 @@ impl Front {
         !self.spec.kind.forgets() && self.ask(hash) == Answer::Absent
     }
 
-    /// How many puts have begun at the gate of this key: asked before the store is.
+    /// How many puts have begun and ended at the gate of this key: asked before the store is.
     #[inline]
     pub(crate) fn begun(&self, hash: u64) -> u64 {
         self.begun[stripe_of(hash)].load(Ordering::Acquire)
     }
 
-    /// The store did not hold this key, which looked stored, some time after so many puts had begun.
+    /// The store did not hold this key, which looked stored, some time after so many puts had begun and ended.
     pub(crate) fn remember_absent(&self, hash: u64, begun: u64) {
         let Some(remembered) = &self.remembered else { return };
         if !self.alone && self.hearing.load(Ordering::Acquire) != HEARS {
@@ -220,7 +222,7 @@ impl Front {
         }
     }
 
-    /// A put of this key begins, or someone else has stored it. The caller holds its gate.
+    /// A put of this key begins or ends, or someone else has stored it. The caller holds its gate.
     fn forget_absent(&self, hash: u64) {
         self.begun[stripe_of(hash)].fetch_add(1, Ordering::AcqRel);
         if let Some(remembered) = &self.remembered {
@@ -297,8 +299,19 @@ impl Front {
             filter: filter.frozen(),
             dead: self.dead(),
             doubts: state.doubts.clone(),
+            exchange: self.exchanges.load(Ordering::Relaxed),
             under_way: gates.iter().flat_map(|gate| gate.iter().copied()).collect(),
         })
+    }
+
+    /// Whether the filter of that moment is still in use.
+    pub(crate) fn is_current(&self, snapshot: &Snapshot) -> bool {
+        snapshot.exchange == self.exchanges.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write may take effect after its writer is gone.
+    pub(crate) fn lands_late(&self) -> bool {
+        self.lands_within.is_some_and(|time| !time.is_zero())
     }
 
     /// Whether the filter should be built from a scan.
@@ -391,6 +404,7 @@ impl Front {
             filter.insert(hash);
         }
         self.dead.store(dead + next.dead(), Ordering::Relaxed);
+        self.forget_remembered(); // the scan may have found what nobody told of
         let doubts = next.doubts().unwrap_or(&state.doubts).clone();
         self.set(Some(filter), None, doubts);
         true
@@ -439,8 +453,12 @@ impl Front {
     /// The store is in another state than the filter describes, perhaps with an older generation: nothing is written
     /// before it has a new one.
     pub(crate) fn lose_state(&self) {
-        self.foreign.fetch_add(1, Ordering::Relaxed);
         let _gates = self.all_gates();
+        // A write that was refused and the generation that follows tell of the same.
+        let known = self.state.load().current.as_ref().is_none_or(|filter| filter.is_blind());
+        if !known || !self.is_clean() {
+            self.foreign.fetch_add(1, Ordering::Relaxed);
+        }
         self.clean.store(true, Ordering::Release);
         self.forget_all();
     }
@@ -450,7 +468,16 @@ impl Front {
         let doubts = self.state.load().doubts.clone();
         let window = if self.spec.kind.forgets() { self.blind_filter().ok() } else { None };
         self.set(window, None, doubts);
+        self.forget_remembered();
+    }
+
+    /// What was learned of absent keys is over, also by lookups that have asked the store and not yet told. The caller
+    /// holds all gates.
+    fn forget_remembered(&self) {
         if let Some(remembered) = &self.remembered {
+            for begun in &self.begun {
+                begun.fetch_add(1, Ordering::AcqRel);
+            }
             remembered.forget_all();
         }
     }

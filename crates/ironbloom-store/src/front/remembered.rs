@@ -9,11 +9,13 @@
 //! - An entry is a whole hash of 64 bits, the one by which the filter knows the key. No other hash matches it.
 //! - It is made only where every write is seen: where nobody else writes to the store, or a follower hears of what others
 //!   write and proves that it does.
-//! - It is made at the gate of its key, and only if no put of its stripe has begun since before the store was asked, none
-//!   of this key is in progress, and the key is not in doubt. So the store did not hold the key when it was asked, and no
-//!   write since could have stored it.
+//! - It is made at the gate of its key, and only if no put of its stripe has begun or ended since before the store was
+//!   asked, none of this key is in progress, and the key is not in doubt. So none was in progress at any moment since,
+//!   the store did not hold the key when it was asked, and no write since could have stored it.
 //! - A put that begins, and a note, remove it at the same gate before the store is written to.
-//! - Whatever makes the filter worthless (others have written, the store was exchanged, a follower is deaf) forgets all.
+//! - Whatever makes the filter worthless (others have written, the store was exchanged, a follower is deaf) forgets all,
+//!   and so does a filter that was built from a scan: it may know what nobody has told. A lookup that had asked the store
+//!   before that remembers nothing.
 //!
 //! Forgetting is always allowed, so a full place simply loses an entry that was not asked for lately.
 

@@ -99,6 +99,7 @@ impl Front {
     fn end_put(&self, put: &Pending<'_>, before: Option<Before>) -> bool {
         let mut gate = self.gate(put.hash);
         take(&mut gate, put.hash);
+        self.forget_absent(put.hash);
         let state = self.state.load();
         if self.spec.kind.forgets() {
             // What is remembered is counted from here. A put that failed may have been stored: it is recent, too, but

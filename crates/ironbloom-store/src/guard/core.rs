@@ -89,7 +89,7 @@ impl<B: AsyncBackend> Core<B> {
             lineage,
             backend,
         };
-        let first = core.first_filter(filter).await?;
+        let first = core.first_filter(filter, generation.is_some()).await?;
         if core.publisher.is_some() && generation.is_none() {
             core.new_generation().await?; // so that the store knows whose filter this is
         }
@@ -100,7 +100,11 @@ impl<B: AsyncBackend> Core<B> {
 
     /// Only a filter that knows all keys is used: that of a checkpoint that covers the store, or an empty one for an
     /// empty store in which no earlier write can appear any more.
-    async fn first_filter(&self, found: std::result::Result<ToLoad, Unusable>) -> Result<First, B> {
+    async fn first_filter(
+        &self,
+        found: std::result::Result<ToLoad, Unusable>,
+        was_guarded: bool,
+    ) -> Result<First, B> {
         let why = match found {
             Ok(checkpoint) if checkpoint.is_large() => {
                 return Ok(First::ToLoad(Box::new(checkpoint)));
@@ -115,7 +119,7 @@ impl<B: AsyncBackend> Core<B> {
             Err(why) => why,
         };
         events::checkpoint_unusable(&why);
-        self.end_earlier_writes().await?;
+        self.end_earlier_writes(was_guarded).await?;
         let empty = self.backend.len_hint().await.map_err(Error::Store)? == Some(0);
         self.front.start(empty)?;
         Ok(match empty && !self.front.is_all_in_doubt() {
@@ -214,6 +218,7 @@ impl<B: AsyncBackend> Core<B> {
         }
         let start = Instant::now();
         let begun = self.front.begun(hash);
+        let _asked = Asked(self);
         let result = read().await.map_err(Error::Store)?;
         let found = is_found(&result);
         if answer == Answer::Absent {
@@ -227,7 +232,6 @@ impl<B: AsyncBackend> Core<B> {
                 self.front.remember_absent(hash, begun);
             }
         }
-        self.check_state();
         Ok((result, true))
     }
 
@@ -241,14 +245,24 @@ impl<B: AsyncBackend> Core<B> {
             return Ok(questions.answered(&self.counters, Vec::new(), 0));
         }
         let start = Instant::now();
+        let _asked = Asked(self);
         let values = self.backend.get_many(&questions.asked).await.map_err(Error::Store)?;
-        self.check_state();
         Ok(questions.answered(&self.counters, values, nanos_since(start)))
     }
 
     /// The statistics so far.
     pub(super) fn stats(&self) -> Stats {
         self.front.stats(&self.counters)
+    }
+}
+
+/// A question to the store. However it ends, also by an error or because nobody waits for the answer, the store may have
+/// been found in another state.
+struct Asked<'g, B: AsyncBackend>(&'g Arc<Core<B>>);
+
+impl<B: AsyncBackend> Drop for Asked<'_, B> {
+    fn drop(&mut self) {
+        self.0.check_state();
     }
 }
 

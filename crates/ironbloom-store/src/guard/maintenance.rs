@@ -58,13 +58,15 @@ impl<B: AsyncBackend> Core<B> {
     /// first. The caller holds `naming`.
     async fn name(&self) -> Result<(), B> {
         let generation = Generation::of(self.lineage);
+        let noticing = Noticing(self);
         if self.front.is_alone() && !self.claimed.load(Ordering::Acquire) {
             self.claim(generation).await?;
         } else {
             self.asked(self.backend.set_generation(generation)).await.map_err(Error::Store)?;
         }
         self.names.fetch_add(1, Ordering::AcqRel);
-        self.front.allow_writes();
+        drop(noticing);
+        self.front.allow_writes(); // whatever the store holds, no checkpoint has this generation
         Ok(())
     }
 
@@ -79,12 +81,14 @@ impl<B: AsyncBackend> Core<B> {
 
     /// Before a guard starts without a checkpoint: writes of earlier guards may still be on their way, and which ones is
     /// not known. The store is claimed, so that they are refused; if that cannot be done, every key is in doubt for as
-    /// long as such a write may land.
-    pub(super) async fn end_earlier_writes(&self) -> Result<(), B> {
+    /// long as such a write may land. A store that was never guarded has no such writes.
+    pub(super) async fn end_earlier_writes(&self, was_guarded: bool) -> Result<(), B> {
         if self.front.is_alone() && self.backend.can_claim() {
             self.front.doubt_everything();
             let _naming = self.naming.lock().await;
             self.name().await?;
+        } else if was_guarded && self.front.lands_late() {
+            self.front.doubt_everything();
         }
         // Where others write, keys must be noted, also those of another guard.
         let over = !self.front.is_alone() || self.front.doubts_are_over();
@@ -120,8 +124,13 @@ impl<B: AsyncBackend> Core<B> {
             let Some(snapshot) = self.front.freeze() else { continue };
             let generation = Generation::of(self.lineage);
             self.names.fetch_add(1, Ordering::AcqRel);
+            let noticing = Noticing(self);
             self.asked(self.backend.seal(generation)).await.map_err(Error::Store)?;
+            drop(noticing);
             drop(naming);
+            if !self.front.is_current(&snapshot) {
+                continue; // the store was in another state when it was sealed
+            }
             self.asked(self.backend.sync()).await.map_err(Error::Store)?;
             files.write(generation, self.front.spec(), &snapshot, &self.stats())?;
             if let Some(publisher) = &self.publisher {
@@ -216,6 +225,15 @@ impl<B: AsyncBackend> Core<B> {
     /// Writes a checkpoint, if the options name a file for it.
     pub(super) async fn close(&self) -> Result<(), B> {
         if self.files.is_some() { self.checkpoint().await } else { Ok(()) }
+    }
+}
+
+/// A store is given a generation. However that ends, it may have been found in another state.
+struct Noticing<'g, B: AsyncBackend>(&'g Core<B>);
+
+impl<B: AsyncBackend> Drop for Noticing<'_, B> {
+    fn drop(&mut self) {
+        self.0.notice_exchange();
     }
 }
 

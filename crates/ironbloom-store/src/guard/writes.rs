@@ -179,7 +179,8 @@ impl<B: AsyncBackend> Core<B> {
             publisher.changed(count);
         }
         let before = self.writes.fetch_add(count, Ordering::Relaxed);
-        if foreign || before / LOOK_EVERY != (before + count) / LOOK_EVERY {
+        let lost = foreign || self.front.lacks_filter();
+        if lost || before / LOOK_EVERY != (before + count) / LOOK_EVERY {
             self.rebuild_if_allowed();
         }
     }
@@ -200,19 +201,28 @@ impl<B: AsyncBackend> Core<B> {
         let _naming = self.naming.lock().await;
         if self.names.load(Ordering::Acquire) == names {
             self.lose_state();
+            self.rebuild_if_allowed();
+        }
+    }
+
+    /// The same, and builds the filter again.
+    pub(super) fn check_state(self: &Arc<Self>) {
+        if self.notice_exchange() {
+            self.rebuild_if_allowed();
         }
     }
 
     /// Asks the store's handle whether the store was exchanged, which costs nothing.
-    pub(super) fn check_state(self: &Arc<Self>) {
-        if self.front.is_alone() && self.backend.was_exchanged() {
+    pub(super) fn notice_exchange(&self) -> bool {
+        let exchanged = self.front.is_alone() && self.backend.was_exchanged();
+        if exchanged {
             self.lose_state();
         }
+        exchanged
     }
 
-    fn lose_state(self: &Arc<Self>) {
+    fn lose_state(&self) {
         self.front.lose_state();
         events::exchanged();
-        self.rebuild_if_allowed();
     }
 }

@@ -73,6 +73,7 @@ fn a_directory_of_objects_does_what_a_guard_relies_on() {
         let options = || {
             Options::new(GuardKind::Cuckoo, 1000, 0.01)
                 .checkpoint(scratch.file("g.ibg"))
+                .lands_within(std::time::Duration::ZERO) // a directory on this machine
                 .rebuild(Rebuild::Manual)
         };
         let guard = AsyncGuard::open(store.clone(), options().only_writer()).await.unwrap();

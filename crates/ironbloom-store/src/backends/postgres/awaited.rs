@@ -172,11 +172,23 @@ impl AsyncPostgres {
 
     async fn keep(&self, generation: Generation, sealed: bool) -> Result<()> {
         let bytes = &generation.to_bytes()[..];
-        self.naming.begin(generation, sealed);
+        let known = self.naming.begin(generation, sealed);
+        let known: Vec<[u8; 16]> = known.into_iter().map(Generation::to_bytes).collect();
+        let known: Vec<&[u8]> = known.iter().map(|known| &known[..]).collect();
         let taken = self.take().await?;
         let client = &taken.connection.link.client;
-        let answer = client.execute(&self.sql.keep(), &[&self.sql.table, &bytes]).await;
-        self.end(taken, answer.map(drop))?;
+        let keep = async {
+            let table = &self.sql.table;
+            if !known.is_empty() {
+                if client.execute(&self.sql.keep_if(), &[table, &bytes, &known]).await? > 0 {
+                    return Ok(());
+                }
+                self.naming.exchange();
+            }
+            client.execute(&self.sql.keep(), &[table, &bytes]).await.map(drop)
+        };
+        let kept = keep.await;
+        self.end(taken, kept)?;
         self.naming.end(generation, sealed);
         Ok(())
     }

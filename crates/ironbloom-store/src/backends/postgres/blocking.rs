@@ -131,8 +131,19 @@ impl Postgres {
 
     fn keep(&self, generation: Generation, sealed: bool) -> Result<()> {
         let bytes = &generation.to_bytes()[..];
-        self.naming.begin(generation, sealed);
-        self.with(|client, _| client.execute(&self.sql.keep(), &[&self.sql.table, &bytes]))?;
+        let known = self.naming.begin(generation, sealed);
+        let known: Vec<[u8; 16]> = known.into_iter().map(Generation::to_bytes).collect();
+        let known: Vec<&[u8]> = known.iter().map(|known| &known[..]).collect();
+        self.with(|client, _| {
+            let table = &self.sql.table;
+            if !known.is_empty() {
+                if client.execute(&self.sql.keep_if(), &[table, &bytes, &known])? > 0 {
+                    return Ok(());
+                }
+                self.naming.exchange();
+            }
+            client.execute(&self.sql.keep(), &[table, &bytes]).map(drop)
+        })?;
         self.naming.end(generation, sealed);
         Ok(())
     }

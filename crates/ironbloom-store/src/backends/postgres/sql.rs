@@ -185,6 +185,15 @@ impl Sql {
         )
     }
 
+    /// The same, only in place of one of the generations `$3`; otherwise no row is changed.
+    pub(super) fn keep_if(&self) -> String {
+        format!(
+            "update {} set value = $2::bytea || {INCARNATION} where name = 'generation' \
+             and substr(value, 1, 16) = any($3::bytea[]) and substr(value, 17) = {INCARNATION}",
+            self.notes
+        )
+    }
+
     /// After a new generation was stored: waits for writes that have begun under an earlier one. What begins later is
     /// refused.
     pub(super) fn wait_for_writes(&self) -> String {
@@ -194,12 +203,13 @@ impl Sql {
         )
     }
 
-    /// What a new connection compares: the server, its history, and the generation of the table `$1`.
+    /// What a new connection compares: the server, its history, when it was started, and the generation of the table `$1`.
     pub(super) fn state(&self) -> String {
         format!(
             "select case when pg_is_in_recovery() then 0 else \
                  ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint end, \
              (select oid::bigint from pg_database where datname = current_database()), \
+             (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, \
              ({})",
             self.generation()
         )
@@ -315,13 +325,15 @@ pub(super) fn were_removed<'a>(
 pub(super) struct Server {
     timeline: i64,
     database: i64,
+    /// Files of a backup take the place of others only while the server is down, perhaps those of the same generation.
+    started: i64,
 }
 
 impl Server {
     /// From a row of [`Sql::state`].
     pub(super) fn of(row: &Row) -> (Self, Option<Generation>) {
-        let generation: Option<&[u8]> = row.get(2);
-        let server = Self { timeline: row.get(0), database: row.get(1) };
+        let generation: Option<&[u8]> = row.get(3);
+        let server = Self { timeline: row.get(0), database: row.get(1), started: row.get(2) };
         (server, generation.and_then(Generation::from_bytes))
     }
 }
@@ -332,7 +344,7 @@ pub(super) struct Known(Mutex<Option<Server>>);
 
 impl Known {
     /// A new connection has found this server: if it is another one, or the same with another history (a standby that was
-    /// promoted, a recovery to a point in time), the table is in another state, too.
+    /// promoted, a recovery to a point in time), or one that was started again, the table may be in another state, too.
     pub(super) fn compare(
         &self,
         naming: &Naming,

@@ -135,8 +135,12 @@ impl AsyncRedis {
     }
 
     async fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {
-        self.naming.begin(generation, sealed);
-        let counted = self.ask(&self.keys.keep(generation)).await?;
+        let known = self.naming.begin(generation, sealed);
+        let mut counted = self.ask(&self.keys.keep(generation, &known)).await?;
+        if counted == 0 {
+            self.naming.exchange();
+            counted = self.ask(&self.keys.keep(generation, &[])).await?;
+        }
         self.naming.end(generation, sealed);
         self.naming.count(counted);
         Ok(())

@@ -98,8 +98,12 @@ impl Redis {
     }
 
     fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {
-        self.naming.begin(generation, sealed);
-        let counted = self.with(|c| self.keys.keep(generation).query(c))?;
+        let known = self.naming.begin(generation, sealed);
+        let mut counted = self.with(|c| self.keys.keep(generation, &known).query(c))?;
+        if counted == 0 {
+            self.naming.exchange();
+            counted = self.with(|c| self.keys.keep(generation, &[]).query(c))?;
+        }
         self.naming.end(generation, sealed);
         self.naming.count(counted);
         Ok(())

@@ -54,8 +54,17 @@ const REMOVE: &str = "
     before[#KEYS] = redis.call('HINCRBY', KEYS[1], 'writes', 1)
     return before";
 
-/// Stores a generation, and keeps the count. What else may be there under the name goes.
+/// Stores a generation, and keeps the count, which is the answer. If there are further arguments, only in place of one of
+/// those; otherwise the answer is zero. What else may be there under the name goes.
 const KEEP: &str = "
+    local before = redis.pcall('HGET', KEYS[1], 'generation')
+    local known = #ARGV == 1
+    for i = 2, #ARGV do
+        known = known or before == ARGV[i]
+    end
+    if not known then
+        return 0
+    end
     if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then
         redis.call('DEL', KEYS[1])
     end
@@ -273,8 +282,12 @@ impl Keys {
     }
 
     /// The server's files and replicas apply writes in order, so this is there if a later write is.
-    pub(super) fn keep(&self, generation: Generation) -> Cmd {
-        self.script(KEEP, &[], generation)
+    pub(super) fn keep(&self, generation: Generation, known: &[Generation]) -> Cmd {
+        let mut command = self.script(KEEP, &[], generation);
+        for known in known {
+            command.arg(&known.to_bytes()[..]);
+        }
+        command
     }
 
     pub(super) fn forget(&self) -> Cmd {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbloom_store::{Backend, Before, Failure, Generation};
@@ -31,6 +32,10 @@ pub(crate) struct Vault {
     /// The generation stored last through this handle, once it has claimed the store.
     held: Mutex<Option<Generation>>,
     claims: bool,
+    /// The generation that was found, or stored last.
+    found: Mutex<Option<Generation>>,
+    /// Whether the store held another generation when it was given a new one.
+    exchanged: AtomicBool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -54,12 +59,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Vault {
     /// An empty store, whose guards can claim it or cannot.
     pub(crate) fn new(claims: bool) -> Self {
-        Self { shared: Arc::default(), held: Mutex::new(None), claims }
+        Self::of(Arc::default(), claims)
     }
 
     /// Another handle.
     pub(crate) fn again(&self) -> Self {
-        Self { shared: self.shared.clone(), held: Mutex::new(None), claims: self.claims }
+        Self::of(self.shared.clone(), self.claims)
+    }
+
+    fn of(shared: Arc<Mutex<Shared>>, claims: bool) -> Self {
+        let [held, found] = [None, None].map(Mutex::new);
+        Self { shared, held, claims, found, exchanged: AtomicBool::new(false) }
     }
 
     pub(crate) fn contents(&self) -> Contents {
@@ -132,11 +142,17 @@ impl Backend for Vault {
     }
 
     fn generation(&self) -> Result<Option<Generation>, Broken> {
-        Ok(locked(&self.shared).contents.generation)
+        let found = locked(&self.shared).contents.generation;
+        *locked(&self.found) = found;
+        Ok(found)
     }
 
     fn set_generation(&self, generation: Generation) -> Result<(), Broken> {
-        locked(&self.shared).contents.generation = Some(generation);
+        let before = locked(&self.shared).contents.generation.replace(generation);
+        let found = locked(&self.found).replace(generation);
+        if self.claims && found.is_some() && before != found {
+            self.exchanged.store(true, Ordering::Relaxed);
+        }
         let held = &mut *locked(&self.held);
         *held = held.map(|_| generation);
         Ok(())
@@ -152,6 +168,10 @@ impl Backend for Vault {
 
     fn can_claim(&self) -> bool {
         self.claims
+    }
+
+    fn was_exchanged(&self) -> bool {
+        self.exchanged.swap(false, Ordering::Relaxed)
     }
 
     fn failure(&self, error: &Broken) -> Failure {

@@ -38,6 +38,37 @@ fn a_store_that_goes_back_under_a_live_guard_is_noticed_by_the_next_write() {
 }
 
 #[test]
+fn a_store_that_goes_back_is_noticed_by_a_checkpoint_and_by_the_first_write_after_one() {
+    for kind in EXACT {
+        for first in ["checkpoint", "put", "put, opened again"] {
+            let context = format!("{kind}, {first}");
+            let scratch = Scratch::new(&format!("revert-sealed-{kind}"));
+            let vault = Vault::new(true);
+            let mut guard = Guard::open(vault.again(), options(&scratch, kind)).unwrap();
+            (0..200).for_each(|i| assert_eq!(guard.put(key(i), b"").unwrap(), Before::Absent));
+            let backup = vault.contents();
+            (0..100).for_each(|i| assert_eq!(guard.remove(key(i)).unwrap(), Before::Present));
+            guard.rebuild().unwrap(); // no kind knows the keys any more
+            guard.checkpoint().unwrap();
+            if first == "put, opened again" {
+                drop(guard);
+                guard = Guard::open(vault.again(), options(&scratch, kind)).unwrap();
+                assert_eq!(*guard.opened(), Opened::FromCheckpoint, "{context}");
+            }
+            vault.revert(backup);
+            match first {
+                "checkpoint" => guard.checkpoint().unwrap(),
+                _ => assert_eq!(guard.put("carol", b"").unwrap(), Before::Absent),
+            }
+            assert_covers(&guard, &context);
+            drop(guard);
+            let guard = Guard::open(vault.again(), options(&scratch, kind)).unwrap();
+            assert_covers(&guard, &format!("{context}, in the end"));
+        }
+    }
+}
+
+#[test]
 fn an_awaited_store_that_goes_back_is_noticed_as_well() {
     for kind in EXACT {
         let scratch = Scratch::new(&format!("revert-async-{kind}"));

@@ -20,6 +20,7 @@ use super::awaited::in_the_end;
 use crate::common::{assert_covers, key};
 
 const KINDS: [GuardKind; 2] = [GuardKind::Blocked, GuardKind::Cuckoo];
+const MOMENTS: [When; 2] = [When::Between, When::Within];
 
 fn options(scratch: &Scratch, kind: GuardKind) -> Options {
     Options::new(kind, 1000, 0.01).only_writer().checkpoint(scratch.file(&format!("{kind}.ibg")))
@@ -29,10 +30,17 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Writes, has a backup made at a checkpoint, writes more, has it restored, writes, and opens again.
+/// When the backup is made: between two generations, or within one.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Between,
+    Within,
+}
+
+/// Writes, has a backup made at a checkpoint or not, writes more, has it restored, writes, and opens again.
 fn goes_back<B: Backend>(
     open: impl Fn() -> Guard<B>,
-    context: &str,
+    (context, when): (&str, When),
     backup: impl FnOnce(),
     restore: impl FnOnce(),
 ) {
@@ -41,14 +49,25 @@ fn goes_back<B: Backend>(
     (0..100).for_each(|i| {
         let _ = guard.put(key(i), b"").unwrap();
     });
-    guard.checkpoint().unwrap();
+    match when {
+        When::Between => guard.checkpoint().unwrap(),
+        When::Within => {
+            let _ = guard.put("alice", b"").unwrap();
+        }
+    }
     backup();
     // The server was away.
     eventually(|| guard.put("bob", b""));
     (0..50).for_each(|i| {
         let _ = guard.remove(key(i)).unwrap();
     });
+    guard.rebuild().unwrap();
     restore();
+    eventually(|| match when {
+        When::Between => guard.put("carol", b"").map(drop),
+        When::Within => guard.checkpoint(),
+    });
+    assert_covers(&guard, &format!("{context}, at once"));
     eventually(|| guard.put("carol", b""));
     assert_covers(&guard, &format!("{context}, while it is open"));
     drop(guard);
@@ -60,7 +79,7 @@ fn goes_back<B: Backend>(
 
 #[test]
 fn a_redis_server_that_goes_back_under_a_live_guard_hides_no_key() {
-    for kind in KINDS {
+    for (kind, when) in KINDS.into_iter().flat_map(|kind| MOMENTS.map(|when| (kind, when))) {
         let scratch = Scratch::new(&format!("back-redis-{kind}"));
         let Some(mut server) = RedisServer::start(scratch.path(), &[]) else { return };
         let url = server.url();
@@ -81,7 +100,7 @@ fn a_redis_server_that_goes_back_under_a_live_guard_hides_no_key() {
             fs::copy(&copy, &dump).unwrap();
             server.resume();
         };
-        goes_back(open, kind.name(), backup, restore);
+        goes_back(open, (&format!("{kind}, {when:?}"), when), backup, restore);
     }
 }
 
@@ -94,7 +113,7 @@ fn copy_folder(from: &Path, to: &Path) {
 
 #[test]
 fn a_postgresql_server_that_goes_back_under_a_live_guard_hides_no_key() {
-    for kind in KINDS {
+    for (kind, when) in KINDS.into_iter().flat_map(|kind| MOMENTS.map(|when| (kind, when))) {
         let scratch = Scratch::new(&format!("back-postgres-{kind}"));
         let Some(server) = PostgresServer::start(scratch.path()) else { return };
         let server = std::cell::RefCell::new(server);
@@ -114,7 +133,7 @@ fn a_postgresql_server_that_goes_back_under_a_live_guard_hides_no_key() {
         };
         let backup = || away(&|| copy_folder(&volume, &copy));
         let restore = || away(&|| copy_folder(&copy, &volume));
-        goes_back(open, kind.name(), backup, restore);
+        goes_back(open, (&format!("{kind}, {when:?}"), when), backup, restore);
     }
 }
 
