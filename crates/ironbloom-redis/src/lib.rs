@@ -3,7 +3,9 @@
 //! ```text
 //! redisbloom    its two filters, dumps and files, without a server: in the library, where `ironbloom convert` has them, too
 //! native/       Ironbloom's filters, their dumps and files, without a server
-//! commands/     BF.* and CF.*: arguments in, replies out
+//! sketches.rs   RedisBloom's other types, as values of the server
+//! commands/     BF.*, CF.*, CMS.*, TOPK.* and TDIGEST.*: arguments in, replies out
+//! payload.rs    the bytes of a DUMP, made without a server
 //! error.rs      why there is no filter, or no key in it    stats.rs      what INFO counts
 //! values.rs     the filters as values of the server        settings.rs   what CONFIG SET changes
 //! engine/       the edge to the server, and the only unsafe code
@@ -16,7 +18,9 @@ mod commands;
 mod engine;
 pub mod error;
 pub mod native;
+pub mod payload;
 mod settings;
+mod sketches;
 mod stats;
 mod values;
 

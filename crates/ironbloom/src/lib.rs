@@ -70,6 +70,7 @@ pub mod redisbloom;
 pub mod route;
 mod shared;
 pub mod sizing;
+pub mod sketches;
 
 pub use error::{DecodeError, FileError, Full, MergeError, Mismatch, ParamError, RowError};
 pub use format::native::Persist;

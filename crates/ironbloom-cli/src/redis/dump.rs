@@ -28,7 +28,7 @@ use crate::{Outcome, dash, file, interrupt, number, output};
 /// RedisBloom's layout, a sharded one, or a cuckoo filter that grows is saved as a dump, for `ironbloom redis load`. Dumps of
 /// RedisBloom's layout can be loaded into any server whose module knows it: that is how filters move from RedisBloom to
 /// Valkey. With --dry-run, nothing is saved: all filters of the server are listed, with what would become of them, and the keys
-/// of RedisBloom's other types, which cannot move. The exit status is 1 if something cannot.
+/// of RedisBloom's other types, which move in other ways. The exit status is 1 if something cannot.
 #[derive(Args)]
 #[command(
     mut_arg("key", |arg| arg

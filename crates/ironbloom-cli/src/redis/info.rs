@@ -19,7 +19,7 @@ use crate::{Outcome, number, output};
 /// Scans the whole server, or all servers of a cluster, in small steps. The fill of a Bloom filter is known only by counting
 /// its bits, which blocks the server: this is done for filters of up to 64 MiB, a few milliseconds each, and with
 /// --count-bits for all. A sharded filter is listed once, with the totals of its shards. RedisBloom's other types, CMS, TOPK and
-/// TDIGEST, are listed as well: a server with Ironbloom's module does not start from a file that holds one.
+/// TDIGEST, are listed as well, by name and type.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome> {
     for (key, kind) in &others {
         let entry = Entry { key: key.clone(), shards: None };
         let state = State::of_another_type(kind);
-        records.push(record(&entry, &state, Some(sketches::STAYS.to_owned())));
+        records.push(record(&entry, &state, None));
     }
     output::print(&report::show_table(&records, args.json))?;
     if is_cut {

@@ -1,4 +1,4 @@
-//! RedisBloom's other types, which Ironbloom's module does not have: found on the old server, before anything moves.
+//! RedisBloom's other types, which are not filters: listed beside them, and named before anything moves.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,8 @@ use super::server::Server;
 const TYPES: [(&str, &str); 3] =
     [("CMSk-TYPE", "count-min sketch"), ("TopK-TYPE", "top-k"), ("TDIS-TYPE", "t-digest")];
 
-/// What to do about such a key.
-pub(super) const STAYS: &str = "cannot move: Ironbloom's module has no such type, and a server with it does not start from a file \
-     that holds one";
+/// Why a dump of filters leaves such a key out, and how it moves.
+pub(super) const STAYS: &str = "it has no chunks: it moves with an RDB file, to a replica, or by DUMP and RESTORE";
 
 /// Keys of these types with the name of the type, `most` of each and one more at most.
 pub(super) fn find(

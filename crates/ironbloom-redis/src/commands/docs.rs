@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 
 use crate::engine::describe::{Arg, ArgKind, Docs, Times};
 
-const fn docs(
+pub(in crate::commands) const fn docs(
     summary: &'static CStr,
     complexity: &'static CStr,
     arity: c_int,
@@ -14,7 +14,7 @@ const fn docs(
 }
 
 /// A command whose replies change without a write to the key that a client would be told of.
-const fn not_cached(docs: Docs) -> Docs {
+pub(in crate::commands) const fn not_cached(docs: Docs) -> Docs {
     Docs { tips: Some(c"dont_cache"), ..docs }
 }
 
@@ -23,27 +23,31 @@ const fn own(docs: Docs) -> Docs {
     Docs { since: c"0.1.0", ..docs }
 }
 
-const fn plain(name: &'static CStr, kind: ArgKind) -> Arg {
+pub(in crate::commands) const fn plain(name: &'static CStr, kind: ArgKind) -> Arg {
     Arg { name, kind, token: None, times: Times::Once, parts: &[] }
 }
 
 /// A word and what follows it, in RedisBloom's form: a block of one part.
-const fn option(token: &'static CStr, name: &'static CStr, parts: &'static [Arg]) -> Arg {
+pub(in crate::commands) const fn option(
+    token: &'static CStr,
+    name: &'static CStr,
+    parts: &'static [Arg],
+) -> Arg {
     let block = Arg { parts, ..plain(name, ArgKind::Block) };
     Arg { token: Some(token), times: Times::Optional, ..block }
 }
 
 /// A word.
-const fn word(token: &'static CStr, name: &'static CStr) -> Arg {
+pub(in crate::commands) const fn word(token: &'static CStr, name: &'static CStr) -> Arg {
     Arg { token: Some(token), ..plain(name, ArgKind::Token) }
 }
 
-const fn flag(token: &'static CStr, name: &'static CStr) -> Arg {
+pub(in crate::commands) const fn flag(token: &'static CStr, name: &'static CStr) -> Arg {
     Arg { times: Times::Optional, ..word(token, name) }
 }
 
-const ITEM: Arg = plain(c"item", ArgKind::String);
-const ITEMS: Arg = Arg { times: Times::Many, ..ITEM };
+pub(in crate::commands) const ITEM: Arg = plain(c"item", ArgKind::String);
+pub(in crate::commands) const ITEMS: Arg = Arg { times: Times::Many, ..ITEM };
 const NAMED_ITEMS: Arg = word(c"ITEMS", c"items");
 const ITERATOR: Arg = plain(c"iterator", ArgKind::Integer);
 const DATA: Arg = plain(c"data", ArgKind::String);
@@ -74,7 +78,7 @@ const MOVES: &CStr =
 const MOVES_EACH: &CStr = c"O((s + i) * n), where s is the number of sub-filters, i the maximum number of items moved to make room, \
      and n the number of items";
 const SIZE: &CStr = c"O(n), where n is the number of bytes";
-const CONSTANT: &CStr = c"O(1)";
+pub(in crate::commands) const CONSTANT: &CStr = c"O(1)";
 
 pub(super) const BF_RESERVE: Docs = docs(
     c"Creates an empty Bloom filter: in RedisBloom's layout, in blocks (LAYOUT BLOCKED), or one that forgets (WINDOW)",

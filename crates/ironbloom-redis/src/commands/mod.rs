@@ -8,6 +8,7 @@
 //! filter   the filter of a key, of either layout        docs      the commands in words
 //! scan     a SCANDUMP that takes long                   count     a BF.INFO … FULL that takes long
 //! seed     the option SEED: a hash that others cannot compute
+//! sketches the commands of sketches: a file for each family
 //! ```
 //!
 //! Replicas and files are sent effects, not commands: a new filter is a RESERVE with all its parameters, so that a replica
@@ -26,6 +27,7 @@ pub(crate) mod merge;
 mod report;
 mod scan;
 mod seed;
+pub(crate) mod sketches;
 mod text;
 
 use std::ffi::{CStr, CString};

@@ -66,6 +66,9 @@ pub(crate) const CF_NOT_LOADED: &CStr = c"Couldn't load chunk!";
 /// Ours: RedisBloom has no such limit.
 pub(crate) const OVER_LIMIT: &CStr =
     c"ERR the filter would exceed the memory limit of a key, see CONFIG GET *key-memory-limit";
+/// The same for what is not a filter.
+pub(crate) const SKETCH_OVER_LIMIT: &CStr =
+    c"ERR the sketch would exceed the memory limit of a key, see CONFIG GET *key-memory-limit";
 /// Ours: RedisBloom cannot merge.
 pub(crate) const MERGE_DIFFERS: &CStr =
     c"ERR filters of different size, error rate or number of sub-filters cannot be merged";

@@ -95,6 +95,12 @@ impl<'call> Call<'call> {
         self.has_flag(REPLICA)
     }
 
+    /// Whether nothing may be sent to replicas now, because one of them is about to take over.
+    pub(crate) fn must_avoid_replica_traffic(&self) -> bool {
+        // SAFETY: a function without arguments.
+        api().avoid_replica_traffic.is_some_and(|must_avoid| unsafe { must_avoid() != 0 })
+    }
+
     /// The number of the database.
     pub(crate) fn database(&self) -> c_int {
         // SAFETY: the context of this call.
@@ -143,6 +149,11 @@ impl<'call> Call<'call> {
         if !self.is_resp3() {
             return self.reply_bytes(number.to_string().as_bytes());
         }
+        self.reply_servers_double(number);
+    }
+
+    /// Replies with a floating-point number in the server's own format, as RedisBloom does: its digits differ between servers.
+    pub(crate) fn reply_servers_double(&self, number: f64) {
         // SAFETY: the context of this call.
         unsafe { (api().reply_with_double)(self.ctx, number) };
     }

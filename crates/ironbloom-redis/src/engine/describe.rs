@@ -76,6 +76,7 @@ const UPDATE: u64 = 1 << 5;
 
 const BEGIN_AT_INDEX: c_int = 2;
 const FIND_RANGE: c_int = 2;
+const FIND_NUMBER_OF_KEYS: c_int = 3;
 
 #[repr(C)]
 struct RawArg {
@@ -105,20 +106,14 @@ union BeginSearch {
 }
 
 #[repr(C)]
-struct Range {
-    last_key: c_int,
-    key_step: c_int,
-    limit: c_int,
-}
-
-#[repr(C)]
 struct RawKeySpec {
     notes: *const c_char,
     flags: u64,
     begin_search_type: c_int,
     begin_search: BeginSearch,
     find_keys_type: c_int,
-    find_keys: Range,
+    /// Of a range: last key, step, limit. Of a number of keys: where it stands, first key, step.
+    find_keys: [c_int; 3],
 }
 
 #[repr(C)]
@@ -167,9 +162,18 @@ pub(super) unsafe fn describe(
     };
     let key_flags = if is_write { READ_WRITE | ACCESS | UPDATE } else { READ_ONLY | ACCESS };
     let mut specs = vec![key_spec(key_flags, 1, 0)];
-    if let Some(arg) = docs.args.iter().find(|arg| is_key(arg)) {
-        let last = if matches!(arg.times, Times::Many) { -1 } else { 0 };
-        specs.push(key_spec(READ_ONLY | ACCESS, 2, last));
+    match docs.args.iter().position(is_key) {
+        None => {}
+        Some(0) => {
+            let last = if matches!(docs.args[0].times, Times::Many) { -1 } else { 0 };
+            specs.push(key_spec(READ_ONLY | ACCESS, 2, last));
+        }
+        // Their number stands before them.
+        Some(_) => specs.push(RawKeySpec {
+            find_keys_type: FIND_NUMBER_OF_KEYS,
+            find_keys: [0, 1, 1],
+            ..key_spec(READ_ONLY | ACCESS, 2, 0)
+        }),
     }
     specs.push(RawKeySpec { begin_search_type: 0, find_keys_type: 0, ..key_spec(0, 0, 0) });
     let mut parts: Vec<Vec<RawArg>> =
@@ -201,7 +205,7 @@ fn key_spec(flags: u64, first: c_int, last: c_int) -> RawKeySpec {
         begin_search_type: BEGIN_AT_INDEX,
         begin_search: BeginSearch { index: first },
         find_keys_type: FIND_RANGE,
-        find_keys: Range { last_key: last, key_step: 1, limit: 0 },
+        find_keys: [last, 1, 0],
     }
 }
 

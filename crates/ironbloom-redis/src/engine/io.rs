@@ -23,11 +23,11 @@ impl Reader {
         }
     }
 
-    /// Says in the server's log why a filter was refused, and what can be done about it.
-    pub(super) fn refuse(&self, error: &LoadError) {
+    /// Says in the server's log why a filter or a sketch was refused, and what can be done about it.
+    pub(super) fn refuse(&self, noun: &str, error: &LoadError) {
         stats::REFUSED.add(1);
         self.log(&format!(
-            "filter refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \
+            "{noun} refused: {error}. Its bytes are damaged, or were written by a newer version of the module. A server \
              does not start with such a file: use that of a replica or an older one, or load it with the module that wrote \
              it and delete the key there"
         ));

@@ -58,9 +58,25 @@ impl<'call> Key<'call> {
         Self { key, access, _call: PhantomData }
     }
 
+    /// The value, for reading.
+    pub(crate) fn get<T: Value>(&self) -> Found<&T> {
+        match self.find::<T>() {
+            Found::Missing => Found::Missing,
+            Found::WrongType => Found::WrongType,
+            // SAFETY: as in `get_either`.
+            Found::Filter(stored) => Found::Filter(unsafe { &(*stored).value }),
+        }
+    }
+
     /// The value, for writing.
     pub(crate) fn get_mut<T: Value>(&mut self) -> Found<&mut T> {
         assert!(self.access == Access::Write, "opened to look");
+        self.get_settling()
+    }
+
+    /// The value, for reading, where an answer may first tidy it up: what the key means does not change, and so clients that
+    /// watch the key are not told.
+    pub(crate) fn get_settling<T: Value>(&mut self) -> Found<&mut T> {
         match self.find::<T>() {
             Found::Missing => Found::Missing,
             Found::WrongType => Found::WrongType,

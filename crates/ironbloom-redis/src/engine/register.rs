@@ -8,12 +8,13 @@ use super::api::{self, Api, Ctx, ERR, Handler, Info, OK, Str, api};
 use super::call::Call;
 use super::describe::{self, Docs};
 use super::{allocator, config, value};
-use crate::commands::{COMMANDS, compact, merge};
+use crate::commands::{COMMANDS, compact, merge, sketches};
 use crate::native::Native;
 use crate::native::bloom::NativeBloom;
 use crate::native::cuckoo::NativeCuckoo;
 use crate::redisbloom::chain::Chain;
 use crate::redisbloom::cuckoo::CuckooFilter;
+use crate::sketches::{CountMin, TDigest, TopK};
 use crate::stats;
 
 /// The module's name and version in MODULE LIST; the name is also the prefix of its settings and INFO fields.
@@ -151,8 +152,17 @@ unsafe fn load(api: &Api, ctx: Ctx, args: *mut Str, count: c_int) -> bool {
                  are also this module's, so a server can have one of the two",
             );
         }
+        let are_sketches_free = value::register::<CountMin>(ctx)
+            && value::register::<TopK>(ctx)
+            && value::register::<TDigest>(ctx);
+        if !are_sketches_free {
+            return refuse(
+                ctx,
+                "the data types CMSk-TYPE, TopK-TYPE and TDIS-TYPE are taken by another module",
+            );
+        }
         add_categories(api, ctx);
-        for command in COMMANDS {
+        for command in COMMANDS.iter().chain(sketches::COMMANDS) {
             if !register(api, ctx, command) {
                 return refuse(ctx, "a command of RedisBloom is taken: another module has it");
             }
@@ -195,7 +205,7 @@ unsafe fn warn(ctx: Ctx, text: &str) {
 /// `ctx` is the context of loading.
 unsafe fn add_categories(api: &Api, ctx: Ctx) {
     if let Some(add_acl_category) = api.add_acl_category {
-        for name in [c"bloom", c"cuckoo"] {
+        for name in [c"bloom", c"cuckoo"].iter().chain(sketches::FAMILIES) {
             // SAFETY: the context of loading; the server copies the name. It refuses names that it has, which is fine.
             unsafe { add_acl_category(ctx, name.as_ptr()) };
         }
@@ -257,6 +267,9 @@ unsafe extern "C" fn info(info: Info, _is_crash_report: c_int) {
             (c"cuckoo_filters", count::<CuckooFilter>()),
             (c"native_bloom_filters", count::<Native<NativeBloom>>()),
             (c"native_cuckoo_filters", count::<Native<NativeCuckoo>>()),
+            (c"count_min_sketches", count::<CountMin>()),
+            (c"top_k_sketches", count::<TopK>()),
+            (c"t_digests", count::<TDigest>()),
             (c"cuckoo_filters_compacting", compact::jobs()),
             (c"bloom_filters_merging", merge::jobs()),
             (c"memory_bytes", allocator::taken()),

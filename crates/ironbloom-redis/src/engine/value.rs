@@ -52,6 +52,10 @@ pub(crate) trait Value: Clone + 'static {
     const VERSION: u32;
     /// The command that recreates such a filter from an append-only file.
     const LOAD_COMMAND: &'static CStr;
+    /// The number that this command has beside the header.
+    const HEADER_NUMBER: i64 = 1;
+    /// What such a value is, in the server's log.
+    const NOUN: &'static str = "filter";
 
     /// The registered type.
     fn data_type() -> &'static DataType;
@@ -144,7 +148,7 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
         match stats::timed(|| T::load(&mut reader, version as u32)) {
             Ok(value) => Stored::new(value).cast(),
             Err(error) => {
-                reader.refuse(&error);
+                reader.refuse(T::NOUN, &error);
                 ptr::null_mut()
             }
         }
@@ -161,7 +165,7 @@ unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
         // SAFETY: a value of this type.
         let value = unsafe { Stored::<T>::get(value) };
         // SAFETY: file and key of this rewrite.
-        unsafe { emit_chunk(file, key, T::LOAD_COMMAND, 1, &value.header()) };
+        unsafe { emit_chunk(file, key, T::LOAD_COMMAND, T::HEADER_NUMBER, &value.header()) };
         for (next, piece) in value.chunks() {
             // SAFETY: file and key of this rewrite.
             unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, &piece) };

@@ -21,6 +21,7 @@ mod persistence;
 mod plumbing;
 mod scanning;
 mod seeds;
+mod sketches;
 mod survival;
 mod survival_server;
 mod transcripts;

@@ -4,9 +4,11 @@ use crate::common::golden_path;
 use ironbloom_testing::module::{Server, all_programs as programs};
 
 /// A line of a transcript: protocol, command, reply.
-fn lines(file: &str) -> Vec<(u8, String, Vec<u8>)> {
+pub(crate) fn lines(file: &str) -> Vec<(u8, String, Vec<u8>)> {
     let text = std::fs::read_to_string(golden_path(file)).unwrap();
+    // What follows a line of dashes was answered by another server.
     text.lines()
+        .take_while(|line| !line.starts_with("# ---"))
         .map(|line| {
             let (command, reply) = line.split_once(" => ").expect("a reply");
             let (protocol, command) = command.split_once(' ').expect("a protocol");

@@ -24,6 +24,7 @@ mod removal;
 mod round_trip;
 mod saving;
 mod set_algebra;
+mod sketches;
 mod threads;
 mod wrong_lengths;
 mod wrong_removals;
