@@ -49,6 +49,7 @@ pub struct Payload(Vec<u8>);
 
 impl Payload {
     /// A number in as few bytes as it needs: the length encoding of RDB files.
+    #[expect(clippy::big_endian_bytes, reason = "so are these numbers in RDB files")]
     fn number(&mut self, number: u64) {
         match number {
             0..0x40 => self.0.push(number as u8),

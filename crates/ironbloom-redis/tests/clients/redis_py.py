@@ -1,4 +1,5 @@
-"""redis-py as a client of the module: every method of `r.bf()` and `r.cf()`, on RedisBloom's layout and on native filters.
+"""redis-py as a client of the module: every method of `r.bf()` and `r.cf()`, on RedisBloom's layout and on native filters, and of
+`r.cms()`, `r.topk()` and `r.tdigest()`.
 
     redis_py.py PORT PROTOCOL
 
@@ -111,4 +112,39 @@ pipe = r.pipeline()
 pipe.bf().add("blocked", "grace")
 pipe.bf().exists("blocked", "grace")
 same(list(map(int, pipe.execute())), [1, 1])
+cms = r.cms()
+assert cms.initbydim("counts", 1000, 5) and cms.initbyprob("planned", 0.01, 0.01)
+same(refused(cms.initbydim, "counts", 1000, 5), "CMS: key already exists")
+same(list(cms.incrby("counts", ["a", "b"], [5, 3])), [5, 3])
+same(list(cms.query("counts", "a", "b", "c")), [5, 3, 0])
+assert cms.initbydim("sum", 1000, 5) and cms.merge("sum", 2, ["counts", "counts"], [1, 2])
+same(list(cms.query("sum", "a")), [15])
+same(field(cms.info("sum"), "count", "count"), 24)
+
+topk = r.topk()
+assert topk.reserve("top", 3, 50, 3, 0.9)
+same(list(topk.add("top", "a", "b", "a")), [None, None, None])
+same(list(topk.incrby("top", ["a"], [5])), [None])
+same(list(map(int, topk.query("top", "a", "z"))), [1, 0])
+same(list(topk.count("top", "a")), [7])
+text = lambda item: item.decode() if isinstance(item, bytes) else item
+same([text(item) for item in topk.list("top")], ["a", "b"])
+same([text(item) for item in topk.list("top", withcount=True)], ["a", 7, "b", 1])
+same(field(topk.info("top"), "k", "k"), 3)
+
+tdigest = r.tdigest()
+assert tdigest.create("times", 100) and tdigest.add("times", [1.0, 2.0, 3.0])
+number = lambda reply: float(reply[0]) if isinstance(reply, list) else float(reply)
+same(number(tdigest.min("times")), 1.0)
+same(number(tdigest.max("times")), 3.0)
+same(number(tdigest.quantile("times", 0.5)), 2.0)
+same(number(tdigest.cdf("times", 2.0)), 0.5)
+same(number(tdigest.rank("times", 2.0)), 1.0)
+same(number(tdigest.revrank("times", 2.0)), 1.0)
+same(number(tdigest.byrank("times", 1)), 2.0)
+same(number(tdigest.byrevrank("times", 0)), 3.0)
+same(number(tdigest.trimmed_mean("times", 0, 1)), 2.0)
+assert tdigest.merge("merged", 2, "times", "times", compression=50, override=True)
+same(field(tdigest.info("merged"), "compression", "Compression"), 50)
+assert tdigest.reset("times")
 print(f"redis-py {redis.__version__}, protocol {protocol}: all answers are right")

@@ -307,7 +307,7 @@ fn info_counts_what_happened() {
                       '([%w_]+):(%d+)') do r[#r + 1] = k r[#r + 1] = v end return r";
         let reply = client.call_words(&[b"EVAL", script.as_bytes(), b"0"]);
         let reply = String::from_utf8_lossy(&reply).into_owned();
-        assert!(reply.starts_with("*34\r\n"), "{reply}");
+        assert!(reply.starts_with("*40\r\n"), "{reply}");
         assert!(reply.contains("ironbloom_queries_total"), "{reply}");
     });
 }

@@ -155,10 +155,7 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
         merged.merge(expect(key.get_settling(), MISSING)?).map_err(|_| OVERFLOW)?;
     }
     drop(sources);
-    // Deleted first, so that its time to live goes with it, as in RedisBloom.
-    if own.is_some() {
-        destination.delete();
-    }
+    // A new value, so that the time to live of the old one goes with it, as in RedisBloom.
     destination.set(merged);
     call.replicate_verbatim();
     call.reply_simple(c"OK");

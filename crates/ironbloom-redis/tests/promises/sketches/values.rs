@@ -96,9 +96,12 @@ fn whatever_commands_make_survives_dumps_copies_reloads_and_replication() {
                 assert_eq!(client.text("DEBUG DIGEST-VALUE copy"), value, "{key}: restored");
                 client.call("DEL copy");
             }
-            assert_eq!(client.text("DEBUG RELOAD"), "+OK\r\n");
-            assert_eq!(client.text("DEBUG DIGEST"), digest, "reloaded");
+            assert_eq!(client.text("DEBUG DIGEST"), digest);
         }
+        // Last, since a file holds t-digests with their nodes merged: what is added later may find other nodes than on the replica.
+        let digest = client.text("DEBUG DIGEST");
+        assert_eq!(client.text("DEBUG RELOAD"), "+OK\r\n");
+        assert_eq!(client.text("DEBUG DIGEST"), digest, "reloaded");
         let second = replica_of(&server, &program, &[]);
         assert_equal(&server, &second);
     }

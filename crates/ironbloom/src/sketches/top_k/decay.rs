@@ -45,10 +45,10 @@ impl Decay {
     }
 }
 
-/// A number strictly between 0 and 1, from a random one: the middle of one of 2^53 equal parts.
+/// A number strictly between 0 and 1, from a random one: the middle of one of 2^52 equal parts. Of 2^53, the last would round to 1.
 #[inline]
 pub(super) fn unit(random: u64) -> f64 {
-    ((random >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    ((random >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
 #[cfg(test)]
