@@ -11,7 +11,8 @@ const TYPES: [(&str, &str); 3] =
     [("CMSk-TYPE", "count-min sketch"), ("TopK-TYPE", "top-k"), ("TDIS-TYPE", "t-digest")];
 
 /// Why a dump of filters leaves such a key out, and how it moves.
-pub(super) const STAYS: &str = "it has no chunks: it moves with an RDB file, to a replica, or by DUMP and RESTORE";
+pub(super) const STAYS: &str =
+    "it has no chunks: it moves with an RDB file, to a replica, or by DUMP and RESTORE";
 
 /// Keys of these types with the name of the type, `most` of each and one more at most.
 pub(super) fn find(

@@ -305,7 +305,7 @@ impl Sketch for TDigest {
         digest.compressions = from.unsigned()? as i64;
         let (weight, _) = (from.double()?, from.double()?);
         digest.load_nodes(from, merged as usize)?;
-        // What t-digest-c made of a single number until 2023: it is nowhere but in min and max.
+        // Older versions of t-digest-c save a single number nowhere but in min and max.
         let is_lost = merged == 0 && unmerged == 1 && digest.min == digest.max;
         if is_lost && digest.min.is_finite() {
             let number = digest.min;

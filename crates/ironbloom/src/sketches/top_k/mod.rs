@@ -63,7 +63,7 @@ impl TopKPlan {
         Self { k, width: 8, depth: 7, decay: 0.9 }
     }
 
-    /// As many buckets as the paper and RedisBloom's documentation suggest: k · ln k in each row, 5 rows or more.
+    /// Plans k · ln k buckets in each row, and 5 rows or more.
     pub fn for_keys(k: u32) -> Self {
         let log = f64::from(k.max(2)).ln();
         let width = (f64::from(k) * log).ceil().clamp(8.0, f64::from(u32::MAX));
