@@ -114,10 +114,11 @@ fn redisblooms_files_are_loaded_and_answer_the_same() {
         for (file, version) in FILES {
             let bytes = std::fs::read(crate::common::golden_path(file)).unwrap();
             let server = Server::start(&program, &[]);
-            // A server refuses files of a newer version than its own.
+            // A server refuses files of a newer version than its own. Valkey, whose versions begin at 80, refuses those of Redis
+            // since the two parted, at 12.
             let known = client_version(&mut server.client());
             drop(server);
-            if known < version {
+            if known < version || (known >= 80 && (12..80).contains(&version)) {
                 continue;
             }
             let options = ["--dbfilename", "a.rdb"];
