@@ -34,7 +34,7 @@ use crate::table::{Table, TableError};
 
 /// Indexes a table that has a list of its files: these columns, or all that can be indexed. The index will be saved as `file`. If
 /// it is of the current version of the table, it follows it by [`refresh_index`]; if another one was asked for
-/// ([`TableFormat::at`]), it stays with that one.
+/// ([`TableFormat::at`](crate::TableFormat::at)), it stays with that one.
 ///
 /// Columns by which a Delta table is partitioned are not indexed: whole files are excluded by them.
 ///
