@@ -37,7 +37,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-#[ignore = "history 91 ends with a key that is stored and absent: whether guard or checker is wrong is not decided yet"]
+#[ignore = "history 91: a backup from before a removal whose answer was lost, and which a scan has seen, is not noticed"]
 fn each_answer_was_true_between_question_and_answer() {
     // Followers wait in the runtime's time.
     let runtime = tokio::runtime::Builder::new_multi_thread()
