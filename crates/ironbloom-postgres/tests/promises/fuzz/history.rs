@@ -6,6 +6,9 @@ use super::schema::{DIGEST, Persistence, Prepared, Schema};
 
 /// Functions of the fuzzer. Each returns what is wrong, as text. `differences` is stable: both answers are those of one
 /// snapshot at every level of isolation.
+///
+/// Without hash joins: the server hashes a `name` by its bytes, so that they lose rows of `text` that equal it under a collation that
+/// is not deterministic.
 pub(crate) fn functions() -> String {
     format!(
         r#"
@@ -25,7 +28,7 @@ exception
 end $$;
 create function by_table(ask text) returns text language plpgsql stable as $$
 declare answer text; begin
-    perform set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'off', true);
+    perform set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true);
     execute ask into answer;
     return answer;
 end $$;
@@ -63,7 +66,7 @@ create function by_cursor(question text, change text) returns setof text languag
 declare found refcursor; there refcursor; row record; begin
     perform set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'on', true);
     open found for execute 'select x from ' || question;
-    perform set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'off', true);
+    perform set_config('enable_seqscan', 'on', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true);
     open there for execute 'select x from ' || question;
     execute change;
     if (select r.digest from rest(found) r) is distinct from (select r.digest from rest(there) r) then
