@@ -5,7 +5,7 @@ comma := ,
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bare audit sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
+.PHONY: help demo test test-bare test-long audit fuzz-guard sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
 .PHONY: bench-postgres fuzz-postgres run-fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
 # Programs in Python read and write UTF-8, whatever the locale.
@@ -139,6 +139,15 @@ test: ## Everything that must pass: format, lints, tests, examples, docs
 	# Only libraries: the program is called ironbloom too, and its pages would overwrite the crate's.
 	RUSTDOCFLAGS=-Dwarnings step cargo doc --workspace --no-deps --lib
 	printf '\n%s\n' "$$counts"
+
+test-long: ## Tests that are too large for `test`: 10^8 questions of an adversary, 10^9 keys (minutes, 3 GB of memory)
+	@$(NEED) cc
+	cargo test --release --package ironbloom --test promises -- --ignored --nocapture
+
+fuzz-guard: FUZZ_SECONDS = 300
+fuzz-guard: ## Random histories of guards and stores for FUZZ_SECONDS (300), each answer compared with what was stored; SEED=0
+	@$(NEED) cc
+	IRONBLOOM_HISTORIES=$(FUZZ_SECONDS) IRONBLOOM_SEED=$(or $(SEED),0) cargo test --package ironbloom-store --test promises histories:: -- --ignored --nocapture
 
 test-bare: ## The README's two commands on a Debian that has nothing else (CACHE=folder for packages, BARE_FLAGS="--user")
 	@bash scripts/bare.sh $(if $(CACHE),--cache "$(CACHE)") $(BARE_FLAGS)

@@ -51,47 +51,47 @@ const MAKES: &CStr = c"write fast";
 const LOOKS: &CStr = c"read";
 const TELLS: &CStr = c"read fast";
 
-const fn bloom_command(
-    name: &'static CStr,
-    flags: &'static CStr,
-    categories: &'static CStr,
-    handler: RawHandler,
-    docs: Docs,
-) -> Command {
-    Command { name, flags, family: c"bloom", categories, handler, last_key: 1, docs }
-}
+/// A family of commands, by its ACL category.
+struct Family(&'static CStr);
 
-const fn cuckoo_command(
-    name: &'static CStr,
-    flags: &'static CStr,
-    categories: &'static CStr,
-    handler: RawHandler,
-    docs: Docs,
-) -> Command {
-    Command { name, flags, family: c"cuckoo", categories, handler, last_key: 1, docs }
+const BLOOM: Family = Family(c"bloom");
+const CUCKOO: Family = Family(c"cuckoo");
+
+impl Family {
+    /// A command whose only key is its first argument.
+    const fn command(
+        self,
+        name: &'static CStr,
+        flags: &'static CStr,
+        categories: &'static CStr,
+        handler: RawHandler,
+        docs: Docs,
+    ) -> Command {
+        Command { name, flags, family: self.0, categories, handler, last_key: 1, docs }
+    }
 }
 
 /// All commands.
 pub(crate) static COMMANDS: &[Command] = &[
-    bloom_command(c"bf.reserve", WRITE, MAKES, handler(bloom::reserve), docs::BF_RESERVE),
-    bloom_command(c"bf.add", WRITE, CHANGES, handler(bloom::add), docs::BF_ADD),
-    bloom_command(c"bf.madd", WRITE, CHANGES, handler(bloom::madd), docs::BF_MADD),
-    bloom_command(c"bf.insert", WRITE, CHANGES, handler(bloom::insert), docs::BF_INSERT),
-    bloom_command(c"bf.exists", READ, LOOKS, handler(bloom::exists), docs::BF_EXISTS),
-    bloom_command(c"bf.mexists", READ, LOOKS, handler(bloom::mexists), docs::BF_MEXISTS),
-    bloom_command(c"bf.find", READ, LOOKS, handler(bloom::find), docs::BF_FIND),
-    bloom_command(c"bf.card", READ, TELLS, handler(report::bloom_card), docs::BF_CARD),
-    bloom_command(c"bf.info", READ, TELLS, handler(report::bloom_info), docs::BF_INFO),
-    bloom_command(c"bf.debug", READ, LOOKS, handler(report::bloom_debug), docs::BF_DEBUG),
-    bloom_command(c"bf.scandump", READ, LOOKS, handler(dump::scan_bloom), docs::BF_SCANDUMP),
-    bloom_command(c"bf.loadchunk", WRITE, CHANGES, handler(dump::load_bloom), docs::BF_LOADCHUNK),
+    BLOOM.command(c"bf.reserve", WRITE, MAKES, handler(bloom::reserve), docs::BF_RESERVE),
+    BLOOM.command(c"bf.add", WRITE, CHANGES, handler(bloom::add), docs::BF_ADD),
+    BLOOM.command(c"bf.madd", WRITE, CHANGES, handler(bloom::madd), docs::BF_MADD),
+    BLOOM.command(c"bf.insert", WRITE, CHANGES, handler(bloom::insert), docs::BF_INSERT),
+    BLOOM.command(c"bf.exists", READ, LOOKS, handler(bloom::exists), docs::BF_EXISTS),
+    BLOOM.command(c"bf.mexists", READ, LOOKS, handler(bloom::mexists), docs::BF_MEXISTS),
+    BLOOM.command(c"bf.find", READ, LOOKS, handler(bloom::find), docs::BF_FIND),
+    BLOOM.command(c"bf.card", READ, TELLS, handler(report::bloom_card), docs::BF_CARD),
+    BLOOM.command(c"bf.info", READ, TELLS, handler(report::bloom_info), docs::BF_INFO),
+    BLOOM.command(c"bf.debug", READ, LOOKS, handler(report::bloom_debug), docs::BF_DEBUG),
+    BLOOM.command(c"bf.scandump", READ, LOOKS, handler(dump::scan_bloom), docs::BF_SCANDUMP),
+    BLOOM.command(c"bf.loadchunk", WRITE, CHANGES, handler(dump::load_bloom), docs::BF_LOADCHUNK),
     Command {
         last_key: -1,
-        ..bloom_command(c"bf.merge", WRITE, CHANGES, handler(merge::merge), docs::BF_MERGE)
+        ..BLOOM.command(c"bf.merge", WRITE, CHANGES, handler(merge::merge), docs::BF_MERGE)
     },
     Command {
         last_key: 2,
-        ..bloom_command(
+        ..BLOOM.command(
             c"bf.mergeslice",
             WRITE,
             CHANGES,
@@ -99,21 +99,21 @@ pub(crate) static COMMANDS: &[Command] = &[
             docs::BF_MERGESLICE,
         )
     },
-    cuckoo_command(c"cf.reserve", WRITE, MAKES, handler(cuckoo::reserve), docs::CF_RESERVE),
-    cuckoo_command(c"cf.add", WRITE, CHANGES, handler(cuckoo::add), docs::CF_ADD),
-    cuckoo_command(c"cf.addnx", WRITE, CHANGES, handler(cuckoo::addnx), docs::CF_ADDNX),
-    cuckoo_command(c"cf.insert", WRITE, CHANGES, handler(cuckoo::insert), docs::CF_INSERT),
-    cuckoo_command(c"cf.insertnx", WRITE, CHANGES, handler(cuckoo::insertnx), docs::CF_INSERTNX),
-    cuckoo_command(c"cf.exists", READ, LOOKS, handler(cuckoo::exists), docs::CF_EXISTS),
-    cuckoo_command(c"cf.mexists", READ, LOOKS, handler(cuckoo::mexists), docs::CF_MEXISTS),
-    cuckoo_command(c"cf.count", READ, LOOKS, handler(cuckoo::count), docs::CF_COUNT),
-    cuckoo_command(c"cf.del", c"write fast", CHANGES, handler(cuckoo::del), docs::CF_DEL),
+    CUCKOO.command(c"cf.reserve", WRITE, MAKES, handler(cuckoo::reserve), docs::CF_RESERVE),
+    CUCKOO.command(c"cf.add", WRITE, CHANGES, handler(cuckoo::add), docs::CF_ADD),
+    CUCKOO.command(c"cf.addnx", WRITE, CHANGES, handler(cuckoo::addnx), docs::CF_ADDNX),
+    CUCKOO.command(c"cf.insert", WRITE, CHANGES, handler(cuckoo::insert), docs::CF_INSERT),
+    CUCKOO.command(c"cf.insertnx", WRITE, CHANGES, handler(cuckoo::insertnx), docs::CF_INSERTNX),
+    CUCKOO.command(c"cf.exists", READ, LOOKS, handler(cuckoo::exists), docs::CF_EXISTS),
+    CUCKOO.command(c"cf.mexists", READ, LOOKS, handler(cuckoo::mexists), docs::CF_MEXISTS),
+    CUCKOO.command(c"cf.count", READ, LOOKS, handler(cuckoo::count), docs::CF_COUNT),
+    CUCKOO.command(c"cf.del", c"write fast", CHANGES, handler(cuckoo::del), docs::CF_DEL),
     // RedisBloom calls it `readonly`, so that its replicas may be told to compact alone and then differ.
-    cuckoo_command(c"cf.compact", c"write", CHANGES, handler(compact::compact), docs::CF_COMPACT),
-    cuckoo_command(c"cf.info", READ, TELLS, handler(report::cuckoo_info), docs::CF_INFO),
-    cuckoo_command(c"cf.debug", READ, LOOKS, handler(report::cuckoo_debug), docs::CF_DEBUG),
-    cuckoo_command(c"cf.scandump", READ, LOOKS, handler(dump::scan_cuckoo), docs::CF_SCANDUMP),
-    cuckoo_command(c"cf.loadchunk", WRITE, CHANGES, handler(dump::load_cuckoo), docs::CF_LOADCHUNK),
+    CUCKOO.command(c"cf.compact", c"write", CHANGES, handler(compact::compact), docs::CF_COMPACT),
+    CUCKOO.command(c"cf.info", READ, TELLS, handler(report::cuckoo_info), docs::CF_INFO),
+    CUCKOO.command(c"cf.debug", READ, LOOKS, handler(report::cuckoo_debug), docs::CF_DEBUG),
+    CUCKOO.command(c"cf.scandump", READ, LOOKS, handler(dump::scan_cuckoo), docs::CF_SCANDUMP),
+    CUCKOO.command(c"cf.loadchunk", WRITE, CHANGES, handler(dump::load_cuckoo), docs::CF_LOADCHUNK),
 ];
 
 /// Why a command is refused.

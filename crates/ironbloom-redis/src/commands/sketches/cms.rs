@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ironbloom::sketches::{CountMin, CountMinPlan, MergeError, PlanError};
 
-use super::{Refusal, check_arity, expect, reply_numbers, settle, text};
+use super::{Refusal, check_arity, expect, reply_done, reply_numbers, settle, text};
 use crate::commands::{find_option, memory_limit};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Found, Key};
@@ -69,8 +69,7 @@ fn try_init(
         _ => SIZE,
     })?;
     key.set(sketch);
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 
@@ -169,8 +168,7 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
         _ => OVERFLOW,
     })?;
     *expect(destination.get_mut(), MISSING)? = sum;
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 

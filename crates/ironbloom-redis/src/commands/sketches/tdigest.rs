@@ -8,7 +8,7 @@ use std::ffi::CStr;
 
 use ironbloom::sketches::{DEFAULT_COMPRESSION, PlanError, TDigest};
 
-use super::{Refusal, check_arity, expect, reply_numbers, settle, text};
+use super::{Refusal, check_arity, expect, reply_done, reply_numbers, settle, text};
 use crate::commands::{find_option, memory_limit};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Found, Key};
@@ -76,8 +76,7 @@ fn try_create(call: &Call<'_>) -> Result<(), Refusal> {
         compression_of(call, 3)?
     };
     key.set(make(call, compression, NO_MEMORY)?);
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 
@@ -90,8 +89,7 @@ fn try_reset(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() == 2)?;
     let mut key = call.open(1, Access::Write);
     expect(key.get_mut::<TDigest>(), MISSING)?.reset();
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 
@@ -112,8 +110,7 @@ fn try_add(call: &Call<'_>) -> Result<(), Refusal> {
     let values = (2..call.count()).map(value).collect::<Result<Vec<f64>, _>>()?;
     digest.add_each(&values).map_err(|_| OVERFLOW)?;
     stats::ADDED.add(values.len() as u64);
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 
@@ -157,8 +154,7 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     drop(sources);
     // A new value, so that the time to live of the old one goes with it, as in RedisBloom.
     destination.set(merged);
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 

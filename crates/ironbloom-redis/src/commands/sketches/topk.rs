@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ironbloom::sketches::{PlanError, TopK, TopKPlan};
 
-use super::{Refusal, check_arity, expect, settle, text};
+use super::{Refusal, check_arity, expect, reply_done, settle, text};
 use crate::commands::{in_range, memory_limit};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Found};
@@ -48,8 +48,7 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
         _ => NO_MEMORY,
     })?;
     key.set(sketch);
-    call.replicate_verbatim();
-    call.reply_simple(c"OK");
+    reply_done(call);
     Ok(())
 }
 
