@@ -14,7 +14,7 @@ pub(super) const MAX_STAGES: usize = 64;
 /// Maximum factor between the capacities of two stages.
 const MAX_GROWTH: u64 = 16;
 
-/// The validated plan of a [`Scalable`]: plain data.
+/// The validated plan of a [`Scalable`](crate::Scalable): plain data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScalableParams {
     pub(super) initial_capacity: u64,
