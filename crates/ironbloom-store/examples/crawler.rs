@@ -60,9 +60,8 @@ fn crawl(
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::temp_dir().join(format!("ironbloom-crawler-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
-    let file = directory.join("seen.redb");
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("seen.redb");
     // Nobody knows how many pages there are, so the filter grows.
     let options =
         Options::new(GuardKind::Scalable, 1000, 0.01).checkpoint(checkpoint_beside(&file));
@@ -90,7 +89,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     drop(guard);
-    std::fs::remove_dir_all(directory)?;
     Ok(())
 }
 

@@ -13,17 +13,15 @@ use ironbloom_testing::redis::RedisServer;
 use redis::aio::MultiplexedConnection;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::temp_dir().join(format!("ironbloom-keyspace-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
+    let directory = tempfile::tempdir()?;
     // The events that are needed: K, for channels named after keys; g and $, for commands about keys and strings; and x
     // and e, for keys that expire or are evicted.
     let settings = ["--notify-keyspace-events", "Kg$xe"];
-    if let Some(server) = RedisServer::start(&directory, &settings) {
+    if let Some(server) = RedisServer::start(directory.path(), &settings) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let store = eventually(|| runtime.block_on(AsyncRedis::connect(server.url(), "session:")));
         runtime.block_on(show(&server, store))?;
     }
-    std::fs::remove_dir_all(&directory)?;
     Ok(())
 }
 

@@ -201,9 +201,8 @@ fn with_server(directory: &Path, questions: impl FnOnce(SocketAddr)) -> Result<(
 }
 
 fn ask_itself() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::temp_dir().join(format!("ironbloom-names-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
-    with_server(&directory, |server| {
+    let directory = tempfile::tempdir()?;
+    with_server(directory.path(), |server| {
         let ask = |method: &str, path: &str, body: &str| ask(server, method, path, body);
         assert_eq!(ask("GET", "/health", ""), (200, "ok\n".to_owned()));
         assert_eq!(ask("GET", "/names/alice", "").0, 404);
@@ -235,10 +234,9 @@ fn ask_itself() -> Result<(), Box<dyn Error>> {
         println!("{skipped} questions for free names were answered without the store");
     })?;
     // The checkpoint written at the end is enough to know the names again.
-    with_server(&directory, |server| {
+    with_server(directory.path(), |server| {
         assert_eq!(ask(server, "GET", "/names/alice", "").0, 200);
         assert_eq!(ask(server, "GET", "/names/bob", "").0, 404);
     })?;
-    std::fs::remove_dir_all(directory)?;
     Ok(())
 }

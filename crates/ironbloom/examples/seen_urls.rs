@@ -5,7 +5,8 @@
 use ironbloom::{Persist, Scalable};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::temp_dir().join(format!("ironbloom-seen-{}.ibf", std::process::id()));
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("seen.ibf");
 
     // The number of URLs is unknown, so the filter grows; one URL in a million is skipped by
     // mistake.
@@ -28,6 +29,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seen = Scalable::load(&path)?;
     assert!(seen.contains("https://example.org/19999"));
     assert!(!seen.contains("https://example.org/20000"));
-    std::fs::remove_file(path)?;
     Ok(())
 }

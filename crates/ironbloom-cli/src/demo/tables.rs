@@ -4,12 +4,12 @@
 //! columns stand in for the two, in this process and on columns in memory, next to our index in memory and on a Parquet file.
 
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use ironbloom_index::{Index, Indexed, Params, index_tables};
 use ironbloom_rivals::{Columns, Query, Signatures, SortedColumns, predicate, queries};
+use tempfile::TempDir;
 
 use super::Findings;
 use crate::number;
@@ -18,22 +18,6 @@ use crate::report::{Cell, Record};
 const COLUMNS: usize = 10;
 const VALUES: u64 = 1_000_000;
 
-/// A file that is removed after the experiment.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new(name: &str) -> Self {
-        let name = format!("ironbloom-demo-{}-{name}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// Everything that can be asked, with its size and build time.
 struct Contest {
     table: Columns,
@@ -41,7 +25,7 @@ struct Contest {
     signatures: Signatures,
     sorted: SortedColumns,
     indexed: Indexed,
-    _files: [Temporary; 2],
+    _folder: TempDir,
     sizes: [u64; 4],
     builds: [Duration; 4],
 }
@@ -76,25 +60,24 @@ pub(super) fn run(rows: usize) -> Result<Findings> {
 impl Contest {
     fn new(rows: usize) -> Result<Self> {
         let table = Columns::random(rows, COLUMNS, VALUES);
-        let files = [Temporary::new("t.parquet"), Temporary::new("t.ibx")];
-        table.write_parquet(&files[0].0)?;
+        let folder = TempDir::with_prefix("ironbloom-demo-")?;
+        let (parquet, ibx) = (folder.path().join("t.parquet"), folder.path().join("t.ibx"));
+        table.write_parquet(&parquet)?;
         let (index, index_time) = timed(|| table.index(Params::default()));
         let (signatures, signatures_time) = timed(|| Signatures::build(&table));
         let (sorted, sorted_time) = timed(|| SortedColumns::build(&table));
         let (saved, saved_time) = timed(|| -> Result<()> {
-            let tables = [files[0].0.clone()];
-            let mut index =
-                index_tables(&tables, None, Params::default(), &files[1].0, &mut |_| {})?;
-            Ok(index.save(&files[1].0)?)
+            let mut index = index_tables(&[parquet], None, Params::default(), &ibx, &mut |_| {})?;
+            Ok(index.save(&ibx)?)
         });
         saved?;
-        let (index, indexed) = (index?, Indexed::open(&files[1].0)?);
+        let (index, indexed) = (index?, Indexed::open(&ibx)?);
         indexed.index().load()?;
-        let file_size = std::fs::metadata(&files[1].0)?.len();
+        let file_size = std::fs::metadata(&ibx)?.len();
         let sizes =
             [index.info().bytes, file_size, signatures.size_in_bytes(), sorted.size_in_bytes()];
         let builds = [index_time, saved_time, signatures_time, sorted_time];
-        Ok(Self { table, index, signatures, sorted, indexed, _files: files, sizes, builds })
+        Ok(Self { table, index, signatures, sorted, indexed, _folder: folder, sizes, builds })
     }
 
     fn costs(&self) -> Vec<Record> {

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use ironbloom_store::{
     Backend, Guard, GuardKind, Opened, Options, Postgres, Redb, Redis, Stats, checkpoint_beside,
 };
+use tempfile::TempDir;
 
 use super::lookups::{Keys, Times};
 use super::show;
@@ -97,25 +98,24 @@ enum Store {
 }
 
 /// A directory that is removed after the run, unless the user named it.
-struct BenchFolder {
-    directory: PathBuf,
-    kept: bool,
+enum BenchFolder {
+    Named(PathBuf),
+    Temporary(TempDir),
 }
 
 impl BenchFolder {
     fn new(asked: Option<&Path>) -> Result<Self> {
-        let of_run =
-            || std::env::temp_dir().join(format!("ironbloom-store-{}", std::process::id()));
-        let directory = asked.map_or_else(of_run, Path::to_owned);
-        std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
-        Ok(Self { directory, kept: asked.is_some() })
+        let Some(named) = asked else {
+            return Ok(Self::Temporary(TempDir::with_prefix("ironbloom-store-")?));
+        };
+        std::fs::create_dir_all(named).with_context(|| named.display().to_string())?;
+        Ok(Self::Named(named.to_owned()))
     }
-}
 
-impl Drop for BenchFolder {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = std::fs::remove_dir_all(&self.directory);
+    fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) => path,
+            Self::Temporary(folder) => folder.path(),
         }
     }
 }
@@ -131,18 +131,18 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome> {
     let url = args.url.clone().unwrap_or_default();
     let measured = match args.backend {
         Store::Redb => {
-            let file = folder.directory.join(format!("bench-{}-{}.redb", args.keys, args.value));
+            let file = folder.path().join(format!("bench-{}-{}.redb", args.keys, args.value));
             let open = || Redb::with_cache(&file, args.cache as usize);
             let cool = || if args.warm { Ok(()) } else { drop_pages(&file) };
             measure(args, &file, open, cool)?
         }
         Store::Postgres => {
-            let file = folder.directory.join("bench-postgres");
+            let file = folder.path().join("bench-postgres");
             measure(args, &file, || Postgres::connect(&url, "ironbloom_bench"), || Ok(()))
                 .context("PostgreSQL")?
         }
         Store::Redis => {
-            let file = folder.directory.join("bench-redis");
+            let file = folder.path().join("bench-redis");
             measure(args, &file, || Redis::connect(url.as_str(), "ironbloom_bench:"), || Ok(()))
                 .with_context(|| without_password(&url))?
         }

@@ -3,7 +3,7 @@
 //! Each query looks for the values of a row chosen at random, in the block that holds it, as an index would report it.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,10 @@ const BLOCK_ROWS: u64 = 512;
 const QUERIES: u64 = 200;
 
 pub(crate) fn run(given: Option<PathBuf>) -> Result<(), Failure> {
-    let path = match &given {
-        Some(path) => path.clone(),
-        None => small_table()?,
+    let folder = tempfile::tempdir()?;
+    let path = match given {
+        Some(path) => path,
+        None => small_table(folder.path())?,
     };
     let opening = Instant::now();
     let table = Table::open(&path)?;
@@ -42,9 +43,6 @@ pub(crate) fn run(given: Option<PathBuf>) -> Result<(), Failure> {
     );
     for (name, reach, select) in cases {
         measure(name, &table, reach.min(table.rows()), select)?;
-    }
-    if given.is_none() {
-        std::fs::remove_file(path)?;
     }
     Ok(())
 }
@@ -111,9 +109,9 @@ fn values_of(table: &Table, row: u64) -> Result<Predicate, Failure> {
     Ok(predicate)
 }
 
-/// 200 000 rows of ten columns, in a temporary file.
-fn small_table() -> Result<PathBuf, Failure> {
-    let path = std::env::temp_dir().join(format!("verify-blocks-{}.parquet", std::process::id()));
+/// Writes 200 000 rows of ten columns.
+fn small_table(folder: &Path) -> Result<PathBuf, Failure> {
+    let path = folder.join("table.parquet");
     let names: Vec<String> = (0..10).map(|column| format!("i{column}")).collect();
     let columns = names.iter().enumerate().map(|(column, name)| {
         let cell = move |row: i64| (row * 7919 + column as i64 * 104_729) * 31 % 1_000_003;
