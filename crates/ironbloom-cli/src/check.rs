@@ -63,7 +63,7 @@ pub(crate) struct CheckArgs {
     threads: u16,
 }
 
-/// What is printed of the answers.
+/// The form in which answers are printed.
 #[derive(Args)]
 pub(crate) struct AnswerArgs {
     /// Print the keys that are certainly absent instead

@@ -11,7 +11,7 @@ use crate::failure::Advice;
 use crate::input::InputArgs;
 use crate::output;
 
-/// Whether this is the name for standard input or output. A file of that name is `./-`.
+/// Returns true for the name of standard input or output. A file of that name is `./-`.
 pub(crate) fn is(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -13,7 +13,7 @@ use crate::secret::SecretArgs;
 
 const DEFAULT_RATE: f64 = 1e-6;
 
-/// What an earlier run remembers, or nothing yet if there was none.
+/// Opens what an earlier run remembered; empty if there was no such run.
 pub(crate) fn open(
     state: Option<&Path>,
     window: Option<u64>,

@@ -43,7 +43,7 @@ pub(crate) fn text_hash(path: &Path, filter: &AnyFilter, keys: Option<KeyType>) 
     })
 }
 
-/// What lines are that are hashed in this way.
+/// Names the type of lines that are hashed in this way.
 pub(crate) fn line_types(key_hash: KeyHash) -> KeyTypes {
     match key_hash {
         KeyHash::Digits(_) | KeyHash::Integer => KeyType::Integer.into(),
@@ -51,7 +51,7 @@ pub(crate) fn line_types(key_hash: KeyHash) -> KeyTypes {
     }
 }
 
-/// What `--keys` says of the keys of a filter of ours.
+/// Interprets `--keys` for a filter of ours.
 pub(crate) fn key_type(form: Option<KeyForm>) -> Result<Option<KeyType>> {
     match form {
         None => Ok(None),
@@ -73,7 +73,7 @@ pub(crate) fn hashes(keys: &Keys, key_hash: KeyHash) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// The error with a long key cut off: a line of a gigabyte helps nobody.
+/// The error with a long key cut off: a line of a gigabyte would not help.
 pub(crate) fn shortened(error: KeyError) -> KeyError {
     const MOST: usize = 100;
     let cut = |key: String| match key.chars().nth(MOST) {
@@ -116,7 +116,7 @@ pub(crate) fn warn_if_over_capacity(path: &Path, filter: &AnyFilter) {
     }
 }
 
-/// Whether two paths lead to one file that exists.
+/// Returns true if two paths lead to the same existing file.
 pub(crate) fn is_same(one: &Path, two: &Path) -> bool {
     match (std::fs::canonicalize(one), std::fs::canonicalize(two)) {
         (Ok(one), Ok(two)) => one == two,
@@ -147,7 +147,7 @@ pub(crate) fn refuse_unwritable(output: &Path) -> Result<()> {
     }
 }
 
-/// Whether a file does not exist, as opposed to damaged or unreadable.
+/// Returns true if a file does not exist, as opposed to being damaged or unreadable.
 pub(crate) fn is_missing(error: &FileError) -> bool {
     matches!(error, FileError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
 }

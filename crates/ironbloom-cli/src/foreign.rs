@@ -18,7 +18,7 @@ use crate::secret::SecretArgs;
 use crate::shell::{self, Named};
 use crate::{dash, file};
 
-/// What a file of another program does not say of itself.
+/// Properties that another program's file does not record.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct ForeignArgs {
     /// Format of a filter of another program [default: recognised by content]
@@ -165,12 +165,12 @@ pub(crate) fn format_of(path: &Path) -> Option<Format> {
     Format::detect(&unpacked(bytes).ok()?)
 }
 
-/// Whether a filter hashes keys in the way of another program, and is asked by key.
+/// Returns true if a filter hashes keys as another program does, and is asked by key.
 pub(crate) fn is_foreign(filter: &AnyFilter) -> bool {
     matches!(filter.key_hash(), KeyHash::Foreign(_))
 }
 
-/// Refuses to ask a filter of which nobody has said what its keys are.
+/// Refuses to ask a filter whose key type is unknown.
 pub(crate) fn require_form(path: &Path, filter: &AnyFilter) -> Result<()> {
     let AnyFilter::Foreign(filter) = filter else { return Ok(()) };
     if filter.form().is_some() {

@@ -87,7 +87,7 @@ impl Given {
     }
 }
 
-/// Whether the filter is too full for a useful estimate.
+/// Returns true if the filter is too full for a useful estimate.
 fn is_saturated(filter: &AnyFilter) -> bool {
     filter.is_over_capacity() && filter.estimate_rate() > 0.9
 }
@@ -136,7 +136,7 @@ pub(crate) fn counted_keys(filter: &AnyFilter) -> String {
     }
 }
 
-/// Whether there are clearly more keys than the filter counted: below its capacity it misses only the few that looked
+/// Returns true if there are clearly more keys than the filter counted: below its capacity it misses only the few that looked
 /// present, and the estimate from its bits is no better.
 fn counts_too_few(filter: &AnyFilter) -> bool {
     let more = || filter.is_over_capacity() && filter.estimate_len().round() > filter.len() as f64;

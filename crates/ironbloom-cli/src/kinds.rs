@@ -22,7 +22,7 @@ impl KindArg {
         self.0
     }
 
-    /// Whether it makes a filter of this kind.
+    /// Returns true if it makes a filter of this kind.
     pub(crate) fn is(self, kind: Kind) -> bool {
         self.kind == kind
     }

@@ -99,7 +99,7 @@ enum Command {
     Man(shell::ManArgs),
 }
 
-/// What a successful command found, in the manner of `grep`.
+/// Outcome of a successful command, in the manner of `grep`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Found,

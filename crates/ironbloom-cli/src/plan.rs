@@ -105,7 +105,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Outcome> {
 /// Keys and shape of a kind, if it fits.
 type Fit = Box<dyn Fn(KindArg) -> Option<(u64, Shape)>>;
 
-/// What is sought, and the way to find it for a kind.
+/// Goal of a plan, and how to reach it with a kind.
 fn plan(args: &PlanArgs) -> Result<(Sought, Fit)> {
     let bloom = KindArg::named("bloom");
     Ok(match (args.capacity, args.rate, args.memory) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::number;
 
-/// What an offer comes to, in the terms of the question.
+/// Result of an offer, in the terms of the question.
 fn amount(offer: &Offer, sought: Sought) -> String {
     match sought {
         Sought::Size => number::bytes(offer.shape.bytes()),

@@ -39,7 +39,7 @@ impl Cell {
         Self { value: value.into(), text: format!("{value:.decimals$}") }
     }
 
-    /// The same value in other words for people.
+    /// Replaces the words that people see for this value.
     pub(crate) fn saying(self, words: impl FnOnce(&str) -> String) -> Self {
         Self { text: words(&self.text), value: self.value }
     }

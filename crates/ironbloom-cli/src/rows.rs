@@ -52,7 +52,7 @@ pub(crate) fn values(attributes: &Attributes, keys: Option<KeyType>) -> Result<V
     (0..attributes.len()).map(of).collect()
 }
 
-/// What values are that are hashed in these ways.
+/// Names the types of values that are hashed in these ways.
 pub(crate) fn types(values: &[KeyHash]) -> Vec<KeyTypes> {
     values.iter().copied().map(file::line_types).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) fn for_each_block(
     )
 }
 
-/// The same for a filter that is there, whose file is named in errors: from the columns that its attributes are called.
+/// Does the same for an existing filter, whose file is named in errors: takes the columns named after its attributes.
 pub(crate) fn for_each_block_of(
     input: &InputArgs,
     path: &Path,

@@ -33,7 +33,7 @@ impl Turn {
         }
     }
 
-    /// The same if the file is replaced at all: neither standard output nor another name is what was read.
+    /// Takes a turn only if the file is replaced at all: neither standard output nor another name is what was read.
     pub(crate) fn take_if_same(input: &Path, output: &Path) -> Result<Option<Self>> {
         let is_file = std::fs::metadata(input).is_ok_and(|found| found.is_file());
         if dash::is(input) || !is_file || !file::is_same(input, output) {

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// What is wrong with a file, part by part. A file that cannot be read must not hide the state of the others.
+/// Problems of a file, part by part. A file that cannot be read must not hide the state of the others.
 ///
 /// Reading the filter is the whole check: checksums can match around invalid parameters. Only the list of all damaged parts
 /// needs a second pass, which a pipe does not allow.

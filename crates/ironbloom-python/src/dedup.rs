@@ -16,7 +16,7 @@ use crate::errors::{OrRaise, without_panic};
 use crate::interrupt::in_slices;
 use crate::key::exact_bytes;
 
-/// What stands for a null in a row: any number will do, as long as it is always the same.
+/// Number that stands for a null in a row: any number will do, as long as it is always the same.
 const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
 
 /// Remembers keys: exactly while they are few, in a filter when they are many.

@@ -43,7 +43,7 @@ pub(crate) fn of_panic(panic: Box<dyn Any + Send>) -> PyErr {
     error("Error", format!("an error in ironbloom, please report it: {words}"))
 }
 
-/// An error that has an exception of its own.
+/// Error with a separate exception class.
 pub(crate) trait IntoPython {
     fn into_python(self, py: Python<'_>) -> PyErr;
 }

@@ -1,6 +1,6 @@
 //! [`Filter`]: a filter of any kind, shared by threads.
 //!
-//! What is called once per key is here; the rest of the class is in `_filters.py`, which this one is the base of.
+//! Methods that are called once per key are here; the rest of the class is in `_filters.py`, which this one is the base of.
 //!
 //! How threads share the filter is in `shared.rs`.
 
@@ -54,7 +54,7 @@ impl Filter {
         }
     }
 
-    /// The same for this work: only lookups take integers that no bitmap holds.
+    /// Does the same for this work: only lookups take integers that no bitmap holds.
     #[inline(always)]
     pub(crate) fn number_for(
         &self,
@@ -330,24 +330,24 @@ impl Filter {
         }
     }
 
-    /// Whether the key of the hash is not in its file.
+    /// Returns true if the key of the hash is not in its file.
     #[getter]
     fn _is_secret(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(matches!(self.read(py)?.hash_fn(), HashFn::SipHash13 { in_files: false, .. }))
     }
 
-    /// Whether the filter came from a file.
+    /// Returns true if the filter came from a file.
     #[getter]
     fn _is_strict(&self) -> bool {
         self.strict
     }
 
-    /// What the kind can do.
+    /// Abilities of the kind.
     fn abilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         crate::plan::abilities(py, self.read(py)?.abilities())
     }
 
-    /// What only this kind has.
+    /// Properties that only this kind has.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let facts = self.filter.read_detached(py, |filter| filter.describe())?;
         let described = PyDict::new(py);
@@ -379,7 +379,7 @@ impl Filter {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Whether a list of keys to remove can be right.
+    /// Returns true if a list of keys to remove can be right.
     fn _check_removal<'py>(
         &self,
         py: Python<'py>,

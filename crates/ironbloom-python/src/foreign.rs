@@ -54,7 +54,7 @@ impl Filter {
         }
     }
 
-    /// The same filter, with what the caller knows of its keys.
+    /// Adds to the filter what the caller knows of its keys.
     pub(crate) fn with_form(&self, py: Python<'_>, name: &str) -> PyResult<Made> {
         let form = KeyForm::ALL.into_iter().find(|form| form.name() == name);
         let form = form.ok_or_else(|| {

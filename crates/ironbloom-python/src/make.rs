@@ -251,7 +251,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf, secret: Option<&[u8]>) -> PyRe
 #[pyfunction]
 pub(crate) fn load_mapped(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Made> {
     py.detach(|| {
-        // SAFETY: the documentation of `open` makes its caller promise that nobody changes the file in place while a filter
+        // SAFETY: the documentation of `open` makes its caller promise not to change the file in place while a filter
         // maps it. Python has no way to say so in the code.
         unsafe { if verify { AnyFilter::map(path) } else { AnyFilter::map_unverified(path) } }
     })

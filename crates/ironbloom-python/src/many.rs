@@ -1,4 +1,4 @@
-//! What is done with many keys at once.
+//! Operations on many keys at once.
 
 use ironbloom::any::Refused;
 use pyo3::exceptions::PyValueError;
@@ -8,7 +8,7 @@ use crate::batch::mask::Mask;
 use crate::filter::Filter;
 use crate::groups::{Group, each_group};
 
-/// What to do with keys.
+/// Operation on keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Add,

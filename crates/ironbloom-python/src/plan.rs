@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// What a kind can do, by name.
+/// Abilities of a kind, by name.
 pub(crate) fn abilities(py: Python<'_>, can: Abilities) -> PyResult<Bound<'_, PyDict>> {
     let abilities = PyDict::new(py);
     for (name, can) in [

@@ -24,10 +24,10 @@ fn attributes(filter: &AnyFilter) -> &Attributes {
 /// The hashes of a row's values, and their types.
 type Row = (Vec<u64>, Vec<KeyTypes>);
 
-/// The same of a row that need not be complete.
+/// Hash of a row that need not be complete.
 type Query = (Vec<Option<u64>>, Vec<KeyTypes>);
 
-/// What is done with each row of a table.
+/// Operation on each row of a table.
 type EachRow = fn(&mut AnyFilter, &[u64]) -> Result<bool, RowError>;
 
 fn each_row(work: Work) -> EachRow {
@@ -100,7 +100,7 @@ impl Filter {
         Ok((query, types))
     }
 
-    /// The same for a row that must be complete.
+    /// Hashes a row that must be complete.
     fn whole_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Row> {
         let (query, types) = self.row_query(py, row)?;
         let given = query.iter().flatten().count();

@@ -1,8 +1,8 @@
 //! [`Shared`]: a filter that threads use, with and without the interpreter.
 //!
-//! Batches work without the interpreter's lock, so the filter has one of its own. To take it and give it back takes longer
+//! Batches work without the interpreter's lock, so each filter has a separate one. To take it and give it back takes longer
 //! than to look a key up, and makes the processor wait for memory. But a thread that has the interpreter needs no other
-//! lock while nobody uses the filter without it:
+//! lock while no thread uses the filter without it:
 //!
 //! ```text
 //!  no users, and I have the interpreter    nobody else comes near the filter until I give the interpreter away
@@ -12,7 +12,7 @@
 //! The number of users grows only in threads that have the interpreter. Where Python has no such lock (free-threaded builds),
 //! there is always a user.
 //!
-//! **Nobody waits for the interpreter while having a guard**, or two threads would wait for each other.
+//! **No thread waits for the interpreter while it has a guard**, or two threads would wait for each other.
 //!
 //! A process that forks leaves all other threads behind, with the guards that they had. The child begins with a new lock. If
 //! one of those threads was changing the filter, half of a change may be in it, and every use of it is an error.
@@ -84,7 +84,7 @@ impl Shared {
         })
     }
 
-    /// Nobody has a guard, and nobody gets one until this thread gives the interpreter away.
+    /// No thread has a guard, and none gets one until this thread gives the interpreter away.
     #[inline(always)]
     fn is_alone(&self, _py: Python<'_>) -> bool {
         // Together with the release of the last user, what that has written is seen.
@@ -99,7 +99,7 @@ impl Shared {
         look: impl FnOnce(&AnyFilter) -> R,
     ) -> PyResult<R> {
         if self.is_alone(py) {
-            // SAFETY: nobody has a guard, and other threads cannot come here: this one has the interpreter, which a lookup
+            // SAFETY: no thread has a guard, and other threads cannot come here: this one has the interpreter, which a lookup
             // does not give away.
             return Ok(look(unsafe { &*self.filter.get() }));
         }
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-/// Whether threads take turns in this interpreter. It may begin to, but never ends to while it runs.
+/// Returns true if threads take turns in this interpreter. It may begin to, but never ends to while it runs.
 fn has_one_lock(py: Python<'_>) -> PyResult<bool> {
     static KNOWN: PyOnceLock<bool> = PyOnceLock::new();
     KNOWN
@@ -248,7 +248,7 @@ impl<'a> User<'a> {
         Reading { _lock: lock.unwrap_or_else(PoisonError::into_inner), user: self.clone() }
     }
 
-    /// The same to change it.
+    /// Takes the filter to change it.
     pub(crate) fn writing(&self, py: Option<Python<'_>>) -> Writing<'a> {
         self.follow_fork();
         let lock = self.shared.lock();
@@ -291,13 +291,13 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// A filter that nobody changes meanwhile. The lock is given back first, then the user goes.
+/// A filter that is not changed meanwhile. The lock is given back first, then the user goes.
 pub(crate) struct Reading<'a> {
     _lock: RwLockReadGuard<'a, ()>,
     user: User<'a>,
 }
 
-/// A filter that nobody else uses meanwhile.
+/// A filter that no other thread uses meanwhile.
 pub(crate) struct Writing<'a> {
     _writer: Writer<'a>,
     _lock: RwLockWriteGuard<'a, ()>,

@@ -226,7 +226,7 @@ def test_references_to_keys_and_columns_are_given_back() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_batch_makes_no_copy_of_its_column() -> None:
-    """In a process of its own: the largest amount of memory ever used grows by the answers (a byte per key) only."""
+    """In a separate process: the largest amount of memory ever used grows by the answers (a byte per key) only."""
     program = """
 import sys
 import numpy as np

@@ -162,7 +162,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// What each query finds, and the time of one on average.
+/// Rows found by each query, and the average time of one.
 fn each(queries: &[Query], find: impl Fn(&Query) -> Result<u64>) -> Result<(Vec<u64>, Duration)> {
     let (found, time) = timed(|| queries.iter().map(&find).collect::<Result<Vec<u64>>>());
     Ok((black_box(found?), time / queries.len() as u32))

@@ -24,7 +24,7 @@ enum EthCommand {
     Find(index::FindArgs),
 }
 
-/// What is looked for, as `eth_getLogs` has it.
+/// Filter of logs, as `eth_getLogs` has it.
 #[derive(Args)]
 pub(super) struct QueryArgs {
     /// An address, 20 bytes in hexadecimal. Repeat, or separate by commas: any of them

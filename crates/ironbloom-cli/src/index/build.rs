@@ -176,7 +176,7 @@ pub(super) fn report_bad_rows(index: &Index, is_meant: impl Fn(&str) -> bool) ->
     Ok(())
 }
 
-/// What was built, how fast, and its size.
+/// Reports what was built, how fast, and its size.
 fn summary(file: &Location, index: &Index, start: Instant) -> String {
     let info = index.info();
     let seconds = start.elapsed().as_secs_f64();

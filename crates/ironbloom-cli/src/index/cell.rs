@@ -67,7 +67,7 @@ pub(super) fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
     by_rows(batch, |column| (0..column.len()).map(|row| json(column, row)).collect())
 }
 
-/// What `cells` makes of each column, row by row; an error names the column.
+/// Applies `cells` to each column, row by row; an error names the column.
 fn by_rows<T>(
     batch: &RecordBatch,
     cells: impl Fn(&dyn Array) -> Result<Vec<T>>,
@@ -80,7 +80,7 @@ fn by_rows<T>(
     Ok(rows)
 }
 
-/// Whether `arrow` writes this type as we want it: not nested, and without a time zone.
+/// Returns true if `arrow` writes this type as we want it: not nested, and without a time zone.
 fn is_plain(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_plain(values),

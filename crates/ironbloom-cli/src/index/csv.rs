@@ -39,7 +39,7 @@ pub(super) struct CsvArgs {
     bad_rows: Option<BadRows>,
 }
 
-/// What encloses fields, if anything does.
+/// Character that encloses fields, if any.
 #[derive(Clone, Copy, Debug)]
 struct Quote(Option<u8>);
 

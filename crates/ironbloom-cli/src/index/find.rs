@@ -138,7 +138,7 @@ pub(crate) fn run(args: &FindArgs) -> Result<Outcome> {
     find(args, &mut false)
 }
 
-/// Whether the index is not what it was when it was opened.
+/// Returns true if the index has changed since it was opened.
 fn is_replaced(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(IndexedError::Index(error)) if error.is_replaced())
 }
@@ -307,7 +307,7 @@ fn with_order<'a>(shown: &[&'a str], order: Option<&'a Order>) -> Vec<&'a str> {
     read
 }
 
-/// What was done, one line each.
+/// Describes the work done, one line for each step.
 fn explanation(did: &Explanation, index_bytes: u64, opened: Duration, all: Duration) -> String {
     let tables = &did.tables;
     let (mut reads, time) = (tables.verify_reads, number::time);

@@ -37,7 +37,7 @@ impl Types {
                 },
             };
             let Some(data_type) = csv_type(&of) else {
-                bail!("`{of}` is no type; there are {KNOWN}")
+                bail!("`{of}` is not a type; there are {KNOWN}")
             };
             if types.iter().any(|(known, _)| *known == name) {
                 bail!("column {name} is given twice");
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(types("zip:text,\"a,b\":int"), Ok(wanted));
         assert_eq!(types("a:b:date"), Ok(vec![("a:b".into(), DataType::Date32)]));
         assert!(types("zip").unwrap_err().contains("zip:TYPE"));
-        assert!(types("zip:zap").unwrap_err().contains("`zap` is no type"));
+        assert!(types("zip:zap").unwrap_err().contains("`zap` is not a type"));
         assert!(types("a:int,a:text").unwrap_err().contains("twice"));
     }
 }

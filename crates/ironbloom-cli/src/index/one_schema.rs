@@ -7,7 +7,7 @@ use ironbloom_index::arrow::array::{ArrayRef, RecordBatch};
 use ironbloom_index::arrow::datatypes::{Field, SchemaRef};
 use ironbloom_index::converted;
 
-/// The same rows with the types of this schema, if that loses nothing. An integer that does not fit is an error, and so is
+/// Converts rows to the types of this schema, if that loses nothing. An integer that does not fit is an error, and so is
 /// another type.
 pub(super) fn in_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());

@@ -1,4 +1,4 @@
-//! What building an index may use: the options that `build`, `append` and `compact` share.
+//! Limits of building an index: the options that `build`, `append` and `compact` share.
 
 use clap::Args;
 use ironbloom_index::Resources;

@@ -15,7 +15,7 @@ use crate::{Outcome, output};
 /// checksums of the index, and pages of other columns with those of their writer. Every damaged part and every changed table
 /// is named.
 ///
-/// What `index find` checks by itself:
+/// Checks that `index find` makes by itself:
 ///
 /// A table is opened only if the index names blocks of it (and one table for the names and types of the columns). It is
 /// refused if it is missing, or if its length or fingerprint differs: that of the footer of a Parquet file, or of the
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Outcome> {
     bail!("{}", verified.wrong.join("\nerror: "))
 }
 
-/// What was found.
+/// Result of the verification.
 #[derive(Default)]
 struct Verified {
     rows: u64,

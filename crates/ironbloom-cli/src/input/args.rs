@@ -40,7 +40,7 @@ impl InputArgs {
         if self.null { 0 } else { b'\n' }
     }
 
-    /// Whether line ends and byte-order marks are those of text.
+    /// True if line ends and byte-order marks are those of text.
     pub(super) fn is_text(&self) -> bool {
         !self.null && !self.exact_bytes
     }
@@ -49,7 +49,7 @@ impl InputArgs {
         if self.inputs.is_empty() { vec![PathBuf::from("-")] } else { self.inputs.clone() }
     }
 
-    /// Whether standard input is read.
+    /// Returns true if standard input is read.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.paths().iter().any(|path| path.as_os_str() == "-")
     }

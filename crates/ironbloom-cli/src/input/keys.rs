@@ -27,7 +27,7 @@ pub(crate) struct Keys {
 pub(super) struct LineEnd {
     /// The last byte of a line.
     pub(super) delimiter: u8,
-    /// Whether a carriage return before it belongs to it.
+    /// True if a carriage return before it belongs to it.
     pub(super) strip: bool,
 }
 
@@ -53,7 +53,7 @@ impl Keys {
         keys
     }
 
-    /// The same keys, from this input.
+    /// Reads the keys of this input in the same form.
     pub(super) fn from(self, source: Arc<str>) -> Self {
         Self { source, ..self }
     }

@@ -37,13 +37,13 @@ impl fmt::Display for BadKey {
 
 impl std::error::Error for BadKey {}
 
-/// What the reader hands to the workers.
+/// Message from the reader to the workers.
 pub(super) enum Block {
     Lines(Vec<u8>, Arc<str>),
     Split(Keys),
 }
 
-/// What the threads count together.
+/// Counters shared by the threads.
 #[derive(Clone, Default)]
 pub(super) struct Counters {
     /// Bytes read, before any decompression.

@@ -15,14 +15,14 @@ use std::io::{self, Read};
 pub(super) struct Strict<R> {
     input: R,
     delimiter: u8,
-    /// Whether fields may be quoted.
+    /// True if fields may be quoted.
     quoted: bool,
     state: State,
     /// Of the byte that comes next, from 1.
     line: u64,
     /// Bytes so far, up to the length of a byte-order mark.
     start: usize,
-    /// Whether only ends of lines have come since the last row: blank lines are no rows.
+    /// True while only line ends have come since the last row: blank lines are not rows.
     is_between_rows: bool,
     /// The lines of the rows that were passed on, and not yet asked for.
     lines_of_rows: VecDeque<u64>,

@@ -62,7 +62,7 @@ fn parse_delimiter(text: &str) -> Result<u8, DelimiterError> {
 }
 
 impl TableArgs {
-    /// What names the column, or the columns of a row.
+    /// Names of the column, or of the columns of a row.
     pub(crate) fn columns(&self) -> Option<&String> {
         self.csv.as_ref().or(self.tsv.as_ref())
     }
@@ -84,7 +84,7 @@ impl TableArgs {
         if self.tsv.is_some() { b'\t' } else { self.delimiter.unwrap_or(b',') }
     }
 
-    /// Whether fields may be quoted.
+    /// True if fields may be quoted.
     fn is_quoted(&self) -> bool {
         self.tsv.is_none()
     }
@@ -101,7 +101,7 @@ impl TableArgs {
     }
 }
 
-/// What is read from a table.
+/// Part of a table that is read.
 pub(super) enum Columns<'a> {
     /// One column, whose values are keys.
     Key(&'a String),
@@ -116,7 +116,7 @@ const BLOCK_RECORDS: usize = 8192;
 pub(super) struct Tables<'a> {
     pub(super) args: &'a TableArgs,
     pub(super) columns: Columns<'a>,
-    /// Whether the text of the rows is wanted, too.
+    /// True if the text of the rows is wanted, too.
     pub(super) with_rows: bool,
     /// The header of the first table: with rows, the others must have the same.
     pub(super) header: Option<csv::ByteRecord>,

@@ -73,7 +73,7 @@ fn server(url: &str, tls: Option<&Tls>) -> Result<Option<ConnectionInfo>, RedisE
     secured(info, tls).map(Some)
 }
 
-/// The same with TLS, if it is wanted.
+/// Adds TLS, if it is wanted.
 fn secured(info: ConnectionInfo, tls: Option<&Tls>) -> Result<ConnectionInfo, RedisError> {
     let Some(tls) = tls else { return Ok(info) };
     let (host, port) = match info.addr() {
@@ -122,7 +122,7 @@ fn sentinels(rest: &str, tls: Option<&Tls>) -> Result<Option<Sentinels>, RedisEr
     Ok(Some(Sentinels { name: name.to_owned(), nodes, master: Box::new(master) }))
 }
 
-/// Whether a host is followed by a port; those of IPv6 have colons, too, in brackets.
+/// Returns true if a host is followed by a port; those of IPv6 have colons, too, in brackets.
 fn has_port(host: &str) -> bool {
     host.rsplit_once(']').map_or(host, |(_, port)| port).contains(':')
 }

@@ -1,4 +1,4 @@
-//! What the numbers of a filter on a server mean, and what to do about them.
+//! Advice: explains the numbers of a filter on a server, and says what to do about them.
 
 use super::server::Fields;
 use crate::number;
@@ -13,11 +13,11 @@ pub(super) struct State {
     pub(super) fill: Option<f64>,
     pub(super) rate: Option<f64>,
     pub(super) bytes: Option<u64>,
-    /// Whether it adds stages when it is full.
+    /// True if it adds stages when it is full.
     is_growing: bool,
     /// It forgets old keys, and is always as full as it should be.
     is_window: bool,
-    /// What the server says about an unfinished load.
+    /// State of an unfinished load, as the server reports it.
     loading: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl State {
         Self { layout: name.to_owned(), ..Self::default() }
     }
 
-    /// Whether it is still being loaded.
+    /// Returns true while it is being loaded.
     pub(super) fn is_loading(&self) -> bool {
         self.loading.is_some()
     }

@@ -109,7 +109,7 @@ pub(super) fn explain(address: &str, error: RedisError) -> anyhow::Error {
     }
 }
 
-/// What to do about a command that a server does not know: one of the module, or one that only Sentinels lack.
+/// Advises on a command that a server does not know: one of the module, or one that only Sentinels lack.
 fn unknown(text: &str) -> &'static str {
     match quoted(text).to_ascii_uppercase() {
         command if command.starts_with("BF.") || command.starts_with("CF.") => {

@@ -49,7 +49,7 @@ pub(super) fn connect(address: &Address, wait: Duration) -> Result<Server> {
     }
 }
 
-/// Whether Sentinels may know another master soon. Not if the Sentinels themselves are unreachable.
+/// Returns true if Sentinels may know another master soon. Not if the Sentinels themselves are unreachable.
 fn may_wait(address: &Address, error: &anyhow::Error) -> bool {
     match &address.endpoint {
         Endpoint::Sentinels(sentinels) => error.is::<Lost>() && sentinels.master().is_ok(),

@@ -203,7 +203,7 @@ fn load_filters(args: &LoadArgs, filters: &[AnyFilter]) -> Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// What was loaded, for programs.
+/// Reports what was loaded, for programs.
 fn report(args: &LoadArgs, shards: Option<u32>, filter: Record, sent: u64) -> Result<Outcome> {
     let mut record = vec![("key", Cell::text(args.target.key.clone()))];
     record.extend(filter);

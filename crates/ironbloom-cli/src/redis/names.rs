@@ -93,7 +93,7 @@ impl Name {
         }
     }
 
-    /// Whether a part of the key alone decides its slot: what is between its first `{` and the next `}`, if anything.
+    /// Returns true if a part of the key alone decides its slot: what is between its first `{` and the next `}`, if anything.
     fn has_tag(&self) -> bool {
         let tag = self.0.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
         tag.is_some_and(|(tag, _)| !tag.is_empty())

@@ -13,7 +13,7 @@ use super::server::{PATIENCE_TO_CONNECT, connect};
 use crate::failure::Advice;
 
 pub(super) struct Sentinels {
-    /// What they call the master.
+    /// Name that they give to the master.
     pub(super) name: String,
     pub(super) nodes: Vec<ConnectionInfo>,
     /// User, password and database of the master; its address is not known yet.
@@ -30,7 +30,7 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Whether both are the same server.
+    /// Returns true if both are the same server.
     pub(super) fn is_at(&self, other: &Self) -> bool {
         (&self.host, self.port) == (&other.host, other.port)
     }
@@ -88,7 +88,7 @@ impl Sentinels {
         })
     }
 
-    /// What a Sentinel, or the way to it, said.
+    /// Answer of a Sentinel, or error on the way to it.
     fn explain(&self, node: &ConnectionInfo, error: RedisError) -> anyhow::Error {
         let address = format!("Sentinel {}", node.addr());
         let (code, text) = server_error(&error);

@@ -41,7 +41,7 @@ pub(super) struct Server {
     master: Option<Master>,
 }
 
-/// What a server says about a filter.
+/// Description of a filter by its server.
 pub(super) enum FilterInfo {
     Fields(Fields),
     /// It is being loaded: the progress in the server's words.
@@ -64,7 +64,7 @@ pub(super) fn family_command(family: Family, name: &str, key: &str) -> Cmd {
     command
 }
 
-/// What is under a key.
+/// Value under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
@@ -75,7 +75,7 @@ pub(super) enum Found {
     Other(String),
 }
 
-/// What Valkey 9 says about a type that none of its modules has.
+/// Name that Valkey 9 gives to a type that none of its modules has.
 const UNKNOWN_TYPE: &str = "unknown type name";
 
 impl Server {
@@ -210,7 +210,7 @@ impl Server {
         replies.map_err(|error| explain(&self.address, error))
     }
 
-    /// What is under a key.
+    /// Value under a key.
     pub(super) fn find(&mut self, key: &str) -> Result<Found> {
         let found: String = self.ask(redis::cmd("TYPE").arg(key))?;
         if found != "hash" {
@@ -291,7 +291,7 @@ impl Server {
         }
     }
 
-    /// What BF.INFO or CF.INFO says, with this word. Nothing if there is no such filter.
+    /// Asks BF.INFO or CF.INFO for this word; `None` if there is no such filter.
     pub(super) fn info(
         &mut self,
         family: Family,
@@ -394,7 +394,7 @@ struct Slots {
     port: u16,
 }
 
-/// What a server of a cluster reports that should report its host name, and lacks one.
+/// Address that a cluster's server reports when it should report its host name and has none.
 const UNKNOWN_HOST: &str = "?";
 
 impl Slots {
@@ -499,7 +499,7 @@ pub(super) fn connect(info: &ConnectionInfo, patience: Duration) -> Result<Conne
     Ok(link)
 }
 
-/// Whether the server belongs to a cluster. Without permission to ask, redirections tell later, see [`explain`].
+/// Returns true if the server belongs to a cluster. Without permission to ask, redirections tell later, see [`explain`].
 fn is_in_cluster(link: &mut Connection) -> Result<bool, RedisError> {
     match redis::cmd("INFO").arg("cluster").query::<String>(link) {
         Ok(info) => Ok(info.contains("cluster_enabled:1")),

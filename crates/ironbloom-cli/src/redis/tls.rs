@@ -108,7 +108,7 @@ impl Tls {
         Ok(address)
     }
 
-    /// The same for all servers of a cluster.
+    /// Does the same for all servers of a cluster.
     pub(super) fn of_cluster(
         &self,
         builder: redis::cluster::ClusterClientBuilder,
@@ -119,7 +119,7 @@ impl Tls {
     }
 }
 
-/// Whether a server that should speak TLS answers in plain text.
+/// Returns true if a server that should speak TLS answers in plain text.
 pub(super) fn is_plain(address: &ConnectionAddr) -> bool {
     let ConnectionAddr::TcpTls { host, port, .. } = address else { return false };
     let answer = || -> io::Result<u8> {

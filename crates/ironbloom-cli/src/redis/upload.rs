@@ -25,14 +25,14 @@ const RENEWAL: Duration = Duration::from_secs(60);
 /// Watched keys may change before a transaction; this is how often it is tried.
 const TRIES: u32 = 3;
 
-/// What happens to a filter that already has the key.
+/// Fate of a filter that already has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existing {
     Keep,
     Replace,
 }
 
-/// What is loaded where.
+/// Source and destination of a load.
 pub(super) struct UploadTarget {
     pub(super) id: LoadId,
     pub(super) name: Name,
@@ -43,7 +43,7 @@ pub(super) struct UploadTarget {
 pub(super) struct Upload<'s> {
     server: &'s mut Server,
     target: &'s UploadTarget,
-    /// What was there when the upload began.
+    /// Value that was there when the upload began.
     before: Found,
     /// Filters under their temporary keys; the last one may be incomplete.
     pending: Vec<Pending>,
@@ -186,7 +186,7 @@ impl<'s> Upload<'s> {
         Err(anyhow!("{}: the server has removed what was sent", self.target.name.key()))
     }
 
-    /// What gives all filters their keys.
+    /// Builds the commands that give all filters their keys.
     fn renames(&self, receipt: Option<&str>) -> Vec<Cmd> {
         let UploadTarget { name, shards, .. } = self.target;
         let mut commands = Vec::new();

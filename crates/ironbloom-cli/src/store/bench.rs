@@ -168,7 +168,7 @@ fn drop_pages(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What came out.
+/// Result of the measurement.
 struct Measured {
     bare: Times,
     guarded: Times,

@@ -1,4 +1,4 @@
-//! What the measurement asks for: keys that are stored, keys that are not, and how long each answer took.
+//! Lookups of the measurement: keys that are stored, keys that are not, and how long each answer took.
 
 use std::time::{Duration, Instant};
 

@@ -39,7 +39,7 @@ class Unreadable(Exception):
 
 
 def duckdb_reader(question):
-    """A process of its own: it is another DuckDB than the one that compares conditions here."""
+    """A separate process: it is another DuckDB than the one that compares conditions here."""
     place = os.environ.get("IRONBLOOM_LAKE_READERS")
     if not place:
         raise Unreadable("no DuckDB with extensions")

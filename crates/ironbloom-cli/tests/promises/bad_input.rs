@@ -1,4 +1,4 @@
-//! What cannot be done is refused with a message that says what and why, status 2, and no file changed.
+//! Commands that cannot be carried out are refused with a message that says what and why, status 2, and no file changed.
 
 use std::io::{ErrorKind, Write as _};
 use std::process::Stdio;

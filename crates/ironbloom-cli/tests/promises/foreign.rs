@@ -90,7 +90,7 @@ fn what_keys_are_must_be_said_and_is_then_remembered() {
     assert!(refused.hint().contains("long"), "{}", refused.stderr);
 }
 
-/// What --keys says must be what the filter holds.
+/// --keys must agree with the filter.
 #[test]
 fn keys_of_our_own_filters_have_their_types_and_no_other_form() {
     let here = Scratch::new();

@@ -263,7 +263,7 @@ fn a_changed_table_is_refused_and_not_answered_wrongly() {
     refuses(&scratch, ["index", "find", "t.ibx", "id = 1"], "t.csv");
 }
 
-/// The program waits for somebody to read what it has found; meanwhile its table is cut off.
+/// While the program waits for its output to be read, its table is cut off.
 #[test]
 fn a_table_that_is_cut_off_during_a_search_is_an_error_and_no_signal() {
     let scratch = Scratch::new();
@@ -307,7 +307,7 @@ fn a_damaged_index_is_refused_by_the_name_of_its_part() {
     }
 }
 
-/// What the system says of a missing file is said once.
+/// The system's message about a missing file is printed once.
 #[test]
 fn a_missing_file_is_named_once() {
     let scratch = indexed();
@@ -349,7 +349,7 @@ fn kill_repeatedly<const N: usize>(scratch: &Scratch, args: [&str; N], rows: u64
         }
     }
     assert!(killed > 0, "{args:?}: none was killed in time");
-    // One that nobody kills finishes: the two can be told apart.
+    // One that is not killed finishes: the two can be told apart.
     scratch.write("t.ibx", &old);
     scratch.run(args).succeeds();
     assert_ne!(scratch.read("t.ibx"), old, "{args:?}");
@@ -409,7 +409,7 @@ fn start(scratch: &Scratch, args: &str) -> Running {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).start()
 }
 
-/// Whether this part is in the index: all of its rows, or none.
+/// Returns true if this part is in the index: all of its rows, or none.
 fn has_part(scratch: &Scratch, name: &str) -> bool {
     let condition = format!("part = '{name}'");
     let run = scratch.run(["index", "find", "u.ibx", &condition, "--count"]);
@@ -472,7 +472,7 @@ fn the_same_change_twice_at_once_is_made_once() {
     assert_eq!(later.succeeds().text(), "1\n");
 }
 
-/// Killed at any moment, a change is made or not; who reported success has made it, and nobody waits for the dead.
+/// Killed at any moment, a change is made or not; who reported success has made it, and a dead process holds up no other.
 #[cfg(unix)]
 #[test]
 fn changes_of_killed_writers_take_nothing_from_the_others() {
@@ -584,7 +584,7 @@ fn a_missing_or_changed_table_matters_to_those_who_need_it() {
     assert_eq!(skipping("part = 'p3'").succeeds().text(), "50\n");
     assert_eq!(skipping("part = 'p4'").ends_with(1).text(), "0\n");
     assert_eq!(skipping("part = 'p2'").ends_with(3).text(), "0\n");
-    // A wrong question is no matter of tables.
+    // A wrong question is refused before any table is read.
     skipping("nix = 7").ends_with(2);
     // All that are wrong are named at once.
     let verify = scratch.run(["index", "verify", "u.ibx", "--tables"]).ends_with(2);
@@ -628,7 +628,7 @@ fn help_and_documents_say_the_same_about_what_is_noticed() {
     }
 }
 
-/// The reader of Parquet panics on this file, which is our error and nobody's backtrace.
+/// The reader of Parquet panics on this file, which must be an error of ours, without a backtrace.
 #[test]
 fn a_damaged_table_is_one_line_of_error() {
     let others =

@@ -21,7 +21,7 @@ fn write_parquet(scratch: &Scratch, name: &str, columns: Vec<(&str, ArrayRef)>) 
     writer.close().unwrap();
 }
 
-/// What `find` prints.
+/// Output of `find`.
 #[track_caller]
 fn find<const N: usize>(scratch: &Scratch, args: [&str; N]) -> String {
     let args = ["index", "find", "t.ibx"].into_iter().chain(args);

@@ -1,4 +1,4 @@
-//! What a person or a script meets at the edges: standard output as a file, closed and full outputs, signals, counts,
+//! Manners at the edges: standard output as a file, closed and full outputs, signals, counts,
 //! places in messages, reports for programs.
 
 use std::fs::File;

@@ -14,7 +14,7 @@ pub(crate) struct Cloud {
     pub(crate) scratch: Scratch,
 }
 
-/// What a run has printed, and its status.
+/// Output of a run, and its status.
 pub(crate) struct Run {
     pub(crate) status: i32,
     pub(crate) stdout: String,

@@ -243,7 +243,7 @@ def open(path: Path, *, mmap: bool = False, verify: bool = True, secret: Secret 
     there: the text "7" is not the number 7. `secret` is what the filter was made with, if it has one; it is not in the file.
 
     With `mmap`, the pages of the file are the filter: nothing is copied, and processes that open the same file share its
-    memory. **Nobody may then change the file in place** while the filter lives, or answers may be wrong and the process
+    memory. **The file must then not be changed in place** while the filter lives, or answers may be wrong and the process
     may even end; `save` never does, it writes a new file. The first change of the filter copies it.
 
     Without `verify`, a mapped file opens at once, whatever its size, and only its header is checked: for files that this

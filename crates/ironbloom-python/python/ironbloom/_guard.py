@@ -41,7 +41,7 @@ class Guard:
     may have been written counts as there.
 
     `kind` is "scalable" (the default, if no capacity is given), "blocked" (the fastest), "cuckoo" or "d-left" (which
-    forget removed keys, if `only_writer` promises that nobody else writes to the store) or "windowed" (which forgets old
+    forget removed keys, if `only_writer` promises that there are no other writers to the store) or "windowed" (which forgets old
     keys, **also ones that are stored**).
     """
 
@@ -75,11 +75,11 @@ class Guard:
         return self._native.remove(key)
 
     def note(self, key: Any) -> None:
-        """Somebody else has stored this key. Until this is called, it is answered "not there"."""
+        """Notes that another writer has stored this key. Until this is called, it is answered "not there"."""
         self._native.note(key)
 
     def note_removed(self, key: Any) -> None:
-        """Somebody else has removed this key."""
+        """Notes that another writer has removed this key."""
         self._native.note_removed(key)
 
     def rebuild(self) -> None:
@@ -176,7 +176,7 @@ class AsyncGuard:
         return bool(await self._adapter.drive(self._native.remove(key)))
 
     async def note(self, key: Any) -> None:
-        """Somebody else has stored this key."""
+        """Notes that another writer has stored this key."""
         await self._adapter.drive(self._native.note(key))
 
     async def rebuild(self) -> None:

@@ -277,7 +277,7 @@ class _Files:
 
 
 class _Told:
-    """Whom the progress is told: a function, nobody, or a line on the terminal once it takes longer than a second."""
+    """Chooses where progress goes: to a function, nowhere, or to a line on the terminal once it takes longer than a second."""
 
     def __init__(self, progress: Progress) -> None:
         self._shown = False

@@ -41,7 +41,7 @@ pub(crate) enum Chunks {
 pub(crate) struct Stream(FFI_ArrowArrayStream);
 
 impl Chunks {
-    /// What an object offers; `None` if it offers nothing of Arrow.
+    /// Data that an object offers; `None` if it offers no Arrow data.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if let Some(method) = object.getattr_opt("__arrow_c_array__")? {
             let capsules = method.call0()?;

@@ -175,7 +175,7 @@ impl Chunk {
         matches!(self, Self::Arrow(array) if array.logical_null_count() > 0)
     }
 
-    /// Whether its values are integers that may be negative.
+    /// Returns true if its values are integers that may be negative.
     pub(crate) fn is_signed(&self) -> bool {
         matches!(self, Self::Arrow(array) if array.data_type().is_signed_integer())
     }
@@ -494,7 +494,7 @@ fn number_type(is_integer: bool) -> KeyTypes {
     if is_integer { KeyType::Integer.into() } else { KeyType::Value.into() }
 }
 
-/// Whether the number in a row is an integer of 64 bits, for the columns that have others, too.
+/// Returns true if the number in a row is an integer of 64 bits, for the columns that have others, too.
 fn is_integer_at(array: &ArrayRef) -> Box<dyn Fn(usize) -> bool + '_> {
     fn is_integer(number: f64) -> bool {
         matches!(float_key(number), FloatKey::Integer(_))

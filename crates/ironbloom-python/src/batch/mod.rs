@@ -59,7 +59,7 @@ pub(crate) fn column_at(batch: &RecordBatch, place: usize) -> PyResult<Chunk> {
     Chunk::of_field(batch.schema_ref().field(place), batch.column(place).clone())
 }
 
-/// The same by its name.
+/// Finds a column by its name.
 pub(crate) fn column_of(batch: &RecordBatch, name: &str) -> PyResult<Chunk> {
     match batch.schema_ref().index_of(name) {
         Ok(place) => column_at(batch, place),

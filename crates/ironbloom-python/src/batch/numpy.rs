@@ -1,6 +1,6 @@
 //! Arrays of numpy as columns, by `__array_interface__`: the memory is used where it is.
 //!
-//! The array is kept alive by the column. That nobody writes to it meanwhile is a promise of the caller, as with every
+//! The array is kept alive by the column. The caller promises not to write to it meanwhile, as with every
 //! function that releases the interpreter's lock; the documentation says so.
 
 #![expect(unsafe_code, reason = "the memory of an array is a pointer and a length")]
@@ -21,7 +21,7 @@ use super::column::{Chunk, Fixed};
 use crate::errors::error;
 use crate::key::NumpyUnit;
 
-/// What `__array_interface__` says.
+/// Contents of `__array_interface__`.
 struct Interface<'py> {
     object: Bound<'py, PyAny>,
     /// Byte order, kind and width, such as `<i8`.
@@ -81,7 +81,7 @@ pub(crate) fn chunk_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Chunk>> {
     Ok(Some(Chunk::Arrow(array)))
 }
 
-/// Whether the array holds Python objects, or texts in a layout that only numpy knows, which are taken one by one.
+/// Returns true if the array holds Python objects, or texts in a layout that only numpy knows, which are taken one by one.
 pub(crate) fn holds_objects(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(interface) = object.getattr_opt("__array_interface__")? else { return Ok(false) };
     let typestr: String = interface.get_item("typestr")?.extract()?;

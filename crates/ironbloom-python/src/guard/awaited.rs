@@ -34,7 +34,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Exchange>>> = const { RefCell::new(None) };
 }
 
-/// What the guard asks of the store.
+/// Request of the guard to the store.
 #[derive(Clone, Copy)]
 enum Question {
     Get,
@@ -71,11 +71,11 @@ struct State {
     question: Option<Question>,
     /// The last answer to a question.
     answer: Option<PyResult<Py<PyAny>>>,
-    /// What the operation returns if it found something.
+    /// Value that the operation returns if it found something.
     found: Option<Py<PyAny>>,
     /// Called when the operation can go on.
     wake: Option<Py<PyAny>>,
-    /// It can go on, and nobody was there to be called.
+    /// It can go on; no waker was registered.
     woken: bool,
 }
 
@@ -93,7 +93,7 @@ impl Wake for Exchange {
             state.wake.take()
         };
         if let Some(wake) = called {
-            // What asyncio says to a loop that is closed concerns nobody here.
+            // What asyncio says to a loop that is closed does not matter here.
             Python::attach(|py| drop(wake.call0(py)));
         }
     }
@@ -171,11 +171,11 @@ impl AsyncBackend for Store {
     }
 }
 
-/// What an operation returns.
+/// Result of an operation.
 enum Outcome {
     Nothing,
     Flag(bool),
-    /// What was found.
+    /// Value that was found.
     Value,
     Guard(Box<Awaited<Store>>),
 }

@@ -55,7 +55,7 @@ pub(crate) fn seconds(number: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(number).map_err(|error| errors::error("InvalidParameter", error))
 }
 
-/// What a guard has counted.
+/// Counts of a guard.
 pub(crate) fn stats(py: Python<'_>, stats: &Stats) -> PyResult<Py<PyDict>> {
     let said = PyDict::new(py);
     said.set_item("lookups", stats.lookups())?;
@@ -123,7 +123,7 @@ impl Guard {
         Ok(call.answer())
     }
 
-    /// Whether a key is stored.
+    /// Returns true if a key is stored.
     fn contains(&self, py: Python<'_>, key: Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = bytes_of(&key)?;
         let _call = Call::start(key.unbind(), None);

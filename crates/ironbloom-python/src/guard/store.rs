@@ -34,7 +34,7 @@ impl Call {
         Self(objects)
     }
 
-    /// What Python has answered, if it was asked.
+    /// Python's answer, if it was asked.
     pub(super) fn answer(&self) -> Option<Py<PyAny>> {
         self.0.answer.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -69,7 +69,7 @@ fn csv_options(
     Ok(options)
 }
 
-/// What an index is built from.
+/// Sources that an index is built from.
 enum Meant {
     Tables(Vec<Location>),
     /// A table of Iceberg or Delta, which says itself which files belong to it.

@@ -15,7 +15,7 @@ use crate::errors::{OrRaise, named};
 /// As deep as a text may be: conditions are walked through recursively.
 const MAX_DEPTH: u32 = 64;
 
-/// What makes a wildcard a character like any other.
+/// Character that escapes a wildcard.
 const ESCAPE: char = '!';
 
 /// A column in a condition.
@@ -230,7 +230,7 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
         return Ok(Literal::Bool(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        // Not `str`, which a subclass such as an IntEnum may have of its own.
+        // Not `str`, which a subclass such as an IntEnum may redefine.
         let digits = value.call_method1(intern!(py, "__format__"), ("d",))?;
         return Ok(Literal::Number(digits.extract()?));
     }

@@ -357,7 +357,7 @@ impl Index {
         Ok(said)
     }
 
-    /// What is wrong, and which columns of which tables could not be compared.
+    /// Problems found, and which columns of which tables could not be compared.
     #[pyo3(signature = (tables, progress=None))]
     fn _verify<'py>(
         &self,

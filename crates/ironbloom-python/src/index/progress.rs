@@ -11,7 +11,7 @@ use crate::errors::of_panic;
 /// How often Python is told.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What ends work that cannot be told to stop.
+/// Error that ends work which cannot be told to stop.
 struct Stopped(PyErr);
 
 /// Whom the work tells its progress, and who can end it.

@@ -1,4 +1,4 @@
-//! A search that goes on in a thread of its own: for results that come batch by batch, and for long ones that Ctrl-C must be
+//! A search that goes on in a separate thread: for results that come batch by batch, and for long ones that Ctrl-C must be
 //! able to end.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -16,13 +16,13 @@ use super::table::{Table, with_schema};
 use crate::batch::capsule::{raised, stream_capsule};
 use crate::errors::OrRaise;
 
-/// Batches that wait for somebody to take them.
+/// Batches that wait to be taken.
 const AHEAD: usize = 2;
 
 /// How long an interrupt may have to wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What the thread finds.
+/// Message from the searching thread.
 pub(crate) enum Found {
     Batch(RecordBatch),
     Failed(IndexedError),
@@ -30,7 +30,7 @@ pub(crate) enum Found {
     Done(Box<(Explanation, Vec<String>)>),
 }
 
-/// What to look for.
+/// Question to be answered.
 #[derive(Clone)]
 pub(crate) struct Question {
     pub(crate) indexed: Arc<Indexed>,
@@ -81,7 +81,7 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Starts the thread. It ends when nobody wants its results any more.
+    /// Starts the thread. It ends when its results are no longer wanted.
     pub(crate) fn start(question: Question) -> std::io::Result<Self> {
         let (send, found) = sync_channel(AHEAD);
         let schema = question.schema.clone();

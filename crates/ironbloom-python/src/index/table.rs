@@ -25,7 +25,7 @@ use crate::errors::{error, named, os_error, without_panic};
 pub(crate) struct Table {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
-    /// What is wrong with the tables that were skipped.
+    /// Problems of the tables that were skipped.
     skipped: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Table {
         PyTuple::new(py, self.schema.fields().iter().map(|field| field.name()))
     }
 
-    /// What is wrong with the tables that were skipped, if that was asked for.
+    /// Problems of the tables that were skipped, if asked for.
     #[getter]
     fn skipped(&self) -> Vec<String> {
         self.skipped.clone()
@@ -165,7 +165,7 @@ pub(crate) fn write_parquet(
             _ => error("InvalidColumn", what), // of a type that Parquet does not have
         }
     };
-    // An existing file is not replaced: it may be somebody's only copy.
+    // An existing file is not replaced: it may be the only copy.
     let file = File::create_new(&path).map_err(|error| os_error(py, &error, &path))?;
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let written = without_panic(|| {

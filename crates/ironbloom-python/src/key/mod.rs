@@ -67,7 +67,7 @@ impl<'a> Stable<'a> {
         self.0.key_type()
     }
 
-    /// What is hashed.
+    /// Returns the bytes to be hashed.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         match self.0 {
             Encoded::Bytes(bytes) | Encoded::Value(bytes) => bytes.to_vec(),
@@ -111,7 +111,7 @@ fn invalid(py: Python<'_>, what: String) -> PyErr {
 enum Owned {
     Bytes(Vec<u8>),
     Integer(u64),
-    /// What has a tag.
+    /// Value with a tag.
     Value(Vec<u8>),
 }
 
@@ -176,7 +176,7 @@ fn other_key(object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Owned> {
     Err(invalid(py, what))
 }
 
-/// What is bytes, but not a `bytes`.
+/// Bytes of an object that is not a `bytes`.
 pub(crate) fn plain_bytes(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyByteArray>() {
@@ -196,7 +196,7 @@ fn is_uuid(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.is_instance(UUID.import(object.py(), "uuid", "UUID")?)
 }
 
-/// Whether it is a `Decimal`. The module takes long to import: without it there is none.
+/// Returns true for a `Decimal`. Its module takes long to import, so without it the answer is false.
 fn is_decimal(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match imported(object.py(), "decimal")? {
         Some(decimal) => object.is_instance(&decimal.getattr(intern!(object.py(), "Decimal"))?),

@@ -11,7 +11,7 @@ use super::{OTHER, Owned, invalid};
 
 const DAY: i128 = 86_400_000_000_000;
 
-/// What nanoseconds are counted for.
+/// Kinds of time that are counted in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nanos {
     /// A moment of UTC.
@@ -136,7 +136,7 @@ fn microseconds(span: &Bound<'_, PyDelta>) -> i128 {
     seconds * 1_000_000 + i128::from(span.get_microseconds())
 }
 
-/// What `Timestamp` and `Timedelta` of pandas have beyond microseconds.
+/// Nanoseconds that pandas' `Timestamp` and `Timedelta` have beyond microseconds.
 fn extra_nanoseconds(value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let py = value.py();
     for name in [intern!(py, "nanosecond"), intern!(py, "nanoseconds")] {

@@ -1,4 +1,4 @@
-//! Running the program as a person would: in a directory of its own, with bytes on standard input.
+//! Running the program as a person would: in a separate directory, with bytes on standard input.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -109,7 +109,7 @@ impl Scratch {
         finish(self.command(args), keys.as_bytes()).succeeds();
     }
 
-    /// What `info --json` says of a filter.
+    /// Returns the output of `info --json` for a filter.
     pub(crate) fn info(&self, name: &str) -> serde_json::Value {
         self.run(["info", "--json", name]).succeeds().json()
     }

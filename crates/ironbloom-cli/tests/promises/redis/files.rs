@@ -59,7 +59,7 @@ fn check_speaks_as_check_of_a_file_does() {
         assert_eq!(check(&[], "").ends_with(1).text(), "");
         let counts = check(&["--count", "--json"], "alice\ncarol\n\nbob\n").ends_with(0).json();
         assert_eq!((&counts["present"], &counts["absent"]), (&2.into(), &2.into()));
-        // A reader that has seen enough is no error.
+        // A reader that stops early is not an error.
         scratch.write("many.txt", "alice\n".repeat(300_000));
         let line = format!(
             "(ironbloom redis check --key few --url {url} many.txt; echo $? >&2) | head -n 1"

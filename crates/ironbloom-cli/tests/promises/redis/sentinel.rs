@@ -153,7 +153,7 @@ fn process_of(server: &Server) -> u32 {
     server.client().info("server", "process_id").parse().unwrap()
 }
 
-/// What is done with the master while its replicas are stopped.
+/// Does this to the master while its replicas are stopped.
 fn while_replicas_stop<T>(group: &Group, work: impl FnOnce(&Server) -> T) -> T {
     let master = group.master();
     let mut others: Vec<&Server> = group.servers.iter().collect();

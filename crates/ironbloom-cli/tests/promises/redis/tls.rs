@@ -1,4 +1,4 @@
-//! TLS: every command speaks it, to servers and clusters, and nothing is sent to a server that nobody vouches for.
+//! TLS: every command speaks it, to servers and clusters, and nothing is sent to a server without a trusted certificate.
 
 use super::{redis_with, refused, url};
 use crate::program::{Run, Scratch, lines};
