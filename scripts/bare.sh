@@ -14,6 +14,9 @@
 set -euo pipefail
 # Everyone inside must be able to read what is made here.
 umask 022
+unset CDPATH
+# A plain `su` keeps the user's PATH, which lacks the administrator's programs.
+PATH=$PATH:/usr/sbin:/sbin
 
 fail() { echo "error: $*" >&2; exit 1; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -45,20 +48,25 @@ if [[ -z $root ]]; then
 		fail "Rust is in $toolchain among other programs, which would not be missed inside; test-bare takes one of rustup's toolchains"
 	mkdir -p "$parent"
 	parent=$(cd "$parent" && pwd)
-	# Machines of runs that were killed: those that run hold a lock.
+	# Machines of runs that were killed: those that run hold a lock. One that has just been made is about to take it.
 	for old in "$parent"/bare.??????; do
-		if [[ -d $old ]] && flock --nonblock "$old.log" true 2> /dev/null; then rm -rf --one-file-system "$old" "$old.log" "$old.gitconfig"; fi
+		[[ -d $old && -z $(find "$old" -maxdepth 0 -mmin -1) ]] || continue
+		if flock --nonblock "$old.log" true 2> /dev/null; then
+			[[ ! -L $old.door ]] || rmdir "$(readlink "$old.door")" 2> /dev/null || true
+			rm -rf --one-file-system "$old" "$old.log" "$old.gitconfig" "$old.door"
+		fi
 	done
 	root=$(mktemp -d "$parent/bare.XXXXXX")
 	exec 7> "$root.log"
 	flock 7
 	# A way to it without blanks, which debootstrap does not bear.
 	door=$(mktemp -d /tmp/bare.XXXXXX)
+	ln -s "$door" "$root.door"
 	inside=''
 	end() {
 		if [[ -n $inside ]]; then kill -KILL "$inside" 2> /dev/null || true; wait "$inside" 2> /dev/null || true; fi
 		# The mounts are gone with their namespace; should one be left, it is not entered.
-		rm -rf --one-file-system "$root" "$root.log" "$root.gitconfig"
+		rm -rf --one-file-system "$root" "$root.log" "$root.gitconfig" "$root.door"
 		rmdir "$door"
 	}
 	trap end EXIT
@@ -120,7 +128,7 @@ for name in sources.list sources.list.d trusted.gpg trusted.gpg.d keyrings auth.
 	[[ ! -e /etc/apt/$name ]] || cp -r "/etc/apt/$name" "$root/etc/apt/"
 done
 [[ ! -d /usr/share/keyrings ]] || cp -r /usr/share/keyrings/. "$root/usr/share/keyrings/"
-apt-config dump | grep '^Acquire::' > "$root/etc/apt/apt.conf.d/99network" || true
+apt-config dump | grep '^Acquire::' | grep -vi 'Proxy-Auto-Detect' > "$root/etc/apt/apt.conf.d/99network" || true
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2> /dev/null || true
 chroot "$root" update-ca-certificates > /dev/null 2>&1

@@ -4,6 +4,8 @@
 # Says in one line what it installs. Where it may not (neither root nor sudo without a password), or where there is no
 # apt-get, one sentence names what to install.
 set -euo pipefail
+# A plain `su` keeps the user's PATH, which lacks the administrator's programs.
+PATH=$PATH:/usr/sbin:/sbin
 
 # Succeeds if a program is here.
 has() {
@@ -12,7 +14,9 @@ has() {
 		cc) command -v cc > /dev/null && echo 'int main(void) { return 0; }' | cc -x c -o /dev/null - 2> /dev/null ;;
 		python3) python3 -c 'import ensurepip, venv' 2> /dev/null ;;
 		# Debian keeps the programs of each version in a folder that no PATH has.
-		postgres) command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null ;;
+		postgres)
+			if [[ -n ${PG_CONFIG-} ]]; then [[ -x $("$PG_CONFIG" --bindir)/postgres ]]
+			else command -v postgres > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' > /dev/null; fi ;;
 		# Headers of another version than the server's are of no use.
 		postgres-headers)
 			if [[ -n ${PG_CONFIG-} ]]; then [[ -f $("$PG_CONFIG" --includedir-server 2> /dev/null)/postgres.h ]]
@@ -24,12 +28,15 @@ has() {
 	esac
 }
 
+# Of the PostgreSQL that is asked for.
+major() { "$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
+
 packages_of() {
 	case $1 in
 		cc) echo gcc libc6-dev ;;
 		python3) echo python3 python3-venv ;;
 		# Only its programs are used: tests and benchmarks start private servers.
-		postgres) echo postgresql ;;
+		postgres) if [[ -n ${PG_CONFIG-} ]]; then echo "postgresql-$(major)"; else echo postgresql; fi ;;
 		postgres-headers) echo postgresql-server-dev-all ;;
 		libclang) echo clang libclang-dev ;;
 		script) echo bsdutils ;;
@@ -37,6 +44,10 @@ packages_of() {
 	esac
 }
 
+if [[ -n ${PG_CONFIG-} ]] && ! command -v "$PG_CONFIG" > /dev/null; then
+	echo "error: PG_CONFIG=$PG_CONFIG is not a program" >&2
+	exit 1
+fi
 if ! command -v cargo > /dev/null; then
 	echo "error: please install Rust; rust-toolchain.toml says which version" >&2
 	exit 1

@@ -50,9 +50,16 @@ KINDS = {
 }
 
 
+def place():
+    """Where a server can run: the name of a socket has 107 bytes at most, and the server's user must be able to pass to it."""
+    folder = pathlib.Path(tempfile.gettempdir())
+    passable = os.getuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in [folder, *folder.parents])
+    return folder if len(str(folder)) <= 60 and passable else "/tmp"
+
+
 class Server:
     def __init__(self, library, config):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ironbloom-bench-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ironbloom-bench-", dir=place()))
         script = pathlib.Path(__file__).parent.parent / "ironbloom-postgres" / "server.sh"
         made = subprocess.run(["bash", script, self.folder / "server", library, config], check=True, capture_output=True, text=True)
         self.bin = pathlib.Path(made.stdout.strip())

@@ -4,6 +4,7 @@
 # The server looks for its files relative to where its programs are. So copies of the programs in a folder of ours find the
 # extension there, and nothing is installed anywhere else. Prints the folder of the programs.
 set -euo pipefail
+unset CDPATH
 folder=$1
 library=$2
 config=${3:-${PGRX_PG_CONFIG_PATH:-pg_config}}

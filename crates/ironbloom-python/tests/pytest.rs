@@ -11,7 +11,8 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+
+use ironbloom_testing::Scratch;
 
 /// Runs pytest, and ends as soon as it is done: threads of other packages that still hold objects of Python while it shuts down
 /// can abort the process, before Python 3.14.
@@ -46,39 +47,36 @@ fn run(mut command: Command) {
     assert!(done.status.success(), "{command:?}:\n{said}{complained}");
 }
 
-/// Where the wheel is installed, once for all tests.
-fn installed() -> Option<&'static Path> {
-    static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let install = || {
-        let mut command = python()?;
-        let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-        let library = beside.join("libironbloom_python.so");
-        let site = Path::new(env!("CARGO_TARGET_TMPDIR")).join("site");
-        command.arg("pack.py").arg(&library).arg(&site);
-        run(command);
-        Some(site)
-    };
-    INSTALLED.get_or_init(install).as_deref()
+/// Installs the wheel into a folder of this test: another run may have the same target folder.
+fn installed() -> Option<Scratch> {
+    let mut command = python()?;
+    let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let scratch = Scratch::on_disk("wheel");
+    command.arg("pack.py").arg(beside.join("libironbloom_python.so")).arg(site(&scratch));
+    run(command);
+    Some(scratch)
+}
+
+fn site(installed: &Scratch) -> PathBuf {
+    installed.file("site")
 }
 
 #[test]
 fn the_package_passes_its_tests() {
-    let Some(site) = installed() else { return };
+    let Some(installed) = installed() else { return };
     let mut command = python().unwrap();
-    command.args(["-c", PYTEST]).env("PYTHONPATH", site);
+    command.args(["-c", PYTEST]).env("PYTHONPATH", site(&installed));
     run(command);
 }
 
 #[test]
 fn the_wheel_passes_its_tests_in_fresh_environments_of_other_interpreters() {
     let Some(interpreters) = std::env::var_os("IRONBLOOM_PYTHONS") else { return };
-    let Some(site) = installed() else { return };
-    let wheels = std::fs::read_dir(site.with_file_name("wheels")).unwrap();
+    let Some(installed) = installed() else { return };
+    let wheels = std::fs::read_dir(installed.file("wheels")).unwrap();
     let wheel = wheels.map(|entry| entry.unwrap().path()).next().unwrap();
     for (number, interpreter) in std::env::split_paths(&interpreters).enumerate() {
-        let environment =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("environment-{number}"));
-        let _ = std::fs::remove_dir_all(&environment);
+        let environment = installed.file(&format!("environment-{number}"));
         let mut command = Command::new(&interpreter);
         command.args(["-m", "venv"]).arg(&environment);
         run(command);
@@ -111,19 +109,16 @@ fn the_wheel_passes_its_tests_in_fresh_environments_of_other_interpreters() {
 
 #[test]
 fn examples_in_docstrings_are_right() {
-    let Some(site) = installed() else { return };
+    let Some(installed) = installed() else { return };
     let mut command = python().unwrap();
     command.args(["-c", PYTEST, "--doctest-modules", "--pyargs", "ironbloom"]);
-    command.env("PYTHONPATH", site);
+    command.env("PYTHONPATH", site(&installed));
     run(command);
 }
 
 #[test]
 fn types_are_right_in_the_package_and_for_its_users() {
-    if installed().is_none() {
-        return;
-    }
-    let mut command = python().unwrap();
+    let Some(mut command) = python() else { return };
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
     command.args(["-m", "mypy", "--cache-dir"]).arg(&cache);
     run(command);

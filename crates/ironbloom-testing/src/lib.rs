@@ -27,6 +27,8 @@ pub mod sentinel;
 pub mod tls;
 
 pub use ports::free_port;
-pub use process::{Running, Signal, Start, eventually, is_root, signal, wait_until};
+pub use process::{
+    Running, Signal, Start, end_with_this_program, eventually, is_root, signal, wait_until,
+};
 pub use random::Random;
 pub use scratch::{Scratch, TemporaryFile};

@@ -6,7 +6,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +15,9 @@ use std::time::Duration;
 
 use crate::process::{find_program, skipped};
 use crate::{Running, Scratch, Start as _, free_port, wait_until};
+
+/// How long a client waits for a reply.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The installed server programs.
 pub fn programs() -> Vec<PathBuf> {
@@ -199,8 +202,8 @@ impl Client {
     pub fn connect(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
-        // A missing reply must fail the test, not hang it.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        // A missing reply must fail the test, not hang it; a busy machine may take minutes for a merge.
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         Some(Self { stream: BufReader::new(stream) })
     }
 
@@ -256,9 +259,20 @@ impl Client {
         Some(reply)
     }
 
+    /// The next line of a reply; `None` if the connection ended.
+    fn read_line(&mut self, reply: &mut Vec<u8>) -> Option<()> {
+        match self.stream.read_until(b'\n', reply) {
+            Ok(len) => (len > 0).then_some(()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("no reply within {PATIENCE:?}")
+            }
+            Err(_) => None,
+        }
+    }
+
     fn read_one(&mut self, reply: &mut Vec<u8>) -> Option<()> {
         let start = reply.len();
-        self.stream.read_until(b'\n', reply).ok().filter(|&len| len > 0)?;
+        self.read_line(reply)?;
         let line = reply[start..].strip_suffix(b"\r\n")?;
         let (kind, rest) = line.split_first()?;
         let number = || std::str::from_utf8(rest).ok()?.parse::<i64>().ok();

@@ -1,12 +1,14 @@
 //! Programs that tests start: finding them, signalling them, and an owner that ends them.
 
 use std::env;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::{Deref, DerefMut};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -71,9 +73,55 @@ impl Start for Command {
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "the one place that makes sure of the end")]
     fn start(&mut self) -> Running {
-        let child = self.spawn();
-        Running(Some(child.unwrap_or_else(|error| panic!("{:?}: {error}", self.get_program()))))
+        let child =
+            self.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.get_program()));
+        tell_warden("+", child.id());
+        Running(Some(child))
     }
+}
+
+/// A shell that is told of each process that starts and ends, and of the data folders of servers that detach themselves. Its input
+/// ends with this program, however that ends, also by a signal or an abort; it then ends the processes that are left.
+static WARDEN: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
+    const ENDS_WHAT_IS_LEFT: &str = "\
+        trap '' HUP INT TERM
+        left=' '
+        while read -r change process; do
+            case $change in
+                +) left=\"$left$process \" ;;
+                -) left=\"${left%% $process *} ${left#* $process }\" ;;
+                server) set -- \"$@\" \"$process\" ;;
+            esac
+        done
+        for data; do
+            if read -r process < \"$data/postmaster.pid\"; then left=\"$left$process \"; fi
+        done
+        [ \"$left\" != ' ' ] || exit 0
+        kill -INT $left
+        sleep 2
+        kill -KILL $left";
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", ENDS_WHAT_IS_LEFT]).stdin(Stdio::piped());
+    // A signal to the group of this program is none to the shell, and its output is not waited for.
+    shell.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::zombie_processes,
+        reason = "it outlives this program"
+    )]
+    let warden = shell.spawn().unwrap_or_else(|error| panic!("/bin/sh: {error}"));
+    Mutex::new(warden.stdin.expect("it is piped"))
+});
+
+/// Makes sure that a PostgreSQL server over this data folder, which detaches itself from whoever starts it, ends with this program.
+pub fn end_with_this_program(data: &Path) {
+    tell_warden("server", data.display());
+}
+
+fn tell_warden(change: &str, process: impl Display) {
+    let mut warden = WARDEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // In one write, which a pipe does not tear apart.
+    let _ = warden.write_all(format!("{change} {process}\n").as_bytes());
 }
 
 /// A process that ends with its owner: killed, unless it has already ended.
@@ -92,7 +140,11 @@ impl Running {
     /// # Errors
     /// Returns an error if its output cannot be read.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
-        self.0.take().expect(OWNED).wait_with_output()
+        let child = self.0.take().expect(OWNED);
+        let process = child.id();
+        let output = child.wait_with_output();
+        tell_warden("-", process);
+        output
     }
 }
 
@@ -117,6 +169,7 @@ impl Drop for Running {
         if let Some(child) = &mut self.0 {
             let _ = child.kill();
             let _ = child.wait();
+            tell_warden("-", child.id());
         }
     }
 }
@@ -161,6 +214,12 @@ mod tests {
         Path::new("/proc").join(process.to_string()).exists()
     }
 
+    /// True until it has ended; the first process of a container may not take note of orphans that have.
+    fn is_running(process: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+    }
+
     #[test]
     fn a_test_that_panics_leaves_no_process_behind() {
         let started = std::sync::Mutex::new(0);
@@ -174,6 +233,38 @@ mod tests {
         });
         assert!(failed);
         assert!(!exists(started.into_inner().unwrap_or_else(|error| error.into_inner())));
+    }
+
+    /// Started as another process by the test below, with the name of a file in which it notes the process that it starts.
+    #[test]
+    fn a_test_program_that_is_killed() {
+        let Some(note) = env::var_os("IRONBLOOM_KILLED_PROGRAM") else { return };
+        // Its number is forgotten, so that the warden ends none that comes again.
+        drop(sleeper());
+        let left = sleeper();
+        std::fs::write(note, left.id().to_string()).unwrap();
+        thread::sleep(Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_test_program_that_is_killed_leaves_no_process_behind() {
+        let scratch = crate::Scratch::new("killed");
+        for ending in [Signal::KILL, Signal::TERM, Signal::ABORT] {
+            let note = scratch.file("note");
+            let name = "process::tests::a_test_program_that_is_killed";
+            let mut program = Command::new(env::current_exe().unwrap());
+            program.args(["--exact", name]).env("IRONBLOOM_KILLED_PROGRAM", &note);
+            let mut program = program.stdout(Stdio::null()).stderr(Stdio::null()).start();
+            let started: u32 = eventually(|| {
+                let noted = std::fs::read_to_string(&note).unwrap_or_default();
+                noted.parse()
+            });
+            assert!(is_running(started));
+            program.signal(ending);
+            program.wait().unwrap();
+            wait_until(|| !is_running(started));
+            std::fs::remove_file(&note).unwrap();
+        }
     }
 
     #[test]

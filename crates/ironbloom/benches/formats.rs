@@ -164,7 +164,8 @@ fn find() {
         headers.push(bloom);
     }
     let bytes = writer.finish().expect("memory");
-    let path = std::env::temp_dir().join(format!("ironbloom-bench-{}.ibe", std::process::id()));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bench.ibe");
     std::fs::write(&path, &bytes).expect("room for an index");
     let query = LogQuery::default().any_of([&address]).any_of([&topic]);
     let index = Index::open(Cursor::new(&bytes[..])).expect("whole");
@@ -182,7 +183,6 @@ fn find() {
             counts[2] = file.find(&query, 0..=u64::MAX).expect("whole").len();
         }));
     }
-    let _ = std::fs::remove_file(&path);
     assert!(counts.iter().all(|&count| count == counts[0]), "{counts:?}");
     println!(
         "\n| one address and one topic in {BLOCKS} headers, {FIND_ROUNDS} rounds | ms, best | median | times as fast, median | lowest to highest |"

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ironbloom_testing::postgres::{INITDB, plain};
-use ironbloom_testing::{Running, Scratch, Signal, Start as _, is_root, signal};
+use ironbloom_testing::{
+    Running, Scratch, Signal, Start as _, end_with_this_program, is_root, signal,
+};
 
 pub(crate) use ironbloom_testing::postgres::as_user;
 
@@ -141,6 +143,7 @@ impl Server {
     }
 
     pub(crate) fn resume(&self) {
+        end_with_this_program(&self.folder.join("data"));
         assert!(self.control(&["start"]), "{}", self.log());
     }
 
