@@ -192,7 +192,8 @@ impl<'c> World<'c> {
             360..400 => self.foreign(),
             400..410 => self.change_faults(),
             410..420 => self.follow(),
-            420..425 => self.deafen(),
+            420..423 => self.disconnect(),
+            423..425 => self.deafen(),
             425..435 => self.rest(),
             435..600 if self.follower.is_some() => self.poll_follower(),
             _ => self.poll(),
@@ -309,8 +310,7 @@ impl<'c> World<'c> {
         let begun = task.begun;
         match &task.op {
             Op::Note(key) => {
-                let now = server.tick();
-                server.told.push((now, key.clone()));
+                server.tell(key);
                 server.hear(Some(key), begun);
             }
             Op::Put(pairs) | Op::PutMany(pairs) => {
@@ -355,6 +355,7 @@ impl<'c> World<'c> {
                 for ((key, _), before) in pairs.iter().zip(befores) {
                     self.check_before(key, *before, task.begun, now);
                     self.acknowledged.push((now, key.clone()));
+                    self.ledger.server().acknowledge(key, *before);
                 }
             }
             (Op::Remove(keys) | Op::RemoveMany(keys), Answer::Befores(befores)) => {
@@ -452,6 +453,15 @@ impl<'c> World<'c> {
         self.tell(|| format!("restore {place}, connections end: {ends}"));
     }
 
+    /// Connections end, or the server does; what it holds stays.
+    fn disconnect(&mut self) {
+        if self.mode != Mode::Exclusive {
+            let starts_again = self.random.one_in(2);
+            self.tell(|| format!("disconnect, starts again: {starts_again}"));
+            self.ledger.server().disconnect(starts_again);
+        }
+    }
+
     fn foreign(&mut self) {
         if self.mode.is_alone() {
             return;
@@ -477,15 +487,7 @@ impl<'c> World<'c> {
 
     fn poll_follower(&mut self) {
         if let Some(follower) = &mut self.follower {
-            let lost = {
-                let server = self.ledger.server();
-                server.subscription.as_ref().is_some_and(|it| it.lock().is_ok_and(|it| it.lost))
-            };
             let _ = follower.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            if lost {
-                self.ledger.server().hear(None, u64::MAX); // the filter is not used any more
-                self.ledger.server().subscription = None;
-            }
         }
     }
 
