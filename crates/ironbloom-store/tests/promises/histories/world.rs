@@ -64,6 +64,8 @@ struct Backup {
     files: Vec<(String, Vec<u8>)>,
     /// Which guard was there.
     life: u64,
+    /// Puts that a window had counted: those of the guard, and those that it was told of.
+    puts: [Vec<(u64, Key)>; 2],
 }
 
 /// What was tried, over all histories.
@@ -429,7 +431,8 @@ impl<'c> World<'c> {
     fn back_up(&mut self) {
         self.tell(|| "backup".to_owned());
         let contents = self.ledger.server().contents.clone();
-        let backup = Backup { contents, files: self.files(), life: self.lives };
+        let puts = [self.acknowledged.clone(), self.ledger.server().told.clone()];
+        let backup = Backup { contents, files: self.files(), life: self.lives, puts };
         if self.backups.len() == 4 {
             self.backups.remove(0);
         }
@@ -529,8 +532,10 @@ impl<'c> World<'c> {
         match state {
             0 | 1 if !self.backups.is_empty() => {
                 let place = self.random.index(self.backups.len());
-                let Backup { contents, files, .. } = self.backups[place].clone();
+                let Backup { contents, files, puts, .. } = self.backups[place].clone();
                 self.ledger.server().restore(contents, true);
+                // What was put since then is undone, also for the files.
+                [self.acknowledged, self.ledger.server().told] = puts;
                 self.counts.reverts += 1;
                 // A write that is late for the state before is late for this one, too.
                 if state == 0 {
