@@ -534,6 +534,9 @@ impl<'c> World<'c> {
                 let place = self.random.index(self.backups.len());
                 let Backup { contents, files, puts, .. } = self.backups[place].clone();
                 self.ledger.server().restore(contents, true);
+                if self.mode == Mode::Bounded {
+                    self.ledger.server().lose_late(); // nothing tells the next guard that one has crashed
+                }
                 // What was put since then is undone, also for the files.
                 [self.acknowledged, self.ledger.server().told] = puts;
                 self.counts.reverts += 1;

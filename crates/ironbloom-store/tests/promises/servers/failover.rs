@@ -294,7 +294,7 @@ fn a_follower_notices_that_its_address_leads_to_another_server() {
             AsyncRedis::connect_with(format!("redis://127.0.0.1:{}/", proxy.port), "", &hurried())
                 .await
         },
-        || drop(eventually(|| Redis::connect(second.url(), "")).put(b"theirs", b"").unwrap()),
+        || _ = eventually(|| Redis::connect(second.url(), "")).put(b"theirs", b"").unwrap(),
     );
     let [first, second] = ["elsewhere-3", "elsewhere-4"].map(Scratch::new);
     let Some(first) = PostgresServer::start(first.path()) else { return };
@@ -305,7 +305,7 @@ fn a_follower_notices_that_its_address_leads_to_another_server() {
         &proxy,
         second.port,
         async || AsyncPostgres::connect_with(&url, "t", &hurried()).await,
-        || drop(eventually(|| Postgres::connect(&second.url(), "t")).put(b"theirs", b"").unwrap()),
+        || _ = eventually(|| Postgres::connect(&second.url(), "t")).put(b"theirs", b"").unwrap(),
     );
 }
 
