@@ -7,7 +7,8 @@
 //!
 //! A backup of the same generation has the right name and may lack a write that the guard has seen. Such a backup takes the
 //! place of the store only while the server is down, or by way of another server. So a connection also compares the
-//! server itself: its history, and when it was started. A server that does not tell is another one each time.
+//! server itself: its history, and when it was started. A server that does not tell is taken for another one whenever a
+//! connection to it is lost, as all are when it stops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -134,8 +135,7 @@ impl<S: PartialEq> Naming<S> {
         let mut names = self.names();
         let same = match names.server {
             Server::NotMet => true,
-            Server::Unknown => false,
-            Server::Known(_) => names.server == server,
+            _ => names.server == server,
         };
         let known = generation == names.held
             || generation.is_some_and(|generation| names.coming.contains(&generation));
@@ -145,6 +145,14 @@ impl<S: PartialEq> Naming<S> {
         }
         (names.server, names.counted) = (server, counted);
         exchanged
+    }
+
+    /// A connection has ended by itself: the server may have been away.
+    #[cfg(feature = "redis")]
+    pub(super) fn lost(&self) {
+        if self.names().server == Server::Unknown {
+            self.exchange();
+        }
     }
 
     /// Something else says that the store was exchanged.
@@ -187,13 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn another_server_or_one_that_does_not_tell_is_another_store() {
+    #[cfg(feature = "redis")]
+    fn another_server_is_another_store_and_so_is_one_that_does_not_tell_after_a_loss() {
         let naming = Naming::new();
         let told = ["one", "one", "two", "two", "", "", "two", "two"];
         let exchanged = told.map(|server| {
             naming.is_exchanged(Some(server).filter(|told| !told.is_empty()), None, 0)
         });
-        assert_eq!(exchanged, [false, false, true, false, true, true, true, false]);
-        assert!(!Naming::<()>::new().is_exchanged(None, None, 0), "there was no connection before");
+        assert_eq!(exchanged, [false, false, true, false, true, false, true, false]);
+        naming.was_exchanged();
+        naming.lost();
+        assert!(!naming.was_exchanged(), "the next connection will tell");
+        let silent = Naming::<()>::new();
+        assert!(!silent.is_exchanged(None, None, 0) && !silent.was_exchanged());
+        silent.lost();
+        assert!(silent.was_exchanged());
     }
 }

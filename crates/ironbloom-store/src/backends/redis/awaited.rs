@@ -105,6 +105,7 @@ impl AsyncRedis {
             if !quiet || check.query_async::<()>(&mut connection).await.is_ok() {
                 return Ok(permit.fill(connection));
             }
+            self.naming.lost();
         }
         let connection = self.reconnect().await.map_err(RedisStoreError::Unreachable)?;
         Ok(permit.fill(connection))
@@ -130,12 +131,23 @@ impl AsyncRedis {
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = command.query_async(&mut taken.connection).await;
-        Ok(taken.end(answer)?)
+        self.end(taken, answer)
     }
 
     async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = commands.query_async(&mut taken.connection).await;
+        self.end(taken, answer)
+    }
+
+    fn end<T>(
+        &self,
+        taken: Taken<'_, MultiplexedConnection>,
+        answer: RedisResult<T>,
+    ) -> Result<T, RedisStoreError> {
+        if answer.as_ref().is_err_and(|error| !commands::survives(error)) {
+            self.naming.lost();
+        }
         Ok(taken.end(answer)?)
     }
 
@@ -151,7 +163,7 @@ impl AsyncRedis {
     async fn note(&self) -> Result<(Option<Generation>, u64), RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = self.keys.generation().query_async(&mut taken.connection).await;
-        Ok(taken.end(commands::note_of(answer))?)
+        self.end(taken, commands::note_of(answer))
     }
 
     async fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {

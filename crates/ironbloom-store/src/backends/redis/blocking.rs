@@ -71,9 +71,19 @@ impl Redis {
         &self,
         ask: impl FnOnce(&mut Connection) -> RedisResult<T>,
     ) -> Result<T, RedisStoreError> {
-        let taken = self.pool.take(|connection| connection.check_connection(), || self.reconnect());
+        let is_alive = |connection: &mut Connection| {
+            let alive = connection.check_connection();
+            if !alive {
+                self.naming.lost();
+            }
+            alive
+        };
+        let taken = self.pool.take(is_alive, || self.reconnect());
         let mut taken = taken.map_err(RedisStoreError::Unreachable)?;
         let answer = ask(&mut taken.connection);
+        if answer.as_ref().is_err_and(|error| !commands::survives(error)) {
+            self.naming.lost();
+        }
         Ok(taken.end(answer)?)
     }
 

@@ -319,7 +319,7 @@ fn elsewhere<B: Watch>(
 {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = eventually(|| runtime.block_on(connect()));
-    runtime.block_on(async {
+    let (guard, task) = runtime.block_on(async {
         let options = Options::new(GuardKind::Blocked, 1000, 0.001);
         let guard = Arc::new(AsyncGuard::open(store, options).await.unwrap());
         let follower = Follower::subscribe(guard.clone()).await.unwrap();
@@ -330,9 +330,12 @@ fn elsewhere<B: Watch>(
             guard.stats().skipped() > skipped
         })
         .await;
-        proxy.point_at(other);
-        write();
-        in_the_end("it is found", async || guard.contains("theirs").await.unwrap_or(false)).await;
-        task.abort();
+        (guard, task)
     });
+    proxy.point_at(other);
+    write();
+    // The connections that the guard has lead to the first server, and are not used any more.
+    let found = async || guard.contains("theirs").await.unwrap_or(false);
+    runtime.block_on(in_the_end("it is found", found));
+    task.abort();
 }
