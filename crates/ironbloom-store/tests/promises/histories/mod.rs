@@ -22,7 +22,7 @@ use self::ledger::Mode;
 use self::world::{Counts, World};
 
 /// Number of histories without a limit of time, and steps of each.
-const HISTORIES: u64 = 600;
+const HISTORIES: u64 = 3000;
 const STEPS: u64 = 1500;
 
 /// The history of a number.
