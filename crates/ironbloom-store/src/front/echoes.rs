@@ -4,6 +4,11 @@
 //! it is acknowledged, and the next event of its key is taken for its own. If that was another's, it is made up for by
 //! the one that follows: a key that others put, too, is counted as often as it was put.
 
+#![cfg_attr(
+    not(any(feature = "async-postgres", feature = "async-redis")),
+    allow(dead_code, reason = "there is no follower")
+)]
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
