@@ -151,7 +151,7 @@ test-long: ## Tests that are too large for `test`: 10^8 questions of an adversar
 fuzz-guard: FUZZ_SECONDS = 300
 fuzz-guard: ## Random histories of guards and stores for FUZZ_SECONDS (300), each answer compared with what was stored; SEED=0
 	@$(NEED) cc
-	IRONBLOOM_HISTORIES=$(FUZZ_SECONDS) IRONBLOOM_SEED=$(or $(SEED),0) cargo test --package ironbloom-store --test promises histories:: -- --ignored --nocapture
+	IRONBLOOM_HISTORIES=$(FUZZ_SECONDS) IRONBLOOM_SEED=$(or $(SEED),0) cargo test --package ironbloom-store --test promises histories:: -- --nocapture
 
 test-bare: ## The README's two commands on a Debian that has nothing else (CACHE=folder for packages, BARE_FLAGS="--user")
 	@bash scripts/bare.sh $(if $(CACHE),--cache "$(CACHE)") $(BARE_FLAGS)

@@ -111,6 +111,12 @@ pub trait Watch: AsyncBackend {
 
     /// Subscribes. Everything written after this returns is reported, or the subscription is lost.
     fn watch(&self) -> impl Future<Output = Result<Self::Changes, Self::Error>> + Send;
+
+    /// Whether a put that replaces the value of a key is reported, too; one that brings a key always is. A window counts the
+    /// puts of its own guard when they are acknowledged, and must not count them again when it hears of them.
+    fn reports_overwriting(&self) -> bool {
+        true
+    }
 }
 
 /// Keeps a guard up to date while others write to its store: notes what they store and remove, and rebuilds the filter when
@@ -131,8 +137,9 @@ pub struct Follower<B: Watch> {
 impl<B: Watch> Follower<B> {
     /// Subscribes to the changes of the guard's store.
     pub async fn subscribe(guard: Arc<AsyncGuard<B>>) -> Result<Self, Error<B::Error>> {
-        let changes = Some(guard.backend().watch().await.map_err(Error::Store)?);
-        Ok(Self { guard, changes })
+        let mut follower = Self { guard, changes: None };
+        follower.changes = Some(watch(&follower.guard).await?);
+        Ok(follower)
     }
 
     /// Follows until the future is dropped: spawn it. Errors are retried after a pause, and reported as `tracing` events.
@@ -145,19 +152,32 @@ impl<B: Watch> Follower<B> {
                     events::following();
                     follow(&self.guard, changes).await
                 }
-                None => match self.guard.backend().watch().await {
+                None => match watch(&self.guard).await {
                     Ok(changes) => {
                         self.changes = Some(changes);
                         continue;
                     }
-                    Err(error) => Error::Store(error),
+                    Err(error) => error,
                 },
             };
+            self.guard.core().front.await_echoes(None);
             events::not_following(&error, pause);
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
+}
+
+impl<B: Watch> Drop for Follower<B> {
+    fn drop(&mut self) {
+        self.guard.core().front.await_echoes(None);
+    }
+}
+
+async fn watch<B: Watch>(guard: &AsyncGuard<B>) -> Result<B::Changes, Error<B::Error>> {
+    let (front, store) = (&guard.core().front, guard.backend());
+    front.await_echoes(Some(store.reports_overwriting()));
+    store.watch().await.map_err(Error::Store)
 }
 
 /// Follows one subscription to its end. The two parts never wait for each other, so they run side by side.

@@ -5,6 +5,7 @@
 //! - [`Random`]: pseudo-random numbers, the same in every run
 //! - [`module`]: Redis and Valkey servers with our module, and a client; [`cluster`], [`sentinel`]
 //! - [`redis`], [`postgres`]: ordinary servers, which can be stopped and started again
+//! - [`Proxy`]: an address whose server is replaced
 //! - [`s3`]: an S3 server behind a proxy that counts, delays and breaks requests
 //! - [`python`]: Python scripts
 //! - [`tls`]: servers that speak TLS; `certificates` for them (a feature, since it needs cryptography)
@@ -18,6 +19,7 @@ pub mod module;
 mod ports;
 pub mod postgres;
 mod process;
+mod proxy;
 pub mod python;
 mod random;
 pub mod redis;
@@ -30,5 +32,6 @@ pub use ports::free_port;
 pub use process::{
     Running, Signal, Start, end_with_this_program, eventually, is_root, signal, wait_until,
 };
+pub use proxy::Proxy;
 pub use random::Random;
 pub use scratch::{Scratch, TemporaryFile};

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Process, find_program, is_root, skipped};
+use crate::process::{Process, Signal, find_program, is_root, skipped};
 use crate::tls::TlsFiles;
 use crate::{eventually, free_port};
 
@@ -69,6 +69,12 @@ pub fn plain(program: &Path) -> Command {
     command
 }
 
+/// Gives a folder to the user as whom servers run.
+fn own(path: &Path) {
+    let owned = Command::new("chown").args(["-R", "postgres"]).arg(path).status().unwrap();
+    assert!(owned.success());
+}
+
 impl PostgresServer {
     /// Starts a server; `None` if the program is not installed.
     pub fn start(directory: &Path) -> Option<Self> {
@@ -92,10 +98,6 @@ impl PostgresServer {
         let server = server.canonicalize().unwrap();
         let programs = server.parent().unwrap().to_owned();
         let data = directory.join("data");
-        let own = |path: &Path| {
-            let owned = Command::new("chown").args(["-R", "postgres"]).arg(path).status().unwrap();
-            assert!(owned.success());
-        };
         if is_root() {
             own(directory);
         }
@@ -120,6 +122,30 @@ impl PostgresServer {
         let mut server = Self { programs, directory, port, more, process: None };
         server.resume();
         Some(server)
+    }
+
+    /// Starts a standby of it, which streams what it writes, in another folder.
+    pub fn standby(&self, directory: &Path) -> Self {
+        let data = directory.join("data");
+        let copy = ["-D", data.to_str().unwrap(), "-R", "-X", "stream", "-c", "fast", "--no-sync"];
+        let arguments = [&copy[..], &["-h", "127.0.0.1", "-U", "postgres"]].concat();
+        if is_root() {
+            own(directory);
+        }
+        let mut command = as_user(&self.programs.join("pg_basebackup"));
+        command.args(arguments).args(["-p", &self.port.to_string()]);
+        let made = command.current_dir(directory).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let (programs, more) = (self.programs.clone(), self.more.clone());
+        let (directory, port) = (directory.to_owned(), free_port());
+        let mut standby = Self { programs, directory, port, more, process: None };
+        standby.resume();
+        standby
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: Signal) {
+        self.process.as_ref().unwrap().signal(name);
     }
 
     /// The URL for clients.

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::free_port;
 use crate::process::{Process, Signal, find_program, skipped};
+use crate::sentinel::Sentinel;
 use crate::tls::TlsFiles;
 
 /// A Redis server.
@@ -43,6 +44,11 @@ impl RedisServer {
         let mut server = Self { program, directory, port, more: all, process: None };
         server.resume();
         Some(server)
+    }
+
+    /// Starts a Sentinel that watches it, and takes it for lost after this many milliseconds.
+    pub fn sentinel(&self, down_after: u32) -> Sentinel {
+        Sentinel::start(&self.program, self.port, down_after, &[])
     }
 
     /// The URL for clients.

@@ -4,6 +4,11 @@
 //! things tell: every write of a guard that has claimed the store names the generation that the store must hold, and is
 //! refused otherwise; and every new connection compares. A new generation, too, is stored only in place of one that this
 //! handle has stored: a checkpoint of the wrong state would be believed for ever, and an answer that tells may be lost.
+//!
+//! A backup of the same generation has the right name and may lack a write that the guard has seen. Such a backup takes the
+//! place of the store only while the server is down, or by way of another server. So a connection also compares the
+//! server itself: its history, and when it was started. A server that does not tell is taken for another one whenever a
+//! connection to it is lost, as all are when it stops.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,15 +18,25 @@ use crate::generation::Generation;
 /// Attempts to store a generation that are kept in mind, while the answers are lost.
 const MOST_ATTEMPTS: usize = 16;
 
-/// See the module documentation.
+/// See the module documentation. `S` is all that tells one server from another.
 #[derive(Debug)]
-pub(super) struct Naming {
-    names: Mutex<Names>,
+pub(super) struct Naming<S> {
+    names: Mutex<Names<S>>,
     exchanged: AtomicBool,
 }
 
+/// A server, as a connection has found it.
+#[derive(Debug, PartialEq)]
+enum Server<S> {
+    NotMet,
+    /// It does not tell.
+    Unknown,
+    Known(S),
+}
+
 #[derive(Debug)]
-struct Names {
+struct Names<S> {
+    server: Server<S>,
     held: Option<Generation>,
     /// Being stored, or tried to be: the store may hold one of them already.
     coming: Vec<Generation>,
@@ -32,15 +47,21 @@ struct Names {
     counted: u64,
 }
 
-impl Naming {
+impl<S: PartialEq> Naming<S> {
     /// Of a newly opened handle.
     pub(super) fn new() -> Self {
-        let names =
-            Names { held: None, coming: Vec::new(), sealed: true, claimed: false, counted: 0 };
+        let names = Names {
+            server: Server::NotMet,
+            held: None,
+            coming: Vec::new(),
+            sealed: true,
+            claimed: false,
+            counted: 0,
+        };
         Self { names: Mutex::new(names), exchanged: AtomicBool::new(false) }
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, Names<S>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,15 +122,37 @@ impl Naming {
         names.counted = names.counted.max(counted);
     }
 
-    /// What a new connection has found: if it is not what this handle has stored, the store was exchanged.
-    pub(super) fn compare(&self, generation: Option<Generation>, counted: u64) {
+    /// What a new connection has found: if it is another server than before (`None` if it does not tell), or does not hold
+    /// what this handle has stored, the store was exchanged, and earlier connections may lead to what was there before.
+    #[must_use]
+    pub(super) fn is_exchanged(
+        &self,
+        server: Option<S>,
+        generation: Option<Generation>,
+        counted: u64,
+    ) -> bool {
+        let server = server.map_or(Server::Unknown, Server::Known);
         let mut names = self.names();
+        let same = match names.server {
+            Server::NotMet => true,
+            _ => names.server == server,
+        };
         let known = generation == names.held
             || generation.is_some_and(|generation| names.coming.contains(&generation));
-        if names.held.is_some() && (!known || counted < names.counted) {
+        let exchanged = !same || names.held.is_some() && (!known || counted < names.counted);
+        if exchanged {
             self.exchanged.store(true, Ordering::Release);
         }
-        names.counted = counted;
+        (names.server, names.counted) = (server, counted);
+        exchanged
+    }
+
+    /// A connection has ended by itself: the server may have been away.
+    #[cfg(feature = "redis")]
+    pub(super) fn lost(&self) {
+        if self.names().server == Server::Unknown {
+            self.exchange();
+        }
     }
 
     /// Something else says that the store was exchanged.
@@ -129,27 +172,43 @@ mod tests {
 
     #[test]
     fn another_generation_or_fewer_writes_are_another_store() {
-        let (naming, [first, second]) = (Naming::new(), [(); 2].map(|()| Generation::fresh()));
-        naming.compare(Some(first), 3);
-        assert!(!naming.was_exchanged(), "nothing was stored yet");
+        let naming = Naming::new();
+        let [first, second] = [(); 2].map(|()| Generation::fresh());
+        let meets = |generation, counted| naming.is_exchanged(Some("here"), generation, counted);
+        assert!(!meets(Some(first), 3), "nothing was stored yet");
         naming.begin(first, false);
         naming.end(first, false);
-        naming.compare(Some(first), 3);
+        assert!(!meets(Some(first), 3));
         naming.begin(second, false);
-        naming.compare(Some(first), 3);
-        naming.compare(Some(second), 3);
-        assert!(!naming.was_exchanged(), "either, while it is being stored");
+        assert!(!meets(Some(first), 3));
+        assert!(!meets(Some(second), 3), "either, while it is being stored");
+        assert!(!naming.was_exchanged());
         naming.end(second, false);
-        naming.compare(Some(first), 3);
+        assert!(meets(Some(first), 3));
         assert!(naming.was_exchanged() && !naming.was_exchanged());
-        naming.compare(None, 3);
-        assert!(naming.was_exchanged());
-        naming.compare(Some(second), 4);
-        naming.compare(Some(second), 2);
-        assert!(naming.was_exchanged());
+        assert!(meets(None, 3));
+        assert!(!meets(Some(second), 4));
+        assert!(meets(Some(second), 2));
         assert_eq!(naming.begin(first, false), [second]); // and its answer is lost
         assert_eq!(naming.begin(Generation::fresh(), false), [first, second]);
-        naming.compare(Some(first), 4);
-        assert!(!naming.was_exchanged(), "the first attempt has worked");
+        assert!(!meets(Some(first), 4), "the first attempt has worked");
+    }
+
+    #[test]
+    #[cfg(feature = "redis")]
+    fn another_server_is_another_store_and_so_is_one_that_does_not_tell_after_a_loss() {
+        let naming = Naming::new();
+        let told = ["one", "one", "two", "two", "", "", "two", "two"];
+        let exchanged = told.map(|server| {
+            naming.is_exchanged(Some(server).filter(|told| !told.is_empty()), None, 0)
+        });
+        assert_eq!(exchanged, [false, false, true, false, true, false, true, false]);
+        naming.was_exchanged();
+        naming.lost();
+        assert!(!naming.was_exchanged(), "the next connection will tell");
+        let silent = Naming::<()>::new();
+        assert!(!silent.is_exchanged(None, None, 0) && !silent.was_exchanged());
+        silent.lost();
+        assert!(silent.was_exchanged());
     }
 }

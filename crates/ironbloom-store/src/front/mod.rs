@@ -24,6 +24,7 @@
 //!
 //! A checkpoint is the filter of one moment at which all gates are held: [`Front::freeze`].
 
+mod echoes;
 mod next;
 mod remembered;
 mod writes;
@@ -35,6 +36,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use ironbloom::ParamError;
 
+use self::echoes::Echoes;
 pub(crate) use self::next::Next;
 use self::remembered::Remembered;
 pub(crate) use self::writes::{Pending, Removing};
@@ -63,6 +65,8 @@ pub(crate) struct Front {
     remembered: Option<Remembered>,
     /// Whether a follower hears what others write: 0 if there is none.
     hearing: AtomicU8,
+    /// Own puts that it will hear of; for a window.
+    echoes: Echoes,
     /// Whether a checkpoint of the store's generation may be there: then nothing begins before the store has a new one.
     /// Set while all gates are held.
     clean: AtomicBool,
@@ -138,6 +142,7 @@ impl Front {
             remembered: (options.remember && !spec.kind.forgets())
                 .then(|| Remembered::new(spec.capacity)),
             hearing: AtomicU8::new(0),
+            echoes: Echoes::default(),
             // Even if no checkpoint was used: there may be one of this generation that was rejected, and would be
             // accepted after a write that it has not seen.
             clean: AtomicBool::new(true),
@@ -234,7 +239,20 @@ impl Front {
     #[cfg(any(feature = "async-postgres", feature = "async-redis"))]
     pub(crate) fn set_hearing(&self, hears: bool) {
         self.hearing.store(if hears { HEARS } else { DEAF }, Ordering::Release);
+        if !hears {
+            self.echoes.end();
+        }
         self.forget_filter();
+    }
+
+    /// A follower is about to subscribe, or has failed to. `overwriting` says whether the store will also tell of puts that
+    /// replace a value.
+    #[cfg(any(feature = "async-postgres", feature = "async-redis"))]
+    pub(crate) fn await_echoes(&self, overwriting: Option<bool>) {
+        match overwriting {
+            Some(overwriting) if self.spec.kind.forgets() => self.echoes.begin(overwriting),
+            _ => self.echoes.end(),
+        }
     }
 
     /// Whether a follower was there that does not hear any more.

@@ -110,6 +110,9 @@ impl Front {
             if let Some(next) = &state.next {
                 next.end_put(put.hash, before.is_some());
             }
+            if let Some(before) = before {
+                self.echoes.expect(put.hash, before);
+            }
             return false;
         }
         if before.is_none() {
@@ -215,12 +218,22 @@ impl Front {
         }
         self.forget_absent(hash);
         let state = self.state.load();
+        if self.spec.kind.forgets() {
+            let counts = !self.echoes.is_own(hash); // an own put has counted
+            if let Some(filter) = &state.current {
+                filter.insert(hash);
+                filter.acknowledge(hash, counts);
+            }
+            if let Some(next) = &state.next {
+                next.end_put(hash, counts);
+            }
+            return true;
+        }
         // Where copies are never removed, it is enough that the key looks present.
         if let Some(filter) = &state.current
-            && (self.alone || !filter.contains(hash) || self.spec.kind.forgets())
+            && (self.alone || !filter.contains(hash))
         {
             let new = filter.insert(hash);
-            filter.acknowledge(hash, true);
             if !new && self.spec.kind.can_remove() {
                 self.dead.fetch_add(1, Ordering::Relaxed); // its second copy, most likely
             }

@@ -258,7 +258,7 @@ impl<B: AsyncBackend> Core<B> {
 
 /// A question to the store. However it ends, also by an error or because nobody waits for the answer, the store may have
 /// been found in another state.
-struct Asked<'g, B: AsyncBackend>(&'g Arc<Core<B>>);
+pub(super) struct Asked<'g, B: AsyncBackend>(pub(super) &'g Arc<Core<B>>);
 
 impl<B: AsyncBackend> Drop for Asked<'_, B> {
     fn drop(&mut self) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::core::{Core, Result};
+use super::core::{Asked, Core, Result};
 use crate::backend::{AsyncBackend, Before, Failure};
 use crate::error::Error;
 use crate::events;
@@ -45,6 +45,7 @@ impl<B: AsyncBackend> Core<B> {
         F: Future<Output = std::result::Result<T, B::Error>>,
     {
         let mut attempts = 0;
+        let _asked = Asked(self);
         loop {
             let names = self.names.load(Ordering::Acquire);
             let mut pending = Vec::with_capacity(hashes.len());
@@ -92,6 +93,7 @@ impl<B: AsyncBackend> Core<B> {
         let _held = self.locks.lock_many(&hashes).await;
         let mut answers = vec![Before::Absent; keys.len()];
         let mut attempts = 0;
+        let _asked = Asked(self);
         loop {
             let asked = self.front.may_be_removed(&hashes);
             if asked.is_empty() {
@@ -170,7 +172,6 @@ impl<B: AsyncBackend> Core<B> {
         if foreign {
             self.found_foreign().await;
         }
-        self.check_state();
         self.count_writes(count, foreign);
     }
 

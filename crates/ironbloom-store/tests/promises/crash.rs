@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::common::{EXACT, assert_covers, key};
-use ironbloom_store::{Guard, GuardKind, Opened, Options, Rebuild, Redb};
+use ironbloom_store::{Backend, Guard, GuardKind, Opened, Options, Rebuild, Redb};
 use ironbloom_testing::{Random, Running, Scratch, Start as _};
 
 /// Kills in all; `IRONBLOOM_KILLS` asks for others.
@@ -44,9 +44,13 @@ fn child() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
     let seed = std::env::var(SEED).unwrap().parse().unwrap();
     let kind: GuardKind = std::env::var(KIND).unwrap().parse().unwrap();
+    act(|rebuild| open(Path::new(&directory), kind, rebuild), seed);
+}
+
+/// The life of a child: it says what it does, and what was acknowledged.
+pub(crate) fn act<B: Backend>(open: impl Fn(Rebuild) -> Guard<B>, seed: u64) {
     let mut random = Random(seed);
-    let directory = Path::new(&directory);
-    let mut guard = open(directory, kind, Rebuild::Background);
+    let mut guard = open(Rebuild::Background);
     let mut out = std::io::stdout();
     // One write call a line: what was said before the kill is in the pipe.
     let mut say = |line: String| out.write_all(format!("\n!{line}\n").as_bytes()).unwrap();
@@ -75,37 +79,29 @@ fn child() {
             17 => guard.rebuild().unwrap(),
             18 => {
                 drop(guard);
-                guard = open(directory, kind, Rebuild::Background);
+                guard = open(Rebuild::Background);
             }
             _ => {
                 guard.close().unwrap();
-                guard = open(directory, kind, Rebuild::Manual);
+                guard = open(Rebuild::Manual);
                 assert_covers(&guard, "in the child");
             }
         }
     }
 }
 
-fn start(directory: &Path, kind: GuardKind, seed: u64) -> Running {
+/// A child of this test, which finds out from these variables what to do.
+pub(crate) fn start(test: &str, variables: &[(&str, &str)]) -> Running {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::child", "--nocapture", "--test-threads", "1"])
-        .env(DIRECTORY, directory)
-        .env(SEED, seed.to_string())
-        .env(KIND, kind.name())
+        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .start()
 }
 
 /// One child's life. What it acknowledged goes into `stored`; what it may have removed goes out.
-fn live_and_die(
-    directory: &Path,
-    kind: GuardKind,
-    seed: u64,
-    stored: &mut HashSet<u64>,
-    random: &mut Random,
-) {
-    let mut child = start(directory, kind, seed);
+pub(crate) fn live_and_die(mut child: Running, stored: &mut HashSet<u64>, random: &mut Random) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // Some die while they open, the others after some lines and some microseconds more.
     let wanted = if random.below(10) == 0 { 0 } else { random.below(60) };
@@ -143,7 +139,10 @@ fn lives(kind: GuardKind, seed: u64, kills: u64) -> [u64; 2] {
     let mut stored = HashSet::new();
     let mut opened = [0; 2];
     for life in 0..kills {
-        live_and_die(directory, kind, seed * 1000 + life, &mut stored, &mut random);
+        let its_seed = (seed * 1000 + life).to_string();
+        let variables =
+            [(DIRECTORY, directory.to_str().unwrap()), (SEED, &its_seed), (KIND, kind.name())];
+        live_and_die(start("crash::child", &variables), &mut stored, &mut random);
         let context = format!("{kind}, seed {seed}, life {life}");
         let guard = open(directory, kind, Rebuild::Background);
         opened[usize::from(*guard.opened() != Opened::FromCheckpoint)] += 1;

@@ -10,7 +10,7 @@ use tokio_postgres::{AsyncMessage, Client, NoTls, Socket};
 
 use super::PostgresError;
 use super::address::Address;
-use super::sql::{self, Known, PAGE, Server, Sql, Statements};
+use super::sql::{self, PAGE, Server, Sql, Statements};
 use crate::backend::{AsyncBackend, Before, Failure, Visit};
 use crate::backends::Connections;
 use crate::backends::naming::Naming;
@@ -25,13 +25,12 @@ type Result<T> = std::result::Result<T, PostgresError>;
 /// connection that it was using; what it was writing may still be written.
 #[derive(Debug)]
 pub struct AsyncPostgres {
-    address: Address,
+    pub(super) address: Address,
     timeout: Duration,
     pub(super) prove_every: Duration,
     pub(super) sql: Sql,
     pool: Pool<Session>,
-    naming: Naming,
-    server: Known,
+    naming: Naming<Server>,
 }
 
 /// A connection, and the task that reads from it and writes to it. The task ends with it.
@@ -83,7 +82,7 @@ where
     Ok(Link { client, driver })
 }
 
-async fn link(
+pub(super) async fn link(
     address: &Address,
     hear: impl FnMut(AsyncMessage) -> bool + Send + 'static,
 ) -> std::result::Result<Link, tokio_postgres::Error> {
@@ -94,17 +93,17 @@ async fn link(
     open(address, NoTls, hear).await
 }
 
+/// Which server this is, and the generation of its table.
+pub(super) async fn state(
+    link: &Link,
+    sql: &Sql,
+) -> std::result::Result<(Server, Option<Generation>), tokio_postgres::Error> {
+    let row = link.client.query_one(&sql.state(), &[&sql.table]).await?;
+    Ok(Server::of(&row))
+}
+
 impl Session {
-    /// Connects, and compares what the server holds with what it should: it may be another one.
-    async fn new(
-        address: &Address,
-        sql: &Sql,
-        naming: &Naming,
-        known: &Known,
-    ) -> std::result::Result<Self, tokio_postgres::Error> {
-        let link = link(address, |_| true).await?;
-        let state = link.client.query_one(&sql.state(), &[&sql.table]).await?;
-        known.compare(naming, Server::of(&state));
+    async fn new(link: Link, sql: &Sql) -> std::result::Result<Self, tokio_postgres::Error> {
         let texts = sql.prepared();
         let prepared = try_join_all(texts.iter().map(|text| link.client.prepare(text))).await?;
         let prepared = prepared.try_into().expect("one for each text");
@@ -123,14 +122,34 @@ impl AsyncPostgres {
     pub async fn connect_with(url: &str, table: &str, connections: &Connections) -> Result<Self> {
         let sql = Sql::new(table)?;
         let address = Address::new(url, connections)?;
-        let (naming, server) = (Naming::new(), Known::default());
         let first = in_time(connections.timeout, &sql, async {
-            link(&address, |_| true).await?.client.batch_execute(&sql.create()).await?;
-            Session::new(&address, &sql, &naming, &server).await
+            let link = link(&address, |_| true).await?;
+            link.client.batch_execute(&sql.create()).await?;
+            Session::new(link, &sql).await
         });
         let pool = Pool::new(connections.max, first.await?);
         let Connections { timeout, prove_every, .. } = *connections;
-        Ok(Self { address, timeout, prove_every, sql, pool, naming, server })
+        let naming = Naming::new();
+        let store = Self { address, timeout, prove_every, sql, pool, naming };
+        let taken = store.take().await?;
+        let compared = store.compare(&taken.connection.link).await;
+        store.end(taken, compared)?;
+        Ok(store)
+    }
+
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    async fn reconnect(&self) -> std::result::Result<Link, tokio_postgres::Error> {
+        let link = link(&self.address, |_| true).await?;
+        self.compare(&link).await?;
+        Ok(link)
+    }
+
+    async fn compare(&self, link: &Link) -> std::result::Result<(), tokio_postgres::Error> {
+        let (server, generation) = state(link, &self.sql).await?;
+        if self.naming.is_exchanged(Some(server), generation, 0) {
+            self.pool.renew();
+        }
+        Ok(())
     }
 
     /// A connection besides those of the pool.
@@ -149,7 +168,7 @@ impl AsyncPostgres {
                 return Ok(permit.fill(session));
             }
         }
-        let session = Session::new(&self.address, &self.sql, &self.naming, &self.server);
+        let session = async { Session::new(self.reconnect().await?, &self.sql).await };
         let session = in_time(self.timeout, &self.sql, session).await;
         Ok(permit.fill(session.map_err(PostgresError::before_sending)?))
     }
@@ -304,7 +323,7 @@ impl AsyncBackend for AsyncPostgres {
 
     /// A consistent snapshot, over a connection of its own: those of the pool are for others meanwhile.
     async fn scan(&self, visit: Visit<'_>) -> Result<()> {
-        let mut link = self.own_link(|_| true).await?;
+        let mut link = in_time(self.timeout, &self.sql, self.reconnect()).await?;
         let scan = async {
             let transaction = link.client.transaction().await?;
             let all = transaction.bind(&self.sql.scan(), &[]).await?;

@@ -8,7 +8,7 @@ use postgres::{Client, NoTls};
 
 use super::PostgresError;
 use super::address::Address;
-use super::sql::{self, Known, PAGE, Server, Sql, Statements};
+use super::sql::{self, PAGE, Server, Sql, Statements};
 use crate::backend::{Backend, Before, Failure};
 use crate::backends::Connections;
 use crate::backends::naming::Naming;
@@ -30,8 +30,7 @@ pub struct Postgres {
     address: Address,
     sql: Sql,
     pool: Pool<Session>,
-    naming: Naming,
-    server: Known,
+    naming: Naming<Server>,
 }
 
 /// A connection with its prepared statements.
@@ -58,16 +57,7 @@ fn connect(address: &Address) -> std::result::Result<Client, postgres::Error> {
 }
 
 impl Session {
-    /// Connects, and compares what the server holds with what it should: it may be another one.
-    fn new(
-        address: &Address,
-        sql: &Sql,
-        naming: &Naming,
-        known: &Known,
-    ) -> std::result::Result<Self, postgres::Error> {
-        let mut client = connect(address)?;
-        let state = client.query_one(&sql.state(), &[&sql.table])?;
-        known.compare(naming, Server::of(&state));
+    fn new(mut client: Client, sql: &Sql) -> std::result::Result<Self, postgres::Error> {
         let mut prepared = Vec::new();
         for text in sql.prepared() {
             prepared.push(client.prepare(&text)?);
@@ -97,12 +87,30 @@ impl Postgres {
         ensure_may_block()?;
         let sql = Sql::new(table)?;
         let address = Address::new(url, connections)?;
-        let (naming, server) = (Naming::new(), Known::default());
         let first = connect(&address)
-            .and_then(|mut client| client.batch_execute(&sql.create()))
-            .and_then(|()| Session::new(&address, &sql, &naming, &server))
+            .and_then(|mut client| client.batch_execute(&sql.create()).map(|()| client))
+            .and_then(|client| Session::new(client, &sql))
             .map_err(|error| sql.error(error))?;
-        Ok(Self { address, sql, pool: Pool::new(connections.max, first), naming, server })
+        let pool = Pool::new(connections.max, first);
+        let store = Self { address, sql, pool, naming: Naming::new() };
+        store.with(|client, _| store.compare(client))?;
+        Ok(store)
+    }
+
+    /// Connects, and compares what the server holds with what it should: it may be another one.
+    fn reconnect(&self) -> std::result::Result<Client, postgres::Error> {
+        let mut client = connect(&self.address)?;
+        self.compare(&mut client)?;
+        Ok(client)
+    }
+
+    fn compare(&self, client: &mut Client) -> std::result::Result<(), postgres::Error> {
+        let state = client.query_one(&self.sql.state(), &[&self.sql.table])?;
+        let (server, generation) = Server::of(&state);
+        if self.naming.is_exchanged(Some(server), generation, 0) {
+            self.pool.renew();
+        }
+        Ok(())
     }
 
     fn with<T>(
@@ -112,7 +120,7 @@ impl Postgres {
         ensure_may_block()?;
         let limit = *self.address.config.get_connect_timeout().expect("set by Address");
         let is_alive = |session: &mut Session| session.client.is_valid(limit).is_ok();
-        let connect = || Session::new(&self.address, &self.sql, &self.naming, &self.server);
+        let connect = || Session::new(self.reconnect()?, &self.sql);
         let taken = self.pool.take(is_alive, connect);
         let mut taken = taken.map_err(|error| self.sql.unreachable(error))?;
         let Session { client, statements } = &mut taken.connection;
@@ -221,7 +229,7 @@ impl Backend for Postgres {
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<()> {
         ensure_may_block()?;
         let scan = || {
-            let mut client = connect(&self.address)?;
+            let mut client = self.reconnect()?;
             let mut transaction = client.transaction()?;
             let all = transaction.bind(&self.sql.scan(), &[])?;
             loop {

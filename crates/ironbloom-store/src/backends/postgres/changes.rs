@@ -9,7 +9,8 @@
 //!
 //! Whether changes would be heard is proved at intervals: the table of this name is still the one whose channel is
 //! listened to, its triggers are there, enabled, and call the function as it was written; no other table inherits from it,
-//! whose rows would be among its own and have no triggers; and a notification of our own arrives.
+//! whose rows would be among its own and have no triggers; a new connection leads to the same server; and a notification
+//! of our own arrives.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::AsyncMessage;
 
 use super::PostgresError;
-use super::awaited::{AsyncPostgres, Link, in_time};
+use super::address::Address;
+use super::awaited::{AsyncPostgres, Link, in_time, link, state};
 use super::sql::Sql;
 use crate::follow::{Change, Changes, Proof, Step, Watch};
 use crate::generation::Generation;
@@ -25,6 +27,7 @@ use crate::generation::Generation;
 /// Hears what others do to a table. Made by [`Watch::watch`].
 pub struct PostgresChanges {
     link: Link,
+    address: Address,
     heard: UnboundedReceiver<String>,
     sql: Sql,
     channel: String,
@@ -121,7 +124,11 @@ impl PostgresChanges {
             let row =
                 self.link.client.query_one(self.sql.channel(), &[&self.sql.table, &NOTIFY]).await?;
             let channel: Option<&str> = row.get(0);
-            let heard = channel == Some(&self.channel) && row.get(1) && !row.get::<_, bool>(2);
+            let guards = link(&self.address, |_| true).await?; // where the guard would ask now
+            let (there, here) =
+                (state(&guards, &self.sql).await?.0, state(&self.link, &self.sql).await?.0);
+            let notified = row.get(1) && !row.get::<_, bool>(2);
+            let heard = channel == Some(&self.channel) && notified && there == here;
             if heard {
                 let notify = "select pg_notify($1, $2)";
                 self.link.client.execute(notify, &[&self.channel, &self.caused]).await?;
@@ -162,9 +169,22 @@ impl Watch for AsyncPostgres {
         };
         let channel = listen.await.map_err(|error| sql.error(error))?;
         let (proof, caused) = (Proof::new(self.prove_every), String::new());
-        let mut changes = PostgresChanges { link, heard, sql, channel, proof, caused };
+        let mut changes = PostgresChanges {
+            link,
+            address: self.address.clone(),
+            heard,
+            sql,
+            channel,
+            proof,
+            caused,
+        };
         changes.prove().await?;
         Ok(changes)
+    }
+
+    /// An update that leaves the key as it is fires no trigger.
+    fn reports_overwriting(&self) -> bool {
+        false
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is said to the server, by the blocking and the awaited form alike.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{Row, Statement};
@@ -9,7 +8,6 @@ use tokio_postgres::{Row, Statement};
 use super::PostgresError;
 use super::error::LONGEST_NAME;
 use crate::backend::Before;
-use crate::backends::naming::Naming;
 use crate::generation::Generation;
 
 /// Number of rows that a scan fetches at a time.
@@ -320,7 +318,8 @@ pub(super) fn were_removed<'a>(
     keys.iter().map(|key| Before::stored(removed.remove(key))).collect()
 }
 
-/// What a new connection has found, to be compared with what others have.
+/// What a new connection has found, to be compared with what others have. Another one is another server, or the same with
+/// another history (a standby that was promoted, a recovery to a point in time), or one that was started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Server {
     timeline: i64,
@@ -330,31 +329,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// From a row of [`Sql::state`].
+    /// From a row of [`Sql::state`], with the generation of the table.
     pub(super) fn of(row: &Row) -> (Self, Option<Generation>) {
         let generation: Option<&[u8]> = row.get(3);
         let server = Self { timeline: row.get(0), database: row.get(1), started: row.get(2) };
         (server, generation.and_then(Generation::from_bytes))
-    }
-}
-
-/// The server that a handle talks to.
-#[derive(Debug, Default)]
-pub(super) struct Known(Mutex<Option<Server>>);
-
-impl Known {
-    /// A new connection has found this server: if it is another one, or the same with another history (a standby that was
-    /// promoted, a recovery to a point in time), or one that was started again, the table may be in another state, too.
-    pub(super) fn compare(
-        &self,
-        naming: &Naming,
-        (server, generation): (Server, Option<Generation>),
-    ) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.replace(server).is_some_and(|known| known != server) {
-            naming.exchange();
-        }
-        naming.compare(generation, 0);
     }
 }
 

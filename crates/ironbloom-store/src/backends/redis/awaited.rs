@@ -8,7 +8,7 @@ use redis::{
     RedisError, RedisResult,
 };
 
-use super::commands::{self, ANSWER, Keys};
+use super::commands::{self, ANSWER, Keys, Server};
 use super::error::RedisStoreError;
 use crate::backend::{AsyncBackend, Before, Failure, Visit};
 use crate::backends::Connections;
@@ -28,7 +28,7 @@ pub struct AsyncRedis {
     pub(super) prove_every: Duration,
     pub(super) keys: Keys,
     pool: Pool<MultiplexedConnection>,
-    naming: Naming,
+    naming: Naming<Server>,
 }
 
 impl Pooled for MultiplexedConnection {
@@ -48,6 +48,13 @@ pub(super) async fn connect(
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(ANSWER));
     client.get_multiplexed_async_connection_with_config(&config).await
+}
+
+/// Which server this is, if it tells.
+pub(super) async fn server(connection: &mut MultiplexedConnection) -> RedisResult<Option<Server>> {
+    let [server, replication] = Server::SECTIONS.map(commands::info);
+    let server = server.query_async(connection).await;
+    Server::of([server, replication.query_async(connection).await])
 }
 
 /// An error, not a panic, where there is no runtime.
@@ -82,7 +89,12 @@ impl AsyncRedis {
         let pool = Pool::new(connections.max, first);
         let keys = Keys::new(prefix.as_ref());
         let prove_every = connections.prove_every;
-        Ok(Self { client, timeout, prove_every, keys, pool, naming: Naming::new() })
+        let naming = Naming::new();
+        let store = Self { client, timeout, prove_every, keys, pool, naming };
+        let mut taken = store.take().await?;
+        let compared = store.compare(&mut taken.connection).await;
+        taken.end(compared)?;
+        Ok(store)
     }
 
     async fn take(&self) -> Result<Taken<'_, MultiplexedConnection>, RedisStoreError> {
@@ -93,6 +105,7 @@ impl AsyncRedis {
             if !quiet || check.query_async::<()>(&mut connection).await.is_ok() {
                 return Ok(permit.fill(connection));
             }
+            self.naming.lost();
         }
         let connection = self.reconnect().await.map_err(RedisStoreError::Unreachable)?;
         Ok(permit.fill(connection))
@@ -101,21 +114,40 @@ impl AsyncRedis {
     /// Connects, and compares what the server holds with what it should: it may be another one.
     async fn reconnect(&self) -> RedisResult<MultiplexedConnection> {
         let mut connection = connect(&self.client, self.timeout).await?;
-        let answer = self.keys.generation().query_async(&mut connection).await;
-        let (generation, counted) = commands::note_of(answer)?;
-        self.naming.compare(generation, counted);
+        self.compare(&mut connection).await?;
         Ok(connection)
+    }
+
+    async fn compare(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        let server = server(connection).await?;
+        let note = self.keys.generation().query_async(connection).await;
+        let (generation, counted) = commands::note_of(note)?;
+        if self.naming.is_exchanged(server, generation, counted) {
+            self.pool.renew();
+        }
+        Ok(())
     }
 
     pub(super) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = command.query_async(&mut taken.connection).await;
-        Ok(taken.end(answer)?)
+        self.end(taken, answer)
     }
 
     async fn ask_all<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = commands.query_async(&mut taken.connection).await;
+        self.end(taken, answer)
+    }
+
+    fn end<T>(
+        &self,
+        taken: Taken<'_, MultiplexedConnection>,
+        answer: RedisResult<T>,
+    ) -> Result<T, RedisStoreError> {
+        if answer.as_ref().is_err_and(|error| !commands::survives(error)) {
+            self.naming.lost();
+        }
         Ok(taken.end(answer)?)
     }
 
@@ -131,7 +163,7 @@ impl AsyncRedis {
     async fn note(&self) -> Result<(Option<Generation>, u64), RedisStoreError> {
         let mut taken = self.take().await?;
         let answer = self.keys.generation().query_async(&mut taken.connection).await;
-        Ok(taken.end(commands::note_of(answer))?)
+        self.end(taken, commands::note_of(answer))
     }
 
     async fn keep(&self, generation: Generation, sealed: bool) -> Result<(), RedisStoreError> {
@@ -207,11 +239,14 @@ impl AsyncBackend for AsyncRedis {
         Ok(stored.into_iter().map(Before::stored).collect())
     }
 
-    /// The server guarantees to visit keys that are there all the time.
+    /// The server guarantees to visit keys that are there all the time. Only this server can go on from a cursor of its own,
+    /// so the scan has a connection besides those of the pool, and ends with it.
     async fn scan(&self, visit: Visit<'_>) -> Result<(), RedisStoreError> {
+        let mut connection = self.reconnect().await.map_err(RedisStoreError::Unreachable)?;
         let mut cursor = Some(0);
         while let Some(at) = cursor {
-            cursor = self.keys.visit(self.ask(&self.keys.scan(at)).await?, &mut *visit);
+            let page = self.keys.scan(at).query_async(&mut connection).await?;
+            cursor = self.keys.visit(page, &mut *visit);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionLike, IntoConnectionInfo, RedisError, RedisResult};
 
-use super::commands::{self, ANSWER, Keys};
+use super::commands::{self, ANSWER, Keys, Server};
 use super::error::RedisStoreError;
 use crate::backend::{Backend, Before, Failure};
 use crate::backends::Connections;
@@ -24,7 +24,7 @@ pub struct Redis {
     timeout: Duration,
     keys: Keys,
     pool: Pool<Connection>,
-    naming: Naming,
+    naming: Naming<Server>,
 }
 
 impl Pooled for Connection {
@@ -62,26 +62,46 @@ impl Redis {
         let first = connect(&client, timeout).map_err(RedisStoreError::Unreachable)?;
         let pool = Pool::new(connections.max, first);
         let keys = Keys::new(prefix.as_ref());
-        Ok(Self { client, timeout, keys, pool, naming: Naming::new() })
+        let store = Self { client, timeout, keys, pool, naming: Naming::new() };
+        store.with(|connection| store.compare(connection))?;
+        Ok(store)
     }
 
     fn with<T>(
         &self,
         ask: impl FnOnce(&mut Connection) -> RedisResult<T>,
     ) -> Result<T, RedisStoreError> {
-        let taken = self.pool.take(|connection| connection.check_connection(), || self.reconnect());
+        let is_alive = |connection: &mut Connection| {
+            let alive = connection.check_connection();
+            if !alive {
+                self.naming.lost();
+            }
+            alive
+        };
+        let taken = self.pool.take(is_alive, || self.reconnect());
         let mut taken = taken.map_err(RedisStoreError::Unreachable)?;
         let answer = ask(&mut taken.connection);
+        if answer.as_ref().is_err_and(|error| !commands::survives(error)) {
+            self.naming.lost();
+        }
         Ok(taken.end(answer)?)
     }
 
     /// Connects, and compares what the server holds with what it should: it may be another one.
     fn reconnect(&self) -> RedisResult<Connection> {
         let mut connection = connect(&self.client, self.timeout)?;
-        let answer = self.keys.generation().query(&mut connection);
-        let (generation, counted) = commands::note_of(answer)?;
-        self.naming.compare(generation, counted);
+        self.compare(&mut connection)?;
         Ok(connection)
+    }
+
+    fn compare(&self, connection: &mut Connection) -> RedisResult<()> {
+        let told = Server::SECTIONS.map(|section| commands::info(section).query(connection));
+        let note = self.keys.generation().query(connection);
+        let (generation, counted) = commands::note_of(note)?;
+        if self.naming.is_exchanged(Server::of(told)?, generation, counted) {
+            self.pool.renew();
+        }
+        Ok(())
     }
 
     /// Before a write: writing without a guard makes the server forget its generation.
@@ -170,11 +190,13 @@ impl Backend for Redis {
         Ok(stored.into_iter().map(Before::stored).collect())
     }
 
-    /// The server guarantees to visit keys that are there all the time.
+    /// The server guarantees to visit keys that are there all the time. Only this server can go on from a cursor of its own,
+    /// so the scan has a connection besides those of the pool, and ends with it.
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), RedisStoreError> {
+        let mut connection = self.reconnect().map_err(RedisStoreError::Unreachable)?;
         let mut cursor = Some(0);
         while let Some(at) = cursor {
-            cursor = self.keys.visit(self.with(|c| self.keys.scan(at).query(c))?, &mut *visit);
+            cursor = self.keys.visit(self.keys.scan(at).query(&mut connection)?, &mut *visit);
         }
         Ok(())
     }

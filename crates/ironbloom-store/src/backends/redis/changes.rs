@@ -3,19 +3,22 @@
 //! The server publishes the name of every event on a channel that has the key in its name, if its setting
 //! `notify-keyspace-events` says so: it must contain `K`, `g` and `$` (`KA` has it all; with `x` and `e` it also tells
 //! which keys have expired or were evicted). Whether it does is tried out, first and at intervals: a key that nobody uses
-//! is set and deleted, and both must be heard. That also fails on a replica.
+//! is set and deleted, and both must be heard. That also fails on a replica. The probe is set over a new connection, which
+//! must lead to the server that is subscribed to: another one may have its address by now, while the old one goes on.
 //!
 //! An event that is not known to remove a key is taken for one that stores it: at worst, a false positive. `FLUSHDB` and
 //! `FLUSHALL` have no event: what they remove stays in the filter until it is rebuilt. `SWAPDB` has none either, and
 //! brings keys: call [`AsyncGuard::distrust`](crate::AsyncGuard::distrust) after it.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
-use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
-use redis::{ErrorKind, Msg, RedisError, RedisResult};
+use redis::aio::{PubSubSink, PubSubStream};
+use redis::{Client, ErrorKind, Msg, RedisError, RedisResult};
 use tokio::time::{timeout, timeout_at};
 
-use super::awaited::{AsyncRedis, connect};
-use super::commands::{Keys, escaped};
+use super::awaited::{AsyncRedis, connect, server};
+use super::commands::{Keys, Server, escaped};
 use super::error::RedisStoreError;
 use crate::follow::{Change, Changes, Proof, Step, Watch};
 
@@ -23,7 +26,10 @@ use crate::follow::{Change, Changes, Proof, Step, Watch};
 pub struct RedisChanges {
     _sink: PubSubSink,
     stream: PubSubStream,
-    commands: MultiplexedConnection,
+    client: Client,
+    timeout: Duration,
+    /// The server that is subscribed to, if it tells.
+    server: Option<Server>,
     proof: Proof,
     /// Events of the probe that are still to be heard.
     missing: Vec<&'static [u8]>,
@@ -63,13 +69,19 @@ impl RedisChanges {
         Ok(channel.split_off(self.channel.len().min(channel.len())))
     }
 
-    /// Sets and deletes the probe.
+    /// Sets and deletes the probe, where the guard would ask now.
     async fn prove(&mut self) -> RedisResult<()> {
+        let mut commands = connect(&self.client, self.timeout).await?;
+        let server = server(&mut commands).await?;
+        if self.server.is_some() && server != self.server {
+            return Err(lost());
+        }
+        self.server = server;
         self.missing = vec![b"set", b"del"];
         let mut pipe = redis::pipe();
         pipe.cmd("SET").arg(&self.keys.probe).arg("").arg("PX").arg(60_000).ignore();
         pipe.cmd("DEL").arg(&self.keys.probe).ignore();
-        pipe.query_async(&mut self.commands).await
+        pipe.query_async(&mut commands).await
     }
 
     /// The key of the store that a message is about, or `None` for one about the probe.
@@ -129,7 +141,9 @@ impl Watch for AsyncRedis {
         let mut changes = RedisChanges {
             _sink: sink,
             stream,
-            commands: connect(&self.client, self.timeout).await?,
+            client: self.client.clone(),
+            timeout: self.timeout,
+            server: None,
             proof: Proof::new(self.prove_every),
             missing: Vec::new(),
             channel,

@@ -130,6 +130,55 @@ pub(super) fn client(
     Client::open(server)
 }
 
+/// What tells one server from another: the number that it drew when it was started, and that of the history that it has
+/// written or copied, which is another one after it was a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    run: String,
+    history: String,
+}
+
+impl Server {
+    /// The sections of `INFO` that have them.
+    pub(super) const SECTIONS: [&str; 2] = ["server", "replication"];
+
+    /// From these sections. `None` if one was refused (rights, a command with another name) or lacks the number: the
+    /// server does not tell.
+    pub(super) fn of(told: [RedisResult<String>; 2]) -> RedisResult<Option<Self>> {
+        let [server, replication] = told;
+        Ok(match (refused_or(server)?, refused_or(replication)?) {
+            (Some(server), Some(replication)) => {
+                let run = field(&server, "run_id:");
+                run.zip(field(&replication, "master_replid:"))
+                    .map(|(run, history)| Self { run, history })
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The answer, or `None` if the server has refused the command.
+fn refused_or(answer: RedisResult<String>) -> RedisResult<Option<String>> {
+    match answer {
+        Ok(told) => Ok(Some(told)),
+        Err(error) if survives(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What follows this at the beginning of a line.
+fn field(info: &str, name: &str) -> Option<String> {
+    let told = info.lines().find_map(|line| line.strip_prefix(name))?.trim();
+    Some(told.to_owned()).filter(|told| !told.is_empty())
+}
+
+/// A section of what the server says about itself.
+pub(super) fn info(section: &str) -> Cmd {
+    let mut command = redis::cmd("INFO");
+    command.arg(section);
+    command
+}
+
 /// What a note says; anything else under its name says nothing.
 pub(super) fn note_of(answer: RedisResult<Note>) -> RedisResult<(Option<Generation>, u64)> {
     match answer {
@@ -300,6 +349,26 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_known_by_both_numbers_or_does_not_tell() {
+        let told = |run: &str, history: &str| {
+            let section = |text: &str| Ok(format!("# Section\r\n{text}\r\nother:1\r\n"));
+            Server::of([section(run), section(history)]).unwrap()
+        };
+        let server = told("run_id:a", "master_replid:b").unwrap();
+        assert_eq!(server, Server { run: "a".to_owned(), history: "b".to_owned() });
+        for (run, history) in [("run_id:c", "master_replid:b"), ("run_id:a", "master_replid:c")] {
+            assert_ne!(told(run, history).unwrap(), server);
+        }
+        for (run, history) in [("run_id:", "master_replid:b"), ("run_id:a", "master_replid2:b")] {
+            assert_eq!(told(run, history), None);
+        }
+        let no_rights = || RedisError::from((ErrorKind::InvalidClientConfig, "NOPERM"));
+        assert_eq!(Server::of([Err(no_rights()), Ok("master_replid:b".to_owned())]).unwrap(), None);
+        let lost = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        Server::of([Ok("run_id:a".to_owned()), Err(lost.into())]).unwrap_err();
+    }
 
     #[test]
     fn no_key_of_a_user_has_the_name_of_a_note() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_lite::future::yield_now;
 use ironbloom_store::{AsyncBackend, Before, Change, Changes, Failure, Generation, Visit, Watch};
 
-use super::ledger::{Done, Key, Ledger, Mode, Subscription, Write};
+use super::ledger::{Done, Event, Key, Ledger, Mode, Subscription, Write};
 
 /// Keys that a scan reads at a time.
 const PAGE: usize = 3;
@@ -22,6 +22,7 @@ pub(super) struct Handle {
 #[derive(Default)]
 struct Names {
     epoch: u64,
+    started: u64,
     held: Option<Generation>,
     coming: Vec<Generation>,
     claimed: bool,
@@ -71,8 +72,11 @@ impl Drop for Sent<'_> {
 
 impl Handle {
     pub(super) fn new(ledger: &Ledger, mode: Mode) -> Self {
-        let epoch = ledger.server().epoch;
-        let names = Mutex::new(Names { epoch, ..Names::default() });
+        let (epoch, started) = {
+            let server = ledger.server();
+            (server.epoch, server.started)
+        };
+        let names = Mutex::new(Names { epoch, started, ..Names::default() });
         Self { ledger: ledger.clone(), mode, names }
     }
 
@@ -87,18 +91,20 @@ impl Handle {
         }
     }
 
-    /// Every new connection compares what the server holds with what it should.
+    /// Every new connection compares the server and what it holds with what they should be.
     fn connect(&self) {
         let mut server = self.ledger.server();
         let mut names = self.names();
         if names.epoch == server.epoch {
             return;
         }
-        names.epoch = server.epoch;
+        let same = names.started == server.started;
+        (names.epoch, names.started) = (server.epoch, server.started);
         server.met = true;
         let found = server.contents.generation;
         let known = found == names.held || found.is_some_and(|found| names.coming.contains(&found));
-        if names.held.is_some() && (!known || server.contents.counted < names.counted) {
+        let fits = known && server.contents.counted >= names.counted;
+        if !same || names.held.is_some() && !fits {
             names.exchanged = true;
         }
         names.counted = server.contents.counted;
@@ -290,7 +296,7 @@ pub(super) struct Heard {
     ledger: Ledger,
     subscription: Arc<Mutex<Subscription>>,
     /// The event that was given out last.
-    last: Option<(u64, Key)>,
+    last: Option<Event>,
     begun: bool,
 }
 
@@ -301,22 +307,27 @@ impl Changes for Heard {
         if !std::mem::replace(&mut self.begun, true) {
             self.ledger.server().hear(None, u64::MAX); // the follower has distrusted the filter
         }
-        if let Some((at, key)) = self.last.take() {
+        if let Some(Event { at, key, stored }) = self.last.take() {
             let mut server = self.ledger.server();
-            let now = server.tick();
-            server.told.push((now, key.clone()));
+            if stored {
+                server.tell(&key);
+            }
             server.hear(Some(&key), at + 1);
         }
         loop {
             yield_now().await;
             let mut subscription = self.subscription.lock().unwrap_or_else(PoisonError::into_inner);
             if subscription.lost {
+                drop(subscription);
+                let mut server = self.ledger.server();
+                server.subscription = None;
+                server.hear(None, u64::MAX); // the follower distrusts the filter before anyone else does something
                 return Err(Broken::Lost);
             }
-            if let Some((at, key, stored)) = subscription.events.pop_front() {
-                self.last = Some((at, key.clone()));
-                let change = if stored { Change::Stored } else { Change::Removed };
-                return Ok(change(key.into_bytes()));
+            if let Some(event) = subscription.events.pop_front() {
+                self.last = Some(event.clone());
+                let change = if event.stored { Change::Stored } else { Change::Removed };
+                return Ok(change(event.key.into_bytes()));
             }
         }
     }
@@ -327,7 +338,16 @@ impl Watch for Handle {
 
     async fn watch(&self) -> Result<Heard, Broken> {
         let subscription: Arc<Mutex<Subscription>> = Arc::default();
-        self.read(|ledger| ledger.server().subscription = Some(subscription.clone())).await?;
+        let subscribe = |ledger: &Ledger| {
+            let mut server = ledger.server();
+            server.subscription = Some(subscription.clone());
+            server.untold.clear();
+        };
+        self.read(subscribe).await?;
         Ok(Heard { ledger: self.ledger.clone(), subscription, last: None, begun: false })
+    }
+
+    fn reports_overwriting(&self) -> bool {
+        self.ledger.server().tells_overwriting
     }
 }

@@ -63,12 +63,20 @@ pub(super) enum Done {
     Refused,
 }
 
-/// A subscription: events in order, and how far they were taken.
+/// A subscription: events in order.
 #[derive(Default)]
 pub(super) struct Subscription {
-    pub(super) events: VecDeque<(u64, Key, bool)>,
+    pub(super) events: VecDeque<Event>,
     pub(super) deaf: bool,
     pub(super) lost: bool,
+}
+
+/// A write, as it is told to those who listen.
+#[derive(Clone)]
+pub(super) struct Event {
+    pub(super) at: u64,
+    pub(super) key: Key,
+    pub(super) stored: bool,
 }
 
 pub(super) struct Server {
@@ -81,6 +89,10 @@ pub(super) struct Server {
     late: Vec<(Write, Option<Generation>)>,
     /// Counts how often all connections were lost.
     pub(super) epoch: u64,
+    /// Counts how often it was started.
+    pub(super) started: u64,
+    /// Whether a put that replaces a value is told, too.
+    pub(super) tells_overwriting: bool,
     pub(super) random: Random,
     /// One call in so many goes wrong; none if zero.
     pub(super) faults: u64,
@@ -92,8 +104,10 @@ pub(super) struct Server {
     /// When it could know again, and of which keys of others.
     noticed: u64,
     heard: BTreeMap<Key, u64>,
-    /// Keys that the guard was told of, each when; a window counts them like puts.
+    /// Keys that others have put, each when the guard was told; a window counts them like puts.
     pub(super) told: Vec<(u64, Key)>,
+    /// Acknowledged puts of the guard that the subscription has not told of yet.
+    pub(super) untold: Vec<Key>,
     /// Set when a handle has connected again.
     pub(super) met: bool,
     pub(super) landed: u64,
@@ -111,6 +125,8 @@ impl Ledger {
             past: BTreeMap::new(),
             late: Vec::new(),
             epoch: 0,
+            started: 0,
+            tells_overwriting: seed.is_multiple_of(2),
             random: Random(seed),
             faults: 0,
             subscription: None,
@@ -119,6 +135,7 @@ impl Ledger {
             noticed: 0,
             heard: BTreeMap::new(),
             told: Vec::new(),
+            untold: Vec::new(),
             met: false,
             landed: 0,
             refused: 0,
@@ -136,14 +153,42 @@ impl Server {
         self.clock
     }
 
-    fn record(&mut self, key: &str, value: Option<Value>) {
+    fn record(&mut self, key: &str, value: Option<Value>, replaces: bool) {
         let now = self.tick();
-        self.past.entry(key.to_owned()).or_default().push((now, value.clone()));
+        let stored = value.is_some();
+        self.past.entry(key.to_owned()).or_default().push((now, value));
+        let tells = !(stored && replaces) || self.tells_overwriting;
         if let Some(subscription) = &self.subscription {
             let mut subscription = subscription.lock().unwrap_or_else(PoisonError::into_inner);
-            if !subscription.deaf {
-                subscription.events.push_back((now, key.to_owned(), value.is_some()));
+            if !subscription.deaf && tells {
+                subscription.events.push_back(Event { at: now, key: key.to_owned(), stored });
             }
+        }
+    }
+
+    /// A put of the guard was acknowledged: if it is told, it has counted already.
+    pub(super) fn acknowledge(&mut self, key: &str, before: Before) {
+        let tells = before != Before::Present || self.tells_overwriting;
+        if self.subscription.is_some() && tells {
+            self.untold.push(key.to_owned());
+        }
+    }
+
+    /// The guard was told of a put. Unless it was its own, a window counts it.
+    pub(super) fn tell(&mut self, key: &str) {
+        let now = self.tick();
+        match self.untold.iter().position(|own| own == key) {
+            Some(place) => drop(self.untold.swap_remove(place)),
+            None => self.told.push((now, key.to_owned())),
+        }
+    }
+
+    /// All connections end, and with it what may be told.
+    pub(super) fn disconnect(&mut self, starts_again: bool) {
+        self.epoch += 1;
+        self.started += u64::from(starts_again);
+        if let Some(subscription) = &self.subscription {
+            subscription.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
         }
     }
 
@@ -171,7 +216,7 @@ impl Server {
             Write::Put(pairs) => {
                 let put = |(key, value): (Key, Value)| {
                     let before = self.contents.keys.insert(key.clone(), value.clone()).is_some();
-                    self.record(&key, Some(value));
+                    self.record(&key, Some(value), before);
                     Before::stored(before)
                 };
                 Done::Befores(pairs.into_iter().map(put).collect())
@@ -179,7 +224,7 @@ impl Server {
             Write::Remove(keys) => {
                 let remove = |key: Key| {
                     let before = self.contents.keys.remove(&key).is_some();
-                    self.record(&key, None);
+                    self.record(&key, None, before);
                     Before::stored(before)
                 };
                 Done::Befores(keys.into_iter().map(remove).collect())
@@ -231,8 +276,10 @@ impl Server {
             .map(|key| (key.clone(), after.get(&key).cloned()))
             .collect();
         self.contents = backup;
-        changed.into_iter().for_each(|(key, value)| self.record(&key, value));
-        self.epoch += u64::from(connections_end);
+        changed.into_iter().for_each(|(key, value)| self.record(&key, value, false));
+        if connections_end {
+            self.disconnect(true);
+        }
         self.exchanged = Some(self.tick());
     }
 

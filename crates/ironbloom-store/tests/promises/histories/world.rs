@@ -64,6 +64,8 @@ struct Backup {
     files: Vec<(String, Vec<u8>)>,
     /// Which guard was there.
     life: u64,
+    /// Puts that a window had counted: those of the guard, and those that it was told of.
+    puts: [Vec<(u64, Key)>; 2],
 }
 
 /// What was tried, over all histories.
@@ -192,7 +194,8 @@ impl<'c> World<'c> {
             360..400 => self.foreign(),
             400..410 => self.change_faults(),
             410..420 => self.follow(),
-            420..425 => self.deafen(),
+            420..423 => self.disconnect(),
+            423..425 => self.deafen(),
             425..435 => self.rest(),
             435..600 if self.follower.is_some() => self.poll_follower(),
             _ => self.poll(),
@@ -309,8 +312,7 @@ impl<'c> World<'c> {
         let begun = task.begun;
         match &task.op {
             Op::Note(key) => {
-                let now = server.tick();
-                server.told.push((now, key.clone()));
+                server.tell(key);
                 server.hear(Some(key), begun);
             }
             Op::Put(pairs) | Op::PutMany(pairs) => {
@@ -355,6 +357,7 @@ impl<'c> World<'c> {
                 for ((key, _), before) in pairs.iter().zip(befores) {
                     self.check_before(key, *before, task.begun, now);
                     self.acknowledged.push((now, key.clone()));
+                    self.ledger.server().acknowledge(key, *before);
                 }
             }
             (Op::Remove(keys) | Op::RemoveMany(keys), Answer::Befores(befores)) => {
@@ -428,7 +431,8 @@ impl<'c> World<'c> {
     fn back_up(&mut self) {
         self.tell(|| "backup".to_owned());
         let contents = self.ledger.server().contents.clone();
-        let backup = Backup { contents, files: self.files(), life: self.lives };
+        let puts = [self.acknowledged.clone(), self.ledger.server().told.clone()];
+        let backup = Backup { contents, files: self.files(), life: self.lives, puts };
         if self.backups.len() == 4 {
             self.backups.remove(0);
         }
@@ -450,6 +454,15 @@ impl<'c> World<'c> {
         drop(server);
         self.counts.reverts += 1;
         self.tell(|| format!("restore {place}, connections end: {ends}"));
+    }
+
+    /// Connections end, or the server does; what it holds stays.
+    fn disconnect(&mut self) {
+        if self.mode != Mode::Exclusive {
+            let starts_again = self.random.one_in(2);
+            self.tell(|| format!("disconnect, starts again: {starts_again}"));
+            self.ledger.server().disconnect(starts_again);
+        }
     }
 
     fn foreign(&mut self) {
@@ -477,15 +490,7 @@ impl<'c> World<'c> {
 
     fn poll_follower(&mut self) {
         if let Some(follower) = &mut self.follower {
-            let lost = {
-                let server = self.ledger.server();
-                server.subscription.as_ref().is_some_and(|it| it.lock().is_ok_and(|it| it.lost))
-            };
             let _ = follower.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            if lost {
-                self.ledger.server().hear(None, u64::MAX); // the filter is not used any more
-                self.ledger.server().subscription = None;
-            }
         }
     }
 
@@ -527,8 +532,13 @@ impl<'c> World<'c> {
         match state {
             0 | 1 if !self.backups.is_empty() => {
                 let place = self.random.index(self.backups.len());
-                let Backup { contents, files, .. } = self.backups[place].clone();
+                let Backup { contents, files, puts, .. } = self.backups[place].clone();
                 self.ledger.server().restore(contents, true);
+                if self.mode == Mode::Bounded {
+                    self.ledger.server().lose_late(); // nothing tells the next guard that one has crashed
+                }
+                // What was put since then is undone, also for the files.
+                [self.acknowledged, self.ledger.server().told] = puts;
                 self.counts.reverts += 1;
                 // A write that is late for the state before is late for this one, too.
                 if state == 0 {

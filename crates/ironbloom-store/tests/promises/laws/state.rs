@@ -27,7 +27,8 @@ fn a_store_that_goes_back_under_a_live_guard_is_noticed_by_the_next_write() {
         (0..100).for_each(|i| assert_eq!(guard.remove(key(i)).unwrap(), Before::Present));
         vault.revert(backup);
         guard.put("carol", b"").unwrap();
-        assert_eq!(guard.stats().foreign, 1, "{kind}");
+        // Once by the put, and once more if a rebuild in the background is faster than the put's own look.
+        assert!((1..=2).contains(&guard.stats().foreign), "{kind}");
         assert_covers(&guard, &format!("{kind}, while it is open"));
         drop(guard);
         let guard = Guard::open(vault.again(), options(&scratch, kind)).unwrap();

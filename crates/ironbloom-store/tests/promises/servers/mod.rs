@@ -3,7 +3,10 @@
 //! `IRONBLOOM_REQUIRE_SERVER` is set.
 
 mod awaited;
+mod failover;
 mod followed;
+mod identity;
+mod killed;
 mod laws;
 mod restored;
 mod tls;

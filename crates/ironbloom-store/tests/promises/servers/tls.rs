@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use ironbloom_store::{
-    AsyncBackend, AsyncPostgres, AsyncRedis, Backend, Connections, Postgres, Redis, Tls, TlsError,
+    AsyncBackend, AsyncPostgres, AsyncRedis, Backend, Connections, Guard, GuardKind, Options,
+    Postgres, Redis, Tls, TlsError,
 };
 use ironbloom_testing::certificates::Authority;
 
 use super::awaited::runtime;
+use crate::common::{assert_covers, key};
 use ironbloom_testing::Scratch;
 use ironbloom_testing::eventually;
 use ironbloom_testing::postgres::PostgresServer;
@@ -155,4 +157,87 @@ fn redis_client(url: &str, authority: &Authority) -> redis::Client {
     let root_cert = Some(authority.pem().into_bytes());
     let certificates = redis::TlsCertificates { client_tls: None, root_cert };
     redis::Client::build_with_tls(url, certificates).unwrap()
+}
+
+/// A certificate that is out of date or for another host is refused by name, and never leads to a connection that is not
+/// encrypted; once it is renewed all goes on. `renew` starts the server again with this certificate.
+fn is_refused_until_renewed<B: Backend>(
+    authority: &Authority,
+    connect: impl Fn() -> Result<B, B::Error>,
+    mut renew: impl FnMut((String, String)),
+) {
+    let options = Options::new(GuardKind::Blocked, 1000, 0.01).only_writer();
+    let guard = Guard::open(eventually(&connect), options).unwrap();
+    guard.settle().unwrap();
+    let hosts = &["localhost"];
+    let cases = [
+        (authority.expired("localhost", hosts), "expired"),
+        (authority.not_yet_valid("localhost", hosts), "not valid yet"),
+        (authority.certificate("elsewhere", &["elsewhere"]), "not valid for name"),
+    ];
+    for (i, (certificate, words)) in cases.into_iter().enumerate() {
+        let (before, after) = (key(2 * i as u64), key(2 * i as u64 + 1));
+        assert!(eventually(|| guard.put(&before, b"")).was_absent(), "{words}");
+        renew(certificate);
+        // At first it does not listen yet, and connections that have ended are errors as well.
+        let says = |said: Option<String>| match said {
+            Some(said) if said.contains(words) => Ok(()),
+            Some(said) => Err(said),
+            None => panic!("{words}: there is a way"),
+        };
+        eventually(|| says(connect().err().map(|error| error.to_string())));
+        eventually(|| says(guard.put(&after, b"").err().map(|error| error.to_string())));
+        refused(guard.rebuild(), words);
+        refused(guard.get(&before), words);
+        renew(authority.certificate("localhost", hosts));
+        assert!(eventually(|| guard.get(&before)).is_some(), "{words}");
+        assert!(eventually(|| guard.put(&after, b"")).was_absent(), "{words}: nothing was written");
+        assert_covers(&guard, words);
+    }
+}
+
+fn write(files: &TlsFiles, (certificate, key): (String, String)) {
+    std::fs::write(&files.certificate, certificate).unwrap();
+    std::fs::write(&files.key, key).unwrap();
+}
+
+#[test]
+fn postgresql_with_a_certificate_that_is_out_of_date_is_refused_until_it_is_renewed() {
+    let scratch = Scratch::new("expired-postgres");
+    let authority = Authority::named("right");
+    let files = files(scratch.path(), &authority);
+    let Some(mut server) = PostgresServer::start_with(scratch.path(), Some(&files)) else { return };
+    server.wait();
+    // It would let anyone in who does without encryption.
+    let hba = "host all all 127.0.0.1/32 trust\n";
+    std::fs::write(scratch.file("data/pg_hba.conf"), hba).unwrap();
+    server.psql("select pg_reload_conf()");
+    let place = "host=localhost hostaddr=127.0.0.1 user=postgres dbname=postgres";
+    let url = format!("{place} port={}", server.port);
+    eventually(|| Postgres::connect(&url, "plain"));
+    let connect = || Postgres::connect_with(&url, "t", &trusting(&authority));
+    let renew = |certificate| {
+        server.stop();
+        write(&files, certificate);
+        server.resume();
+    };
+    is_refused_until_renewed(&authority, connect, renew);
+}
+
+#[test]
+fn redis_with_a_certificate_that_is_out_of_date_is_refused_until_it_is_renewed() {
+    let scratch = Scratch::new("expired-redis");
+    let authority = Authority::named("right");
+    let files = files(scratch.path(), &authority);
+    let Some(mut server) = RedisServer::start_with(scratch.path(), &[], Some(&files)) else {
+        return;
+    };
+    let url = format!("rediss://localhost:{}/", server.port);
+    let connect = || Redis::connect_with(url.as_str(), "", &trusting(&authority));
+    let renew = |certificate| {
+        server.stop();
+        write(&files, certificate);
+        server.resume();
+    };
+    is_refused_until_renewed(&authority, connect, renew);
 }
