@@ -1,7 +1,7 @@
 //! Cells of heap pages, sorted by column, bucket and page.
 //!
 //! Pages come in ascending order, and only hashes are kept of them, page by page and within a page column by column: touching memory
-//! for the first time is a good part of a build (`memory.rs`). A column's cells are split into partitions by their hashes,
+//! for the first time is a good part of a build (`memory.rs`). A column's cells are split into 1024 partitions by their hashes,
 //! which keeps that order, and each partition is sorted by bucket when it is written: both parts fit the cache. What exceeds the
 //! memory goes to a temporary file, already split.
 
@@ -14,12 +14,7 @@ use crate::memory::Many;
 use crate::meta::{BUCKET_STEP, ColumnMeta, NULL};
 use crate::segment::TakeEntries;
 
-/// Of many cells. Each must end where a bucket does.
 const PARTITIONS: usize = BUCKET_STEP as usize;
-/// Of fewer: one that is written to must not have left the first cache when the next cell comes to it.
-const FEW_PARTITIONS: usize = PARTITIONS / 4;
-/// From this number of cells of a column on, that many partitions would be too large to be sorted in the cache.
-const MANY: usize = 1 << 20;
 /// Fewer cells are sorted at once.
 const FEW: usize = 1 << 14;
 /// One page in this number is looked at to see how many different values a page has.
@@ -140,8 +135,8 @@ impl Cells {
     fn spill(&mut self) {
         let mut spilled = self.spilled.take().unwrap_or_else(Spilled::new);
         for column in 0..self.columns.len() {
-            let starts = self.partition(column, PARTITIONS);
-            spilled.write(&self.scratch[..starts[PARTITIONS]], starts);
+            let starts = self.partition(column);
+            spilled.write(&self.scratch, starts);
         }
         self.spilled = Some(spilled);
         self.hashes.clear();
@@ -164,19 +159,17 @@ impl Cells {
     }
 
     /// Splits the cells of a column, as hash and page, by their hashes without changing their order otherwise; returns where
-    /// partitions start in the scratch memory. Their number is a power of two.
-    fn partition(&mut self, column: usize, partitions: usize) -> Vec<usize> {
-        let shift = 32 - partitions.ilog2();
-        let partition_of = |hash: u32| (hash >> shift) as usize;
-        let mut starts = vec![0; partitions + 1];
+    /// partitions start in the scratch memory.
+    fn partition(&mut self, column: usize) -> Vec<usize> {
+        let mut starts = vec![0; PARTITIONS + 1];
         self.each(column, |hash, _| starts[partition_of(hash) + 1] += 1);
-        for part in 0..partitions {
+        for part in 0..PARTITIONS {
             starts[part + 1] += starts[part];
         }
         crate::check_interrupts();
         let mut next = starts.clone();
         let mut out = std::mem::replace(&mut self.scratch, Many::new());
-        out.lengthen(starts[partitions]);
+        out.zeros(starts[PARTITIONS]);
         self.each(column, |hash, block| {
             let place = &mut next[partition_of(hash)];
             out[*place] = u64::from(hash) << 32 | u64::from(block);
@@ -189,10 +182,6 @@ impl Cells {
     /// Writes everything, column by column.
     pub(crate) fn write(mut self, metas: &[ColumnMeta], writer: &mut impl TakeEntries) {
         let mut sorter = Sorter::default();
-        let partitions = match self.spilled {
-            None if self.hashes.len() < MANY * metas.len() => FEW_PARTITIONS,
-            _ => PARTITIONS,
-        };
         for (number, &meta) in metas.iter().enumerate() {
             if self.spilled.is_none() && self.hashes.len() < FEW * metas.len() {
                 let mut numbers = Vec::with_capacity(self.hashes.len() / metas.len());
@@ -202,14 +191,14 @@ impl Cells {
                 numbers.sort_unstable();
                 writer.extend(numbers);
             } else {
-                let starts = self.partition(number, partitions);
-                for part in 0..partitions {
+                let starts = self.partition(number);
+                for part in 0..PARTITIONS {
                     sorter.cells.clear();
                     if let Some(spilled) = &mut self.spilled {
                         spilled.read(number, metas.len(), part, &mut sorter.cells);
                     }
                     sorter.cells.extend_from_slice(&self.scratch[starts[part]..starts[part + 1]]);
-                    sorter.sort(meta, part, partitions, writer);
+                    sorter.sort(meta, part as u32, writer);
                     writer.extend(sorter.numbers.iter().copied());
                 }
             }
@@ -246,6 +235,11 @@ fn hash(cell: u64) -> u32 {
     (cell >> 32) as u32
 }
 
+#[inline]
+fn partition_of(hash: u32) -> usize {
+    (hash >> (32 - PARTITIONS.ilog2())) as usize
+}
+
 /// Sorts the cells of a partition by bucket.
 #[derive(Default)]
 struct Sorter {
@@ -255,15 +249,9 @@ struct Sorter {
 }
 
 impl Sorter {
-    fn sort(
-        &mut self,
-        meta: ColumnMeta,
-        part: usize,
-        partitions: usize,
-        writer: &impl TakeEntries,
-    ) {
-        let buckets = meta.buckets as usize / partitions;
-        let base = (part * buckets) as u32;
+    fn sort(&mut self, meta: ColumnMeta, part: u32, writer: &impl TakeEntries) {
+        let buckets = (meta.buckets / BUCKET_STEP) as usize;
+        let base = part * buckets as u32;
         self.numbers.clear();
         if self.cells.len() < buckets / 8 {
             // Counting would take longer.

@@ -60,17 +60,12 @@ impl<T: Pod> Many<T> {
         self.len = len;
     }
 
-    /// Makes it at least this number of numbers, which may be any.
-    pub(crate) fn lengthen(&mut self, count: usize) {
-        if count <= self.len {
-            return;
-        }
+    /// Makes it this number of zeros.
+    pub(crate) fn zeros(&mut self, count: usize) {
+        self.len = 0;
         self.reserve(count);
         // SAFETY: there is room for them, and zeros are numbers.
-        unsafe {
-            let to: *mut T = self.memory.as_mut_ptr().cast();
-            std::ptr::write_bytes(to.add(self.len), 0, count - self.len);
-        }
+        unsafe { std::ptr::write_bytes(self.memory.as_mut_ptr().cast::<T>(), 0, count) };
         self.len = count;
     }
 
