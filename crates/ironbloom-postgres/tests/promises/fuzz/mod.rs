@@ -86,7 +86,10 @@ fn prepare(name: &str) -> (Server, Vec<&'static Kind>) {
     let place = server.folder.join("place");
     std::fs::create_dir(&place).unwrap();
     server.own();
-    server.sql(&format!("create tablespace place location '{}'; create schema elsewhere;", place.display()));
+    server.sql(&format!(
+        "create tablespace place location '{}'; create schema elsewhere;",
+        place.display()
+    ));
     server.sql(&history::functions());
     let icu = match server.try_sql(SETUP_ICU) {
         Ok(_) => true,
