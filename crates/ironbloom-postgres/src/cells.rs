@@ -1,15 +1,16 @@
 //! Cells of heap pages, sorted by column, bucket and page.
 //!
-//! Pages come in ascending order, and only hashes are kept of them: touching memory for the first time is a good part of a
-//! build. A column's cells are split into 1024 partitions by their hashes, which keeps that order, and each partition is
-//! sorted by bucket when it is written: both parts fit the cache. What exceeds the memory goes to a temporary file, already
-//! split.
+//! Pages come in ascending order, and only hashes are kept of them, page by page and within a page column by column: touching memory
+//! for the first time is a good part of a build (`memory.rs`). A column's cells are split into 1024 partitions by their hashes,
+//! which keeps that order, and each partition is sorted by bucket when it is written: both parts fit the cache. What exceeds the
+//! memory goes to a temporary file, already split.
 
 use std::ptr;
 
 use pgrx_pg_sys as pg_sys;
 
 use crate::heap::Rows;
+use crate::memory::Many;
 use crate::meta::{BUCKET_STEP, ColumnMeta, NULL};
 use crate::segment::TakeEntries;
 
@@ -19,12 +20,8 @@ const FEW: usize = 1 << 14;
 /// One page in this number is looked at to see how many different values a page has.
 const SAMPLE: u32 = 16;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Column {
-    /// Page by page.
-    hashes: Vec<u32>,
-    /// These pages, and where the hashes of each end.
-    pages: Vec<(u32, usize)>,
     /// Pages with nulls, one bit each.
     nulls: Vec<u64>,
     /// Different values, summed over pages that were looked at.
@@ -34,8 +31,13 @@ struct Column {
 /// All columns of some pages.
 pub(crate) struct Cells {
     first: u32,
+    /// How many pages there are to come, as far as it is known.
+    pages_to_come: usize,
     columns: Vec<Column>,
-    len: usize,
+    /// Page by page, and of a page column by column, each with as many hashes as the page has rows.
+    hashes: Many<u32>,
+    /// These pages, and where the hashes of each end.
+    pages: Vec<(u32, usize)>,
     /// As many cells may be in memory.
     budget: usize,
     spilled: Option<Spilled>,
@@ -44,27 +46,30 @@ pub(crate) struct Cells {
     samples: bool,
     sampled: u64,
     sample: Vec<u32>,
-    scratch: Vec<u64>,
+    scratch: Many<u64>,
 }
 
 impl Cells {
-    /// For pages from `first` on, within the memory for maintenance. Different values are counted if the caller asks for it.
-    pub(crate) fn new(columns: usize, first: u32, samples: bool) -> Self {
+    /// For this number of pages from `first` on, within the memory for maintenance. Different values are counted if the caller
+    /// asks for it.
+    pub(crate) fn new(columns: usize, first: u32, pages: u32, samples: bool) -> Self {
         // SAFETY: a setting, in KiB.
         let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
         // Sorting needs room for one column more, of twice the size.
         let budget = (memory / 4 * columns / (columns + 2)).max(1 << 16);
         Self {
             first,
-            columns: (0..columns).map(|_| Column::default()).collect(),
-            len: 0,
+            pages_to_come: pages as usize,
+            columns: vec![Column::default(); columns],
+            hashes: Many::new(),
+            pages: Vec::new(),
             budget,
             spilled: None,
             has_rows: false,
             samples,
             sampled: 0,
             sample: Vec::new(),
-            scratch: Vec::new(),
+            scratch: Many::new(),
         }
     }
 
@@ -72,27 +77,31 @@ impl Cells {
         if rows.len() == 0 {
             return;
         }
+        if self.hashes.is_empty() {
+            // Pages of a table mostly have about as many rows as the first. Room that stays empty costs nothing.
+            let page = rows.len() * self.columns.len();
+            self.hashes.reserve((page * self.pages_to_come / 8 * 9).min(self.budget + 2 * page));
+        }
         self.has_rows = true;
         let sampled = self.samples && (block.is_multiple_of(SAMPLE) || self.sampled == 0);
         self.sampled += u64::from(sampled);
         let from_first = (block - self.first) as usize;
         for (number, column) in self.columns.iter_mut().enumerate() {
-            let before = column.hashes.len();
-            column.hashes.reserve(rows.len());
-            for hash in rows.column(number) {
-                column.push(hash, from_first);
+            let hashes = rows.column(number);
+            self.hashes.extend_from_slice(hashes);
+            if hashes.contains(&NULL) {
+                column.note_null(from_first);
             }
-            column.end_page(block);
-            self.len += column.hashes.len() - before;
             if sampled {
                 self.sample.clear();
-                self.sample.extend_from_slice(&column.hashes[before..]);
+                self.sample.extend(hashes.iter().filter(|&&hash| hash != NULL));
                 self.sample.sort_unstable();
                 self.sample.dedup();
                 column.distinct += self.sample.len() as u64;
             }
         }
-        if self.len > self.budget {
+        self.end_page(block);
+        if self.hashes.len() > self.budget {
             self.spill();
         }
     }
@@ -101,11 +110,16 @@ impl Cells {
     pub(crate) fn push_row(&mut self, block: u32, hashes: &[u32]) {
         self.has_rows = true;
         let from_first = (block - self.first) as usize;
-        for (column, &hash) in self.columns.iter_mut().zip(hashes) {
-            column.push(hash, from_first);
-            column.end_page(block);
+        self.hashes.extend_from_slice(hashes);
+        for (column, _) in self.columns.iter_mut().zip(hashes).filter(|(_, hash)| **hash == NULL) {
+            column.note_null(from_first);
         }
-        self.len += hashes.len();
+        self.end_page(block);
+    }
+
+    /// What was added since the last page is of this one.
+    fn end_page(&mut self, block: u32) {
+        self.pages.push((block, self.hashes.len()));
     }
 
     /// Whether there was no row.
@@ -119,29 +133,65 @@ impl Cells {
     }
 
     fn spill(&mut self) {
-        let spilled = self.spilled.get_or_insert_with(Spilled::new);
-        for column in &mut self.columns {
-            let starts = column.partition(&mut self.scratch);
+        let mut spilled = self.spilled.take().unwrap_or_else(Spilled::new);
+        for column in 0..self.columns.len() {
+            let starts = self.partition(column);
             spilled.write(&self.scratch, starts);
-            column.hashes.clear();
-            column.pages.clear();
         }
-        self.len = 0;
+        self.spilled = Some(spilled);
+        self.hashes.clear();
+        self.pages.clear();
+    }
+
+    /// Calls with the hash and the page of each cell of a column.
+    #[inline]
+    fn each(&self, column: usize, mut call: impl FnMut(u32, u32)) {
+        let mut start = 0;
+        for &(block, end) in &self.pages {
+            let rows = (end - start) / self.columns.len();
+            for &hash in &self.hashes[start + column * rows..][..rows] {
+                if hash != NULL {
+                    call(hash, block);
+                }
+            }
+            start = end;
+        }
+    }
+
+    /// Splits the cells of a column, as hash and page, by their hashes without changing their order otherwise; returns where
+    /// partitions start in the scratch memory.
+    fn partition(&mut self, column: usize) -> Vec<usize> {
+        let mut starts = vec![0; PARTITIONS + 1];
+        self.each(column, |hash, _| starts[partition_of(hash) + 1] += 1);
+        for part in 0..PARTITIONS {
+            starts[part + 1] += starts[part];
+        }
+        crate::check_interrupts();
+        let mut next = starts.clone();
+        let mut out = std::mem::replace(&mut self.scratch, Many::new());
+        out.zeros(starts[PARTITIONS]);
+        self.each(column, |hash, block| {
+            let place = &mut next[partition_of(hash)];
+            out[*place] = u64::from(hash) << 32 | u64::from(block);
+            *place += 1;
+        });
+        self.scratch = out;
+        starts
     }
 
     /// Writes everything, column by column.
     pub(crate) fn write(mut self, metas: &[ColumnMeta], writer: &mut impl TakeEntries) {
         let mut sorter = Sorter::default();
         for (number, &meta) in metas.iter().enumerate() {
-            let column = &mut self.columns[number];
-            if self.spilled.is_none() && column.hashes.len() < FEW {
-                let mut numbers = Vec::with_capacity(column.hashes.len());
-                column.each(|hash, block| numbers.push(writer.number(meta.bucket(hash), block)));
+            if self.spilled.is_none() && self.hashes.len() < FEW * metas.len() {
+                let mut numbers = Vec::with_capacity(self.hashes.len() / metas.len());
+                self.each(number, |hash, block| {
+                    numbers.push(writer.number(meta.bucket(hash), block));
+                });
                 numbers.sort_unstable();
                 writer.extend(numbers);
             } else {
-                let starts = column.partition(&mut self.scratch);
-                (column.hashes, column.pages) = (Vec::new(), Vec::new());
+                let starts = self.partition(number);
                 for part in 0..PARTITIONS {
                     sorter.cells.clear();
                     if let Some(spilled) = &mut self.spilled {
@@ -171,55 +221,12 @@ impl Cells {
 }
 
 impl Column {
-    #[inline]
-    fn push(&mut self, hash: u32, from_first: usize) {
-        if hash != NULL {
-            self.hashes.push(hash);
-            return;
-        }
+    fn note_null(&mut self, from_first: usize) {
         let word = from_first / 64;
         if word >= self.nulls.len() {
             self.nulls.resize(word + 1, 0);
         }
         self.nulls[word] |= 1 << (from_first % 64);
-    }
-
-    /// What was pushed since the last page is of this one.
-    fn end_page(&mut self, block: u32) {
-        self.pages.push((block, self.hashes.len()));
-    }
-
-    /// Calls with the hash and the page of each cell.
-    #[inline]
-    fn each(&self, mut call: impl FnMut(u32, u32)) {
-        let mut start = 0;
-        for &(block, end) in &self.pages {
-            for &hash in &self.hashes[start..end] {
-                call(hash, block);
-            }
-            start = end;
-        }
-    }
-
-    /// Splits its cells, as hash and page, by their hashes without changing their order otherwise; returns where partitions
-    /// start.
-    fn partition(&self, out: &mut Vec<u64>) -> Vec<usize> {
-        let mut starts = vec![0; PARTITIONS + 1];
-        for &hash in &self.hashes {
-            starts[partition_of(hash) + 1] += 1;
-        }
-        for part in 0..PARTITIONS {
-            starts[part + 1] += starts[part];
-        }
-        crate::check_interrupts();
-        let mut next = starts.clone();
-        out.resize(self.hashes.len(), 0);
-        self.each(|hash, block| {
-            let place = &mut next[partition_of(hash)];
-            out[*place] = u64::from(hash) << 32 | u64::from(block);
-            *place += 1;
-        });
-        starts
     }
 }
 

@@ -8,7 +8,7 @@ use std::ptr;
 
 use pgrx_pg_sys as pg_sys;
 
-use crate::hashing::Hasher;
+use crate::hashing::{Hasher, Integer};
 use crate::layout::{Found, Layout};
 use crate::meta::NULL;
 use crate::owner::AsOwner;
@@ -50,9 +50,8 @@ mod raw {
 
 /// The rows of a page that the index has, as hashes.
 pub(crate) struct Rows {
-    columns: usize,
     len: usize,
-    /// One after the other: all columns of a row.
+    /// Column by column, each with room for all rows that a page can have.
     hashes: Vec<u32>,
     offsets: [u16; MOST_ROWS],
     /// Rows of the page that are not dead.
@@ -65,9 +64,8 @@ impl Rows {
     }
 
     /// The hashes of a column.
-    pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = u32> + '_ {
-        let columns = self.columns;
-        self.hashes[..self.len * columns].iter().skip(column).step_by(columns).copied()
+    pub(crate) fn column(&self, column: usize) -> &[u32] {
+        &self.hashes[column * MOST_ROWS..][..self.len]
     }
 
     /// Numbers of the rows on the page.
@@ -86,6 +84,8 @@ pub(crate) struct HeapReader {
     attributes: Option<Vec<i16>>,
     /// If all columns have a fixed place, rows are not unpacked.
     layout: Option<Layout>,
+    /// If all of them are integers, where they are in rows that have no nulls.
+    integers: Option<Integers>,
     last_attribute: i32,
     slot: *mut pg_sys::TupleTableSlot,
     state: *mut pg_sys::EState,
@@ -107,6 +107,26 @@ pub(crate) struct HeapReader {
 
 #[repr(C, align(8))]
 struct Page([u8; PAGE]);
+
+/// Columns that are all integers, at fixed places.
+struct Integers {
+    /// From where the values of a row begin.
+    columns: Vec<(usize, Integer)>,
+    /// Where the last of them ends.
+    end: usize,
+}
+
+impl Integers {
+    fn new(layout: &Layout, attributes: &[i16], hashers: &[Hasher]) -> Option<Self> {
+        let columns = attributes.iter().zip(hashers).map(|(&number, hasher)| {
+            let (at, len) = layout.place(number)?;
+            hasher.integer().filter(|integer| integer.bytes() == len).map(|integer| (at, integer))
+        });
+        let columns: Vec<_> = columns.collect::<Option<_>>()?;
+        let end = columns.iter().map(|(at, integer)| at + integer.bytes()).max()?;
+        Some(Self { columns, end })
+    }
+}
 
 impl HeapReader {
     /// # Safety
@@ -133,13 +153,18 @@ impl HeapReader {
             } else {
                 pg_sys::ExecPrepareQual((*info).ii_Predicate, state)
             };
+            let hashers = Hasher::of_columns(index);
+            let layout = Some(Layout::new(heap))
+                .filter(|layout| plain && attributes.iter().all(|&number| layout.has(number)));
+            let integers =
+                layout.as_ref().and_then(|layout| Integers::new(layout, &attributes, &hashers));
             Self {
                 heap,
                 info,
-                hashers: Hasher::of_columns(index),
+                hashers,
                 last_attribute: attributes.iter().copied().max().unwrap_or(0).into(),
-                layout: Some(Layout::new(heap))
-                    .filter(|layout| plain && attributes.iter().all(|&number| layout.has(number))),
+                layout,
+                integers,
                 attributes: plain.then_some(attributes),
                 slot,
                 state,
@@ -159,7 +184,6 @@ impl HeapReader {
                 page: Box::new(Page([0; PAGE])),
                 keep: [false; MOST_ROWS],
                 rows: Rows {
-                    columns,
                     len: 0,
                     hashes: vec![0; MOST_ROWS * columns],
                     offsets: [0; MOST_ROWS],
@@ -295,14 +319,17 @@ impl HeapReader {
         // SAFETY: the copy is a page of the heap; the slot is for its rows; there is room for the hashes of all rows.
         unsafe {
             let page = self.page.0.as_mut_ptr();
-            let columns = self.rows.columns;
+            let columns = self.hashers.len();
+            let mut integers = [ptr::null::<u8>(); MOST_ROWS];
             for offset in 1..=row_count(page) {
                 if !*self.keep.as_ptr().add(offset as usize) {
                     continue;
                 }
                 let mut tuple = tuple_at(page, block, offset, self.heap);
-                let out = self.rows.hashes.as_mut_ptr().add(self.rows.len * columns);
-                if self.hash_in_place(&tuple, out) {
+                let out = self.rows.hashes.as_mut_ptr().add(self.rows.len);
+                let start = self.integers_of(&tuple);
+                *integers.as_mut_ptr().add(self.rows.len) = start;
+                if !start.is_null() || self.hash_in_place(&tuple, out) {
                     *self.rows.offsets.as_mut_ptr().add(self.rows.len) = offset;
                     self.rows.len += 1;
                     continue;
@@ -314,7 +341,8 @@ impl HeapReader {
                     for column in 0..columns {
                         let at = *attributes.as_ptr().add(column) as usize - 1;
                         let null = *(*slot).tts_isnull.add(at);
-                        *out.add(column) = self.hash(column, *(*slot).tts_values.add(at), null);
+                        *out.add(column * MOST_ROWS) =
+                            self.hash(column, *(*slot).tts_values.add(at), null);
                     }
                 } else {
                     if !self.is_indexed() {
@@ -329,11 +357,55 @@ impl HeapReader {
                     );
                     for column in 0..columns {
                         let null = *nulls.as_ptr().add(column);
-                        *out.add(column) = self.hash(column, *values.as_ptr().add(column), null);
+                        *out.add(column * MOST_ROWS) =
+                            self.hash(column, *values.as_ptr().add(column), null);
                     }
                 }
                 *self.rows.offsets.as_mut_ptr().add(self.rows.len) = offset;
                 self.rows.len += 1;
+            }
+            self.hash_integers(integers.as_ptr());
+        }
+    }
+
+    /// Where the values of a row begin, if all columns are integers and this row has them at their places; otherwise null.
+    ///
+    /// # Safety
+    ///
+    /// The row is one of the table. Nothing here may be dropped or panic.
+    #[inline]
+    unsafe fn integers_of(&self, row: &pg_sys::HeapTupleData) -> *const u8 {
+        let Some(integers) = &self.integers else { return ptr::null() };
+        // SAFETY: the caller's promise; the row is as long as it says.
+        unsafe {
+            let header = row.t_data;
+            let start = usize::from((*header).t_hoff);
+            let known = u32::from((*header).t_infomask2) & pg_sys::HEAP_NATTS_MASK;
+            let plain = u32::from((*header).t_infomask) & pg_sys::HEAP_HASNULL == 0
+                && known as i32 >= self.last_attribute
+                && start + integers.end <= row.t_len as usize;
+            if plain { header.cast::<u8>().add(start) } else { ptr::null() }
+        }
+    }
+
+    /// Hashes the integers of these rows, column by column. Those of null have been hashed.
+    ///
+    /// # Safety
+    ///
+    /// There are as many as rows, each from [`HeapReader::integers_of`]. Nothing here may be dropped or panic.
+    unsafe fn hash_integers(&mut self, rows: *const *const u8) {
+        let Some(integers) = &self.integers else { return };
+        let mut out = self.rows.hashes.as_mut_ptr();
+        // SAFETY: the caller's promise; there is room for the hashes of all rows.
+        unsafe {
+            for &(at, integer) in &integers.columns {
+                let (len, to) = (self.rows.len, out);
+                match integer {
+                    Integer::Two => hash_each::<i16>(rows, len, at, to),
+                    Integer::Four => hash_each::<i32>(rows, len, at, to),
+                    Integer::Eight => hash_each::<i64>(rows, len, at, to),
+                }
+                out = out.add(MOST_ROWS);
             }
         }
     }
@@ -350,12 +422,13 @@ impl HeapReader {
         };
         // SAFETY: the caller's promise; the layout has all columns of the index.
         unsafe {
-            for column in 0..self.rows.columns {
-                *out.add(column) = match layout.value(row, *attributes.as_ptr().add(column)) {
-                    Found::Value(value) => self.hash(column, value, false),
-                    Found::Null => NULL,
-                    Found::Unknown => return false,
-                };
+            for column in 0..self.hashers.len() {
+                *out.add(column * MOST_ROWS) =
+                    match layout.value(row, *attributes.as_ptr().add(column)) {
+                        Found::Value(value) => self.hash(column, value, false),
+                        Found::Null => NULL,
+                        Found::Unknown => return false,
+                    };
             }
         }
         true
@@ -403,6 +476,25 @@ impl Drop for HeapReader {
             pg_sys::FreeExecutorState(self.state);
             pg_sys::MemoryContextDelete(self.context);
             pg_sys::FreeAccessStrategy(self.strategy);
+        }
+    }
+}
+
+/// Hashes an integer of each row that is not null.
+///
+/// # Safety
+///
+/// There are as many rows, with such an integer at this place, and there is room for as many hashes. Nothing here panics.
+#[inline]
+unsafe fn hash_each<T: Into<i64>>(rows: *const *const u8, len: usize, at: usize, out: *mut u32) {
+    for i in 0..len {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let row = *rows.add(i);
+            if !row.is_null() {
+                let number = row.add(at).cast::<T>().read_unaligned().into();
+                *out.add(i) = Hasher::hash_integer(number);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@
 //! heap.rs       heap page -> hashes of its rows, whatever their visibility            hashing.rs   datum -> hash
 //! folding.rs    types that the server does not hash as it compares them               shape.rs     row types that have changed since
 //! layout.rs     where values are in a row that need no unpacking
-//! cells.rs      hashes -> sorted entries of each column, on disk if they are too many
+//! cells.rs      hashes -> sorted entries of each column, on disk if they are too many              memory.rs    memory for that, in large pages
 //! segment/      entries in pages under a directory: write.rs, find.rs, merge.rs       pending.rs   rows on sealed pages
 //! meta.rs       what the index consists of         marks.rs  what an insert needs of it          page.rs   a page that can be judged by itself
 //! storage.rs    pages in buffers, and the log      progress.rs  how far it is, for others to see
@@ -40,6 +40,7 @@ mod insert;
 mod layout;
 mod maintain;
 mod marks;
+mod memory;
 mod meta;
 mod narrow;
 mod options;

@@ -224,7 +224,7 @@ impl Maintained {
         let progress = Progress::new(self.index, building);
         progress.blocks(end - first);
         progress.phase(Phase::Scanning);
-        let mut cells = Cells::new(self.index.columns(), first, samples);
+        let mut cells = Cells::new(self.index.columns(), first, end - first, samples);
         let reports = !self.is_valid();
         // SAFETY: both are open.
         let mut heap = unsafe { HeapReader::new(self.heap, self.index) };
@@ -310,18 +310,20 @@ impl Maintained {
         });
         let Some((list, owner)) = flushing else { return };
         let columns = self.index.columns();
-        let mut rows: Vec<(u32, Vec<u32>)> = Vec::new();
+        // Heap page and place of the hashes of each row, and these.
+        let (mut rows, mut all): (Vec<(u32, usize)>, Vec<u32>) = (Vec::new(), Vec::new());
         let Ok(pages) = pending::each_row(self.index, list, columns, |block, hashes| {
-            rows.push((block, hashes.to_vec()));
+            rows.push((block, all.len()));
+            all.extend_from_slice(hashes);
         }) else {
             self.index.damaged(list.first, "it should be a pending list")
         };
         rows.sort_unstable();
         let segment = match (rows.first(), rows.last()) {
             (Some(&(first, _)), Some(&(last, _))) => {
-                let mut cells = Cells::new(columns, first, false);
-                for (block, hashes) in &rows {
-                    cells.push_row(*block, hashes);
+                let mut cells = Cells::new(columns, first, 0, false);
+                for &(block, at) in &rows {
+                    cells.push_row(block, &all[at..at + columns]);
                 }
                 self.write(cells, owner, first, last - first + 1)
             }

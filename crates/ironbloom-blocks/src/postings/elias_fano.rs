@@ -206,6 +206,36 @@ impl SequenceWriter {
     }
 }
 
+/// Writes a whole sequence of ascending numbers at once, as [`SequenceWriter`] does, into [`Shape::words`] zero words.
+pub(super) fn write_whole(numbers: impl Iterator<Item = u64>, shape: Shape, words: &mut [u64]) {
+    let (samples, rest) = words.split_at_mut(shape.sample_words());
+    let (high, low) = rest.split_at_mut(shape.high_words());
+    let bits = shape.low_bits;
+    let mask = (1 << bits) - 1;
+    let (mut len, mut full, mut pending, mut filled) = (0, 0, 0, 0);
+    numbers.for_each(|number| {
+        let position = (number >> bits) + len;
+        high[(position / 64) as usize] |= 1 << (position % 64);
+        len += 1;
+        let bottom = number & mask;
+        pending |= bottom << filled;
+        filled += bits;
+        if filled >= 64 {
+            low[full] = pending;
+            full += 1;
+            filled -= 64;
+            pending = if filled == 0 { 0 } else { bottom >> (bits - filled) };
+        }
+    });
+    assert_eq!(len, shape.len, "a shape for as many numbers");
+    if filled > 0 {
+        low[full] = pending;
+    }
+    each_sample(shape, high, |i, position| {
+        samples[i / 2] |= u64::from(position) << (32 * (i % 2));
+    });
+}
+
 /// Copies the bits set in `from` into `to`, starting at this bit.
 fn put_bits(to: &mut [u64], bit: u64, from: &[u64]) {
     let (first, shift) = ((bit / 64) as usize, bit % 64);

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::elias_fano::{EliasFano, PartMemory, SequenceWriter, Shape};
+use super::elias_fano::{EliasFano, Shape, write_whole};
 
 /// The data needed to read a run, besides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +62,8 @@ pub fn fit(numbers: &[u64], words: usize) -> usize {
 pub fn write(numbers: &[u64], words: &mut [u64]) -> RunHead {
     let head = RunHead::of(numbers);
     let shape = head.shape();
-    let mut writer = SequenceWriter::new(shape, 0, head.len, PartMemory::default());
-    writer.extend(numbers.iter().map(|number| number - head.first));
-    SequenceWriter::write(vec![writer], shape, &mut words[..shape.words()]);
+    let from_first = numbers.iter().map(|number| number - head.first);
+    write_whole(from_first, shape, &mut words[..shape.words()]);
     head
 }
 
@@ -113,7 +112,18 @@ impl<'a> Run<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::postings::elias_fano::{PartMemory, SequenceWriter};
     use proptest::prelude::*;
+
+    /// The same words by the writer of sequences that come in parts.
+    fn in_parts(numbers: &[u64], words: usize) -> Vec<u64> {
+        let head = RunHead::of(numbers);
+        let mut writer = SequenceWriter::new(head.shape(), 0, head.len, PartMemory::default());
+        writer.extend(numbers.iter().map(|number| number - head.first));
+        let mut page = vec![0; words];
+        SequenceWriter::write(vec![writer], head.shape(), &mut page[..head.words()]);
+        page
+    }
 
     fn ascending(step: u64) -> impl Strategy<Value = Vec<u64>> {
         let numbers = prop::collection::vec(1..=step, 1..3_000);
@@ -141,6 +151,7 @@ mod tests {
                 let mut page = vec![0; words];
                 let head = write(&rest[..len], &mut page);
                 prop_assert_eq!(head, RunHead::of(&rest[..len]));
+                prop_assert_eq!(&page, &in_parts(&rest[..len], words));
                 let run = Run::new(head, &page).unwrap();
                 prop_assert!(run.is_sound());
                 all.extend(run.numbers(0..u64::MAX));

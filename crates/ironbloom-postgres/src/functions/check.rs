@@ -98,7 +98,7 @@ fn check(heap: pg_sys::Relation, index: Index, standby: bool) -> Result<u64, Fai
     // SAFETY: both are open.
     let end = unsafe { Maintained::new(heap, index) }.heap_pages();
     let sealed = index.meta().sealed.min(end);
-    let mut cells = Cells::new(index.columns(), 0, false);
+    let mut cells = Cells::new(index.columns(), 0, sealed, false);
     // SAFETY: both are open.
     let mut reader = unsafe { HeapReader::of_snapshot(heap, index, pg_sys::GetActiveSnapshot()) };
     for block in 0..sealed {

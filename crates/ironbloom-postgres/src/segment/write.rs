@@ -7,8 +7,8 @@ use crate::meta::Segment;
 use crate::page::{Kind, Label};
 use crate::storage::Index;
 
-/// No page holds more numbers than this: they take at least a bit and a half.
-const MOST: usize = RUN_WORDS * 43;
+/// This number of numbers is collected before it is looked whether they fill a page.
+const FIRST: usize = 1 << 14;
 
 /// A segment to be. Nobody knows of its pages until it is in the meta page.
 pub(crate) struct SegmentWriter {
@@ -21,6 +21,8 @@ pub(crate) struct SegmentWriter {
     column: usize,
     /// Numbers that have not been written.
     numbers: Vec<u64>,
+    /// How many there must be before it is looked again.
+    enough: usize,
     /// Key and page of each posting page.
     postings: Vec<(u64, u32)>,
     pages: u32,
@@ -38,24 +40,29 @@ impl SegmentWriter {
             span,
             column: 0,
             numbers: Vec::new(),
+            enough: FIRST,
             postings: Vec::new(),
             pages: 0,
             cells: 0,
         }
     }
 
-    /// Writes pages until no more than `keep` numbers are left.
-    fn write_postings(&mut self, keep: usize) {
+    /// Writes all pages that are full, and at the end what is left.
+    fn write_postings(&mut self, end: bool) {
         let mut numbers = std::mem::take(&mut self.numbers);
         let mut done = 0;
-        while numbers.len() - done > keep {
+        while done < numbers.len() {
             crate::check_interrupts();
             let len = run::fit(&numbers[done..], RUN_WORDS);
+            if done + len == numbers.len() && !end {
+                break;
+            }
             self.write_posting(&numbers[done..done + len]);
             done += len;
         }
         // Memory that was touched before is used again.
         numbers.drain(..done);
+        self.enough = (2 * numbers.len()).max(FIRST);
         self.numbers = numbers;
     }
 
@@ -107,16 +114,25 @@ impl TakeEntries for SegmentWriter {
     }
 
     fn extend(&mut self, numbers: impl IntoIterator<Item = u64>) {
-        let mut last = self.numbers.last().copied();
-        self.numbers
-            .extend(numbers.into_iter().filter(|&number| last.replace(number) != Some(number)));
-        if self.numbers.len() > 2 * MOST {
-            self.write_postings(MOST);
+        let mut len = self.numbers.len();
+        // No number is as large.
+        let mut last = self.numbers.last().copied().unwrap_or(u64::MAX);
+        self.numbers.extend(numbers);
+        // Without a branch: which ones are equal is not to be predicted.
+        for at in len..self.numbers.len() {
+            let number = self.numbers[at];
+            self.numbers[len] = number;
+            len += usize::from(number != last);
+            last = number;
+        }
+        self.numbers.truncate(len);
+        if self.numbers.len() >= self.enough {
+            self.write_postings(false);
         }
     }
 
     fn end_column(&mut self) {
-        self.write_postings(0);
+        self.write_postings(true);
         self.column += 1;
     }
 }

@@ -13,6 +13,7 @@ mod harm;
 mod life;
 mod owners;
 mod planner;
+mod review;
 mod row_types;
 mod rows;
 mod serializable;

@@ -72,6 +72,37 @@ fn rows_are_found_in_every_shape_that_they_have() {
     server.sql("select ironbloom_check('t_i');");
 }
 
+/// Indexes of integers only, whose values are read where they are in rows without nulls.
+#[test]
+fn integers_of_all_widths_are_found_beside_nulls() {
+    let server = Server::start("integers");
+    // What follows the indexed columns keeps rows with nulls as long as those without.
+    server.sql(
+        "create table t (gone int, a smallint, b int, c bigint, d smallint, rest text);
+         create function fill(first int, last int) returns void language sql as $$
+             insert into t (a, b, c, d, rest) select case when i % 7 <> 0 then i % 501 - 250 end, case when i % 11 <> 0 then (i % 499) * 4000000 - 1000000000 end,
+                 case when i % 13 <> 0 then (i % 503 - 251) * 5000000000 end, i % 17, repeat('x', 60) from generate_series(first, last) i $$;
+         select fill(1, 6000); alter table t drop gone; select fill(6001, 12000);
+         create index t_i on t using ironbloom (d, c, a, b);",
+    );
+    let conditions = [
+        "a = -3",
+        "b = -996000000",
+        "c = -1250000000000",
+        "c = 0 and a = 1",
+        "a is null and d = 5",
+        "b is null and c = 5000000000",
+        "c is null and a in (-1, 0, 1)",
+        "d = 3 and b = 4000000 - 1000000000",
+    ];
+    server.compare("t", &conditions);
+    // Pages that are sealed later.
+    server.sql("select fill(12001, 60000);");
+    server.compare("t", &conditions);
+    server.sql("update t set a = null where b % 3 = 0; vacuum t; select ironbloom_check('t_i');");
+    server.compare("t", &conditions);
+}
+
 #[test]
 fn rows_that_are_older_than_a_column_are_found() {
     let server = Server::start("columns-added");

@@ -61,7 +61,7 @@ impl<'a> Schema<'a> {
 
     pub(crate) fn create(&self, random: &mut Random) -> String {
         let table = &self.table;
-        let column = |(i, kind): (usize, &&Kind)| format!("c{i} {}", kind.name);
+        let column = |(i, kind): (usize, &&Kind)| format!("c{i} {}", self.of_table(kind.name));
         let columns: Vec<String> = self.columns.iter().enumerate().map(column).collect();
         let columns = format!("id serial, k int, note int default 0, {}", columns.join(", "));
         // Pages with few rows and much room: many pages, rows that come to sealed ones, and updates that stay on theirs.
@@ -76,7 +76,32 @@ impl<'a> Schema<'a> {
                  create table {table}_high partition of {table} default {room};"
             ),
         };
-        format!("{made}\n{}{}", self.index(""), self.insert(1_500))
+        let mut setup: Vec<&str> = self.columns.iter().map(|kind| kind.setup).collect();
+        setup.sort_unstable();
+        setup.dedup();
+        let setup = self.of_table(&setup.join("\n"));
+        format!("{setup}\n{made}\n{}{}", self.index(""), self.insert(1_500))
+    }
+
+    /// A text of a kind, for this table.
+    fn of_table(&self, text: &str) -> String {
+        text.replace("TAB", &self.table)
+    }
+
+    /// Changes the type of a column, without the semicolon.
+    pub(crate) fn alteration(&self, random: &mut Random) -> Option<String> {
+        let column = random.index(self.columns.len());
+        let changes = self.columns[column].changes;
+        if changes.is_empty() {
+            return None;
+        }
+        let change = changes[random.index(changes.len())].replace("COL", &format!("c{column}"));
+        Some(self.of_table(&change))
+    }
+
+    /// A column of the index.
+    pub(crate) fn column(&self, random: &mut Random) -> String {
+        format!("c{}", random.index(self.columns.len()))
     }
 
     /// Makes the index; `how` is nothing or `concurrently`.
@@ -95,24 +120,24 @@ impl<'a> Schema<'a> {
     }
 
     /// A value of a column for the number `of`, in any of its forms, or null.
-    fn any_value(kind: &Kind, of: &str) -> String {
+    fn any_value(&self, kind: &Kind, of: &str) -> String {
         let forms: Vec<String> = kind
             .values
             .iter()
             .enumerate()
             .map(|(i, value)| format!("when {i} then {}", value.replace('K', of)))
             .collect();
-        format!(
+        self.of_table(&format!(
             "case when random() < 0.1 then null else case floor(random() * {})::int {} end end",
             kind.values.len(),
             forms.join(" ")
-        )
+        ))
     }
 
     /// An insert of rows, without the semicolon.
     pub(crate) fn insertion(&self, rows: u64) -> String {
         let values: Vec<String> =
-            self.columns.iter().map(|kind| Self::any_value(kind, "r.k")).collect();
+            self.columns.iter().map(|kind| self.any_value(kind, "r.k")).collect();
         let names: Vec<String> = (0..self.columns.len()).map(|i| format!("c{i}")).collect();
         format!(
             "insert into {} (k, {}) select r.k, {} from (select (random() * {NUMBERS})::int as k from generate_series(1, {rows})) r",
@@ -129,7 +154,7 @@ impl<'a> Schema<'a> {
     /// An update that gives a column other values, without the semicolon.
     pub(crate) fn change(&self, random: &mut Random) -> String {
         let column = random.index(self.columns.len());
-        let value = Self::any_value(self.columns[column], "(k + 1)");
+        let value = self.any_value(self.columns[column], "(k + 1)");
         let step = 3 + random.below(20);
         format!("update {} set c{column} = {value}, k = k + 1 where id % {step} = 0", self.table)
     }
@@ -139,7 +164,7 @@ impl<'a> Schema<'a> {
         let Kind { values, others, .. } = self.columns[column];
         let all = values.len() + others.len();
         let form = values.iter().chain(*others).nth(random.index(all)).unwrap();
-        form.replace('K', of)
+        self.of_table(&form.replace('K', of))
     }
 
     fn condition(&self, random: &mut Random) -> String {
@@ -148,7 +173,8 @@ impl<'a> Schema<'a> {
         let list = |random: &mut Random| -> Vec<String> {
             // One form only: the elements of a list must have one type.
             let form = values[random.index(values.len())];
-            (0..1 + random.below(6)).map(|_| form.replace('K', &number(random))).collect()
+            let count = 1 + random.below(6);
+            (0..count).map(|_| self.of_table(&form.replace('K', &number(random)))).collect()
         };
         // An array of arrays would be something else.
         let of_arrays = self.columns[column].name.contains("[]");
@@ -160,7 +186,7 @@ impl<'a> Schema<'a> {
                 format!("c{column} = any (array[{}, null])", list(random).join(", "))
             }
             6 if !of_arrays => {
-                let form = values[random.index(values.len())].replace('K', "g");
+                let form = self.of_table(&values[random.index(values.len())].replace('K', "g"));
                 format!("c{column} = any (array(select {form} from generate_series(5, 9) g))")
             }
             7 => format!("c{column} = (select {})", self.value(column, &number(random), random)),
@@ -201,11 +227,11 @@ impl<'a> Schema<'a> {
         let collation = kind.split_once(" collate ").map_or("", |(_, collation)| collation);
         let parameter = match collation {
             "" => "$1".to_owned(),
-            collation => format!("$1 collate {collation}"),
+            collation => self.of_table(&format!("$1 collate {collation}")),
         };
         let partial = if self.partial { " and k % 3 <> 0" } else { "" };
         let from = |value: &str| format!("{} x where c{column} = {value}{partial}", self.table);
-        let calls = (0..4).map(|_| form.replace('K', &number(random)));
+        let calls = (0..4).map(|_| self.of_table(&form.replace('K', &number(random))));
         let calls = calls.map(|value| (value.clone(), from(&value))).collect();
         Prepared {
             prepare: format!("prepare {name} as select {DIGEST} from {};\n", from(&parameter)),
