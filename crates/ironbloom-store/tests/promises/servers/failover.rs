@@ -170,7 +170,7 @@ fn a_follower_hears_of_everything_in_the_end<B: Watch, W: Backend>(
     let url = pair.url();
     let others = writer(&url);
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let options = Options::new(GuardKind::Blocked, 1000, 0.001);
+    let options = Options::new(GuardKind::Blocked, 1000, 0.001).measured_share(0.0);
     let guard = runtime.block_on(async {
         let guard = AsyncGuard::open(connect(&url).await, options).await.unwrap();
         Arc::new(guard)
@@ -230,7 +230,10 @@ fn a_follower_hears_of_everything_in_the_end<B: Watch, W: Backend>(
 }
 
 fn alone(scratch: &Scratch) -> Options {
-    Options::new(GuardKind::Cuckoo, 1000, 0.01).only_writer().checkpoint(scratch.file("g.ibg"))
+    Options::new(GuardKind::Cuckoo, 1000, 0.01)
+        .only_writer()
+        .measured_share(0.0)
+        .checkpoint(scratch.file("g.ibg"))
 }
 
 /// Proves twice a second that it hears, and waits for a server no longer than that.
@@ -320,7 +323,7 @@ fn elsewhere<B: Watch>(
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = eventually(|| runtime.block_on(connect()));
     let (guard, task) = runtime.block_on(async {
-        let options = Options::new(GuardKind::Blocked, 1000, 0.001);
+        let options = Options::new(GuardKind::Blocked, 1000, 0.001).measured_share(0.0);
         let guard = Arc::new(AsyncGuard::open(store, options).await.unwrap());
         let follower = Follower::subscribe(guard.clone()).await.unwrap();
         let task = tokio::spawn(follower.run());
