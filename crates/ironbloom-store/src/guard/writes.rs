@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::core::{Core, Result};
+use super::core::{Asked, Core, Result};
 use crate::backend::{AsyncBackend, Before, Failure};
 use crate::error::Error;
 use crate::events;
@@ -44,6 +44,7 @@ impl<B: AsyncBackend> Core<B> {
     where
         F: Future<Output = std::result::Result<T, B::Error>>,
     {
+        let _asked = Asked(self);
         let mut attempts = 0;
         loop {
             let names = self.names.load(Ordering::Acquire);
@@ -90,6 +91,7 @@ impl<B: AsyncBackend> Core<B> {
         self.ensure_outside()?;
         let hashes: Vec<u64> = keys.iter().map(|key| self.front.hash(key.as_ref())).collect();
         let _held = self.locks.lock_many(&hashes).await;
+        let _asked = Asked(self);
         let mut answers = vec![Before::Absent; keys.len()];
         let mut attempts = 0;
         loop {
@@ -170,7 +172,6 @@ impl<B: AsyncBackend> Core<B> {
         if foreign {
             self.found_foreign().await;
         }
-        self.check_state();
         self.count_writes(count, foreign);
     }
 
