@@ -166,7 +166,8 @@ fn fill(guard: &Guard<Numbers>, keys: u64) -> f64 {
 }
 
 fn measure(kind: GuardKind, keys: u64) {
-    let file = std::env::temp_dir().join(format!("ironbloom-guard-{}.ibg", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("guard.ibg");
     let options =
         Options::new(kind, keys, 0.005).checkpoint(&file).only_writer().rebuild(Rebuild::Manual);
     let store = Numbers { keys, generation: Arc::default() };
@@ -224,12 +225,6 @@ fn measure(kind: GuardKind, keys: u64) {
         open_async.as_secs_f64() * 1e3,
         ready.as_secs_f64() * 1e3,
     );
-    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(&format!("ironbloom-guard-{}", std::process::id())) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
 }
 
 fn main() {

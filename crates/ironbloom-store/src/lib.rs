@@ -13,9 +13,8 @@
 //!
 //! ```
 //! use ironbloom_store::{Guard, GuardKind, Options, Redb, checkpoint_beside};
-//! # let directory = std::env::temp_dir().join(format!("ironbloom-store-doc-{}", std::process::id()));
-//! # std::fs::create_dir_all(&directory)?;
-//! # let file = directory.join("users.redb");
+//! # let directory = tempfile::tempdir()?;
+//! # let file = directory.path().join("users.redb");
 //!
 //! let options = Options::new(GuardKind::Blocked, 1_000_000, 0.005)         // kind, capacity, rate
 //!     .checkpoint(checkpoint_beside(&file));
@@ -25,7 +24,6 @@
 //! assert!(users.get("bob")?.is_none());                               // does not
 //! println!("saved {:?}", users.stats().time_saved());
 //! users.close()?;                                                     // writes a checkpoint
-//! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -19,28 +19,27 @@
 //!
 //! Forgetting is always allowed, so a full place simply loses an entry that was not asked for lately.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Entries that share a place: two cache lines.
-const PLACES: usize = 8;
-/// Keys of the capacity for each entry: eight take 80 bytes, so that half a bit is left for a key.
-const KEYS_PER_ENTRY: u64 = 2 * 80;
+const PLACES: usize = 16;
+/// Keys of the capacity for each entry: sixteen take 136 bytes, 68 bits each, so that half a bit is left for a key.
+const KEYS_PER_ENTRY: u64 = 2 * 68;
 const MOST_ENTRIES: u64 = 1 << 24;
 
 pub(super) struct Remembered {
     buckets: Box<[Bucket]>,
     len: AtomicU64,
+    /// Held while changing the hashes. One is enough: whoever inserts has asked the store before.
+    changing: Mutex<()>,
 }
 
 /// Hashes, zero where there is none, and which of them were asked for lately.
 #[derive(Default)]
 struct Bucket {
     hashes: [AtomicU64; PLACES],
-    recent: AtomicU8,
-    /// Held while changing the hashes.
-    changing: Mutex<()>,
+    recent: AtomicU16,
 }
 
 impl Remembered {
@@ -48,7 +47,15 @@ impl Remembered {
     pub(super) fn new(capacity: u64) -> Self {
         let entries = (capacity / KEYS_PER_ENTRY).clamp(PLACES as u64, MOST_ENTRIES);
         let buckets = entries / PLACES as u64; // at least one
-        Self { buckets: (0..buckets).map(|_| Bucket::default()).collect(), len: AtomicU64::new(0) }
+        Self {
+            buckets: (0..buckets).map(|_| Bucket::default()).collect(),
+            len: AtomicU64::new(0),
+            changing: Mutex::default(),
+        }
+    }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -70,7 +77,7 @@ impl Remembered {
     /// The caller holds the gate of the hash.
     pub(super) fn insert(&self, hash: u64) {
         let bucket = self.bucket(hash);
-        let _changing = bucket.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.change();
         if hash == 0 || bucket.place_of(hash).is_some() {
             return;
         }
@@ -85,7 +92,7 @@ impl Remembered {
         if bucket.place_of(hash).is_none() || hash == 0 {
             return;
         }
-        let _changing = bucket.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.change();
         if let Some(place) = bucket.place_of(hash) {
             bucket.hashes[place].store(0, Ordering::Release);
             self.len.fetch_sub(1, Ordering::Relaxed);
@@ -93,8 +100,8 @@ impl Remembered {
     }
 
     pub(super) fn forget_all(&self) {
+        let _changing = self.change();
         for bucket in &self.buckets {
-            let _changing = bucket.changing.lock().unwrap_or_else(PoisonError::into_inner);
             for hash in &bucket.hashes {
                 let before = hash.swap(0, Ordering::AcqRel);
                 self.len.fetch_sub(u64::from(before != 0), Ordering::Relaxed);

@@ -83,11 +83,14 @@ impl Front {
         }
         let seen = match &state.current {
             None => Seen::Unknown,
-            Some(filter) => match filter.insert(hash) {
-                _ if filter.is_blind() => Seen::Unknown,
-                true if !doubtful => Seen::New,
-                _ => Seen::Known,
-            },
+            // Where copies stay, a key that looks present needs no other.
+            Some(filter) => {
+                match !(self.keeps_copies() && filter.contains(hash)) && filter.insert(hash) {
+                    _ if filter.is_blind() => Seen::Unknown,
+                    true if !doubtful => Seen::New,
+                    _ => Seen::Known,
+                }
+            }
         };
         gate.push(hash);
         self.forget_absent(hash);
@@ -122,7 +125,8 @@ impl Front {
         let foreign = before == Some(Before::Present) && put.seen == Seen::New && same_filter;
         if self.spec.kind.can_remove() {
             self.settle_copies(&state, put, before, same_filter && !foreign);
-        } else if before == Some(Before::Absent) && put.seen == Seen::Known {
+        }
+        if !self.removes_copies() && before == Some(Before::Absent) && put.seen == Seen::Known {
             // The filter knew a key that the store did not: most likely a dead key that is live again.
             let _ = self
                 .dead
@@ -141,7 +145,7 @@ impl Front {
         let state = self.state.load();
         match &state.current {
             Some(filter)
-                if self.spec.kind.can_remove()
+                if self.removes_copies()
                     && put.exchange == self.exchanges.load(Ordering::Relaxed) =>
             {
                 filter.remove(put.hash);
@@ -152,13 +156,23 @@ impl Front {
         }
     }
 
+    /// Whether copies are ever removed from a filter that counts them. Not where others write to the store: a key that they
+    /// have stored has no copy if it looked present when they told, and needs the one by which it did.
+    fn removes_copies(&self) -> bool {
+        self.spec.kind.can_remove() && self.alone
+    }
+
+    fn keeps_copies(&self) -> bool {
+        self.spec.kind.can_remove() && !self.alone
+    }
+
     /// The copy that the put inserted stays if the key has no other, which `exact` says is known.
     fn settle_copies(&self, state: &State, put: &Pending<'_>, before: Option<Before>, exact: bool) {
         if before != Some(Before::Absent) {
-            if exact && before != Some(Before::Unknown) {
+            if exact && before != Some(Before::Unknown) && self.removes_copies() {
                 // A stored key has its copy, one in doubt needs none.
                 state.current.iter().for_each(|filter| filter.remove(put.hash));
-            } else {
+            } else if self.removes_copies() || put.seen != Seen::Known {
                 self.dead.fetch_add(1, Ordering::Relaxed); // one too many, perhaps
             }
         }
@@ -195,12 +209,11 @@ impl Front {
         }
         let _gate = self.gate(hash);
         let state = self.state.load();
-        let seen = self.alone
-            && before == Before::Present
+        let seen = before == Before::Present
             && removing.exchange == self.exchanges.load(Ordering::Relaxed)
             && !state.doubts.contains(hash);
         match &state.current {
-            Some(filter) if self.spec.kind.can_remove() && seen => filter.remove(hash),
+            Some(filter) if self.removes_copies() && seen => filter.remove(hash),
             _ => {
                 self.dead.fetch_add(1, Ordering::Relaxed);
             }

@@ -39,12 +39,20 @@ impl<B: AsyncBackend> AsyncGuard<B> {
 
     /// The value of a key. The store is queried only if the key may be there.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
-        self.core.get(key.as_ref()).await
+        let key = key.as_ref();
+        match self.core.look_up(key) {
+            Some(question) => self.core.get(key, question).await,
+            None => Ok(None),
+        }
     }
 
     /// Whether a key is stored. The store is queried only if it may be.
     pub async fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
-        self.core.contains(key.as_ref()).await
+        let key = key.as_ref();
+        match self.core.look_up(key) {
+            Some(question) => self.core.contains(key, question).await,
+            None => Ok(false),
+        }
     }
 
     /// The values of many keys, in their order. The store is queried once, for those that may be there.

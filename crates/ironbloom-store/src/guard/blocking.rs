@@ -45,12 +45,20 @@ impl<B: Backend> Guard<B> {
 
     /// The value of a key. The store is queried only if the key may be there.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, B> {
-        block_on(self.core.get(key.as_ref()))
+        let key = key.as_ref();
+        match self.core.look_up(key) {
+            Some(question) => block_on(self.core.get(key, question)),
+            None => Ok(None),
+        }
     }
 
     /// Whether a key is stored. The store is queried only if it may be.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, B> {
-        block_on(self.core.contains(key.as_ref()))
+        let key = key.as_ref();
+        match self.core.look_up(key) {
+            Some(question) => block_on(self.core.contains(key, question)),
+            None => Ok(false),
+        }
     }
 
     /// The values of many keys, in their order. The store is queried once, for those that may be there.

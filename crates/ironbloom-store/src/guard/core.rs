@@ -20,7 +20,7 @@ use crate::filter;
 use crate::front::{Answer, Front};
 use crate::options::{Options, Rebuild};
 use crate::published::Publisher;
-use crate::stats::{Counters, Outcome, Stats};
+use crate::stats::{Counters, Outcome, Sample, Stats};
 
 pub(super) type Result<T, B> = std::result::Result<T, Error<<B as AsyncBackend>::Error>>;
 
@@ -186,42 +186,58 @@ impl<B: AsyncBackend> Core<B> {
         reentry::inside(self.id(), answer).await
     }
 
-    pub(crate) async fn get(self: &Arc<Self>, key: &[u8]) -> Result<Option<Vec<u8>>, B> {
-        Ok(self.look(key).await?.0)
-    }
-
-    /// The value of a key, and whether the store was asked for it.
-    pub(crate) async fn look(self: &Arc<Self>, key: &[u8]) -> Result<(Option<Vec<u8>>, bool), B> {
-        self.ask(key, || self.backend.get(key), Option::is_some).await
-    }
-
-    pub(crate) async fn contains(self: &Arc<Self>, key: &[u8]) -> Result<bool, B> {
-        Ok(self.ask(key, || self.backend.contains(key), |&found| found).await?.0)
-    }
-
+    /// What the filter says about a key; `None` if it is absent. No future: most lookups end here.
     #[inline]
-    async fn ask<T: Default, F>(
-        self: &Arc<Self>,
-        key: &[u8],
-        read: impl FnOnce() -> F,
-        is_found: impl FnOnce(&T) -> bool,
-    ) -> Result<(T, bool), B>
-    where
-        F: Future<Output = std::result::Result<T, B::Error>>,
-    {
+    pub(crate) fn look_up(&self, key: &[u8]) -> Option<Question> {
         let sample = self.counters.begin();
         let hash = self.front.hash(key);
         let answer = self.front.ask(hash);
         if answer == Answer::Absent && !self.counters.measures(&sample) {
             self.counters.end(sample, Outcome::Skipped);
-            return Ok((T::default(), false));
+            return None;
         }
-        let start = Instant::now();
+        Some(Question { sample, hash, answer })
+    }
+
+    /// The value of a key, and whether the store was asked for it.
+    pub(crate) async fn look(self: &Arc<Self>, key: &[u8]) -> Result<(Option<Vec<u8>>, bool), B> {
+        match self.look_up(key) {
+            Some(question) => Ok((self.get(key, question).await?, true)),
+            None => Ok((None, false)),
+        }
+    }
+
+    /// The store's value of a key.
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        key: &[u8],
+        question: Question,
+    ) -> Result<Option<Vec<u8>>, B> {
+        self.ask(question, self.backend.get(key), Option::is_some).await
+    }
+
+    /// Whether the store has a key.
+    pub(crate) async fn contains(
+        self: &Arc<Self>,
+        key: &[u8],
+        question: Question,
+    ) -> Result<bool, B> {
+        self.ask(question, self.backend.contains(key), |&found| found).await
+    }
+
+    #[inline]
+    async fn ask<T>(
+        self: &Arc<Self>,
+        Question { sample, hash, answer }: Question,
+        read: impl Future<Output = std::result::Result<T, B::Error>>,
+        is_found: impl FnOnce(&T) -> bool,
+    ) -> Result<T, B> {
+        let measured = (answer == Answer::Absent).then(Instant::now);
         let begun = self.front.begun(hash);
         let _asked = Asked(self);
-        let result = read().await.map_err(Error::Store)?;
+        let result = read.await.map_err(Error::Store)?;
         let found = is_found(&result);
-        if answer == Answer::Absent {
+        if let Some(start) = measured {
             self.counters.measured(nanos_since(start));
             if found && self.front.is_foreign(hash) {
                 self.found_foreign().await;
@@ -232,7 +248,7 @@ impl<B: AsyncBackend> Core<B> {
                 self.front.remember_absent(hash, begun);
             }
         }
-        Ok((result, true))
+        Ok(result)
     }
 
     /// The values of many keys, in their order. The store is queried once, for those that may be there.
@@ -256,7 +272,14 @@ impl<B: AsyncBackend> Core<B> {
     }
 }
 
-/// A question to the store. However it ends, also by an error or because nobody waits for the answer, the store may have
+/// A lookup that asks the store.
+pub(crate) struct Question {
+    sample: Sample,
+    hash: u64,
+    answer: Answer,
+}
+
+/// A question or a write to the store. However it ends, also by an error or because nobody waits for the answer, the store may have
 /// been found in another state.
 pub(super) struct Asked<'g, B: AsyncBackend>(pub(super) &'g Arc<Core<B>>);
 

@@ -44,6 +44,7 @@ impl<B: AsyncBackend> Core<B> {
     where
         F: Future<Output = std::result::Result<T, B::Error>>,
     {
+        let _asked = Asked(self);
         let mut attempts = 0;
         let _asked = Asked(self);
         loop {
@@ -91,6 +92,7 @@ impl<B: AsyncBackend> Core<B> {
         self.ensure_outside()?;
         let hashes: Vec<u64> = keys.iter().map(|key| self.front.hash(key.as_ref())).collect();
         let _held = self.locks.lock_many(&hashes).await;
+        let _asked = Asked(self);
         let mut answers = vec![Before::Absent; keys.len()];
         let mut attempts = 0;
         let _asked = Asked(self);

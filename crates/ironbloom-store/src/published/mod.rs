@@ -34,7 +34,8 @@ use crate::events;
 /// ```
 /// use std::time::Duration;
 /// use ironbloom_store::{Guard, GuardKind, Memory, Options, Published};
-/// # let file = std::env::temp_dir().join(format!("ironbloom-published-doc-{}.ibf", std::process::id()));
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("users.ibf");
 ///
 /// // In the one process that writes:
 /// let guard = Guard::open(Memory::new(), Options::new(GuardKind::Blocked, 1000, 0.01).publish(&file))?;
@@ -45,7 +46,6 @@ use crate::events;
 /// let users = Published::watch(&file, Duration::from_secs(1))?;
 /// assert!(users.contains("alice"));
 /// assert!(!users.contains("bob"));        // as of `users.taken()`
-/// # std::fs::remove_file(file)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use self::choices::Choice;
-pub(crate) use self::counters::{Counters, Outcome};
+pub(crate) use self::counters::{Counters, Outcome, Sample};
 use crate::checkpoint::{Files, Unusable};
 use crate::kind::GuardKind;
 

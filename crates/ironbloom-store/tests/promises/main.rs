@@ -12,6 +12,7 @@ mod laws;
 mod model;
 mod order;
 mod promise;
+mod protocol;
 mod published;
 mod read_through;
 mod remote;

@@ -22,6 +22,8 @@ struct Shared {
     late: Vec<(Vec<u8>, Option<Generation>)>,
     /// Whether the next put is one of those.
     next_is_late: bool,
+    /// Whether the next remove makes a new connection, finds the store started again, and has no answer.
+    next_reconnects: bool,
     /// Whether the answer to every put is that nobody knows whether the key was there.
     repeats: bool,
 }
@@ -95,6 +97,11 @@ impl Vault {
         }
     }
 
+    /// The next remove finds the store started again, and its answer is lost.
+    pub(crate) fn reconnect(&self) {
+        locked(&self.shared).next_reconnects = true;
+    }
+
     pub(crate) fn repeat(&self) {
         locked(&self.shared).repeats = true;
     }
@@ -128,7 +135,13 @@ impl Backend for Vault {
     }
 
     fn remove(&self, key: &[u8]) -> Result<Before, Broken> {
-        self.change(|shared| Before::stored(shared.contents.keys.remove(key).is_some()))
+        self.change(|shared| {
+            if std::mem::take(&mut shared.next_reconnects) {
+                self.exchanged.store(true, Ordering::Relaxed);
+                return Err(Broken::Late);
+            }
+            Ok(Before::stored(shared.contents.keys.remove(key).is_some()))
+        })?
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Broken> {

@@ -4,5 +4,6 @@ mod doubts;
 mod publishing;
 mod reentry;
 mod remembered;
+mod shared;
 mod state;
 mod windows;

@@ -39,6 +39,22 @@ fn a_store_that_goes_back_under_a_live_guard_is_noticed_by_the_next_write() {
 }
 
 #[test]
+fn a_store_that_goes_back_is_noticed_by_a_write_whose_answer_is_lost() {
+    for kind in EXACT {
+        let scratch = Scratch::new(&format!("revert-unanswered-{kind}"));
+        let vault = Vault::new(true);
+        let guard = Guard::open(vault.again(), options(&scratch, kind)).unwrap();
+        (0..200).for_each(|i| assert_eq!(guard.put(key(i), b"").unwrap(), Before::Absent));
+        let backup = vault.contents(); // of the same generation
+        (0..100).for_each(|i| assert_eq!(guard.remove(key(i)).unwrap(), Before::Present));
+        vault.revert(backup);
+        vault.reconnect();
+        assert!(guard.remove(key(150)).is_err(), "{kind}");
+        assert_covers(&guard, &kind.to_string());
+    }
+}
+
+#[test]
 fn a_store_that_goes_back_is_noticed_by_a_checkpoint_and_by_the_first_write_after_one() {
     for kind in EXACT {
         for first in ["checkpoint", "put", "put, opened again"] {
