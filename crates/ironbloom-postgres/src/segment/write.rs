@@ -114,12 +114,13 @@ impl TakeEntries for SegmentWriter {
     }
 
     fn extend(&mut self, numbers: impl IntoIterator<Item = u64>) {
-        let mut len = self.numbers.len();
+        let before = self.numbers.len();
         // No number is as large.
         let mut last = self.numbers.last().copied().unwrap_or(u64::MAX);
         self.numbers.extend(numbers);
         // Without a branch: which ones are equal is not to be predicted.
-        for at in len..self.numbers.len() {
+        let mut len = before;
+        for at in before..self.numbers.len() {
             let number = self.numbers[at];
             self.numbers[len] = number;
             len += usize::from(number != last);
