@@ -38,7 +38,7 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     json: bool,
 
-    /// What lines are, where the filter holds keys of several types: text or long (integers)
+    /// What lines are, where the filter (or an attribute of rows) holds keys of several types or none yet: text or long (integers)
     #[arg(long, value_name = "FORM", value_parser = foreign::forms(), hide_possible_values = true)]
     keys: Option<KeyForm>,
 
@@ -61,14 +61,21 @@ pub(crate) fn run(args: &AddArgs) -> Result<Outcome> {
     match filter.as_multi_mut() {
         Some(filter) => {
             let attributes = filter.attributes().clone();
-            let values = rows::values(&attributes, None)
-                .map_err(|error| file::named(&args.filter, error))?;
+            let keys = file::key_type(args.keys)?;
+            let values = rows::values_of(&args.filter, &attributes, keys)?;
             filter.note_keys(&rows::types(&values));
-            rows::for_each_block_of(&args.input, &args.filter, &attributes, 1, |_, hashes| {
-                read += (hashes.len() / attributes.len()) as u64;
-                let mut rows = hashes.chunks_exact(attributes.len());
-                rows.try_for_each(|row| rows::insert(&args.filter, filter, row))
-            })?;
+            rows::for_each_block_of(
+                &args.input,
+                &args.filter,
+                &attributes,
+                keys,
+                1,
+                |_, hashes| {
+                    read += (hashes.len() / attributes.len()) as u64;
+                    let mut rows = hashes.chunks_exact(attributes.len());
+                    rows.try_for_each(|row| rows::insert(&args.filter, filter, row))
+                },
+            )?;
         }
         None => read = add_keys(args, &mut filter)?,
     }

@@ -128,6 +128,11 @@ impl BuildArgs {
         if self.kind.is(Kind::Bitmap) && (key.is_some() || self.seed == Seed::Random) {
             return Err(anyhow!("a bitmap does not hash its keys: it has no seed and no secret"));
         }
+        if self.kind.is(Kind::SplitBlock) && (key.is_some() || self.seed == Seed::Random) {
+            return Err(anyhow!(
+                "the hash of a split-block filter is prescribed, and knows no secret: use --kind blocked"
+            ));
+        }
         Ok(self.seed.hash_fn(key, |seed| self.kind.hash_fn(seed)))
     }
 

@@ -207,7 +207,8 @@ fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
     let mut counts = Counts::default();
     let attributes = filter.attributes();
     let threads = usize::from(args.threads);
-    rows::for_each_block_of(&input, &args.filter, attributes, threads, |keys, hashes| {
+    let keys = file::key_type(args.foreign.keys)?;
+    rows::for_each_block_of(&input, &args.filter, attributes, keys, threads, |keys, hashes| {
         let queries = hashes.chunks_exact(attributes.len()).map(|hashes| {
             filter.contains_hashed(&hashes.iter().copied().map(Some).collect::<Vec<_>>())
         });
@@ -230,7 +231,7 @@ fn check_rows(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
 /// One row, or all rows with some values, asked for by name.
 fn check_clauses(args: &CheckArgs, filter: &dyn MultiFilter) -> Result<Counts> {
     let query = rows::query(filter.attributes(), &args.clauses)?;
-    let found = rows::contains(&args.filter, filter, &query)?;
+    let found = rows::contains(&args.filter, filter, &query, file::key_type(args.foreign.keys)?)?;
     let mut counts = Counts::default();
     counts.add(found);
     if !args.answer.only_numbers() && found != args.answer.absent {

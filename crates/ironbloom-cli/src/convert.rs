@@ -16,7 +16,7 @@ use crate::foreign::{self, ForeignArgs};
 use crate::input::InputArgs;
 use crate::secret::SecretArgs;
 use crate::shell::{self, Named};
-use crate::{Outcome, dash, file, info, interrupt, output};
+use crate::{Outcome, dash, file, info, output};
 
 /// Convert a filter to or from the format of another program
 ///
@@ -104,9 +104,10 @@ pub(crate) fn save_as(format: Format, filter: &AnyFilter, path: &Path) -> Result
     if dash::is(path) {
         return output::write_file(|out| out.write_all(&bytes));
     }
-    let written =
-        interrupt::while_writing(path, || replace_file(path, |mut file| file.write_all(&bytes)));
-    written.with_context(|| path.display().to_string())
+    file::replacing(path, || {
+        let written = replace_file(path, |mut file| file.write_all(&bytes));
+        written.with_context(|| path.display().to_string())
+    })
 }
 
 fn packed(path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>> {

@@ -9,6 +9,7 @@ use ironbloom::{FileError, KeyType, KeyTypes, Persist as _};
 
 use crate::failure::Advice;
 use crate::input::{BadKey, Keys};
+use crate::turn::Turn;
 use crate::{dash, info, interrupt, number, output};
 
 /// Saves a filter; if Ctrl-C is pressed meanwhile, the temporary file is removed.
@@ -16,8 +17,14 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path) -> Result<()> {
     if dash::is(path) {
         return dash::write(filter);
     }
-    interrupt::while_writing(path, || filter.save(path))?;
-    Ok(())
+    replacing(path, || Ok(filter.save(path)?))
+}
+
+/// Runs `replace`, which writes a new file of this name, when no other process is changing the old one. If Ctrl-C is pressed
+/// meanwhile, the temporary file is removed.
+pub(crate) fn replacing<T>(path: &Path, replace: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _turn = Turn::take_to_replace(path)?;
+    interrupt::while_writing(path, replace)
 }
 
 /// Reads a filter into memory, where no other process can change it. Mapping the file would take half the time (every
@@ -33,14 +40,17 @@ pub(crate) fn text_hash(path: &Path, filter: &AnyFilter, keys: Option<KeyType>) 
         Some(keys) => filter.key_hash().of_text_as(keys),
         None => filter.key_hash().of_text(),
     };
-    key_hash.map_err(|error| {
-        let hint = match error {
-            KeyError::Locked { .. } => "say where the key is: --secret-file FILE",
-            KeyError::Ambiguous { .. } => "say what lines are: --keys text or --keys long",
-            _ => return named(path, error),
-        };
-        Advice::error(format!("{}: {error}", dash::input_name(path)), hint)
-    })
+    key_hash.map_err(|error| key_error(path, error))
+}
+
+/// An error about keys of a filter, with the option that helps.
+pub(crate) fn key_error(path: &Path, error: KeyError) -> anyhow::Error {
+    let hint = match error {
+        KeyError::Locked { .. } => "say where the key is: --secret-file FILE",
+        KeyError::Ambiguous { .. } => "say what lines are: --keys text or --keys long",
+        _ => return named(path, error),
+    };
+    Advice::error(format!("{}: {error}", dash::input_name(path)), hint)
 }
 
 /// Names the type of lines that are hashed in this way.

@@ -101,6 +101,7 @@ fn read(args: &RemoveArgs, filter: &AnyFilter) -> Result<Vec<u64>> {
             &args.input,
             &args.filter,
             rows.attributes(),
+            file::key_type(args.keys)?,
             1,
             |_, hashes| keep(hashes),
         )?,

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use ironbloom::any::{AnyFilter, KeyHash};
+use ironbloom::any::{AnyFilter, KeyError, KeyHash};
 use ironbloom::multi::{Attributes, MultiFilter};
 use ironbloom::{KeyType, KeyTypes, RowError};
 
@@ -40,16 +40,33 @@ fn columns_for(input: &InputArgs, attributes: &Attributes) -> Result<Vec<String>
     Ok(columns)
 }
 
-/// How the values of each attribute are hashed: as text, or as integers where nothing else was given.
+/// How the values of each attribute are hashed: as text, or as integers where nothing else was given. `keys` is what the user
+/// says of attributes that hold more than one type, or nothing yet; one that holds a single other type is read as that, unless
+/// none can be what the user says.
 pub(crate) fn values(attributes: &Attributes, keys: Option<KeyType>) -> Result<Vec<KeyHash>> {
-    let of = |i| {
-        let key_hash = attributes.key_hash_of(i)?;
-        Ok(match keys {
-            Some(keys) => key_hash.of_text_as(keys)?,
-            None => key_hash.of_text()?,
-        })
+    let known: Vec<KeyHash> =
+        (0..attributes.len()).map(|i| attributes.key_hash_of(i)).collect::<Result<_, _>>()?;
+    let Some(keys) = keys else {
+        return Ok(known.into_iter().map(KeyHash::of_text).collect::<Result<_, _>>()?);
     };
-    (0..attributes.len()).map(of).collect()
+    let said: Vec<_> = known.iter().map(|known| known.of_text_as(keys)).collect();
+    if said.iter().all(Result::is_err) {
+        return Ok(said.into_iter().collect::<Result<_, _>>()?);
+    }
+    let values = said.into_iter().zip(known).map(|(said, known)| said.or_else(|_| known.of_text()));
+    Ok(values.collect::<Result<_, _>>()?)
+}
+
+/// Does the same for an existing filter, whose file is named in errors.
+pub(crate) fn values_of(
+    path: &Path,
+    attributes: &Attributes,
+    keys: Option<KeyType>,
+) -> Result<Vec<KeyHash>> {
+    values(attributes, keys).map_err(|error| match error.downcast::<KeyError>() {
+        Ok(error) => file::key_error(path, error),
+        Err(error) => file::named(path, error),
+    })
 }
 
 /// Names the types of values that are hashed in these ways.
@@ -88,11 +105,12 @@ pub(crate) fn for_each_block_of(
     input: &InputArgs,
     path: &Path,
     attributes: &Attributes,
+    keys: Option<KeyType>,
     threads: usize,
     consume: impl FnMut(&Keys, Vec<u64>) -> Result<()>,
 ) -> Result<()> {
     // Fails before any input is read.
-    let values = values(attributes, None).map_err(|error| file::named(path, error))?;
+    let values = values_of(path, attributes, keys)?;
     for_each_block(input, columns_for(input, attributes)?, values, threads, consume)
 }
 
@@ -147,9 +165,10 @@ pub(crate) fn contains(
     path: &Path,
     filter: &dyn MultiFilter,
     query: &[Option<String>],
+    keys: Option<KeyType>,
 ) -> Result<bool> {
     let attributes = filter.attributes();
-    let values = values(attributes, None).map_err(|error| file::named(path, error))?;
+    let values = values_of(path, attributes, keys)?;
     let hash =
         |(value, of): (&KeyHash, &Option<String>)| of.as_ref().map(|of| value.of(of)).transpose();
     let hashes: Result<Vec<_>, _> = values.iter().zip(query).map(hash).collect();

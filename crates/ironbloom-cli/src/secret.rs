@@ -1,5 +1,7 @@
 //! `--secret-file`: the key of a hash that strangers must not know.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -23,7 +25,11 @@ impl SecretArgs {
     /// The key, if one is given.
     pub(crate) fn key(&self) -> Result<Option<HashKey>> {
         let Some(path) = &self.secret_file else { return Ok(None) };
-        let contents = std::fs::read(path)
+        // No more than tells that it is too long: a device may have no end.
+        const MOST: u64 = 1024;
+        let mut contents = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MOST).read_to_end(&mut contents))
             .map_err(|error| Advice::error(format!("{}: {error}", path.display()), HOW_TO_MAKE))?;
         match HashKey::parse(&contents) {
             Some(key) => Ok(Some(key)),

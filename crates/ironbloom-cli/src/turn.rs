@@ -1,10 +1,10 @@
 //! One process at a time reads a filter, changes it and replaces its file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use ironbloom::format::native::FileLock;
+use ironbloom::format::native::{FileLock, Replacing};
 
 use crate::{dash, file, interrupt, output};
 
@@ -17,11 +17,21 @@ pub(crate) struct Turn {
 impl Turn {
     /// Waits until no other process changes the file, and says so if that takes long.
     pub(crate) fn take(path: &Path) -> Result<Self> {
+        Self::wait(path, || Self::try_take(path))
+    }
+
+    /// Waits in the same way before a file is replaced by one that does not depend on it. `None` if there is nothing to wait for:
+    /// this process has its turn already, or the file is one that no process can lock.
+    pub(crate) fn take_to_replace(path: &Path) -> Result<Option<Self>> {
+        Self::wait(path, || Self::try_take_to_replace(path))
+    }
+
+    fn wait<T>(path: &Path, mut try_take: impl FnMut() -> std::io::Result<Option<T>>) -> Result<T> {
         const PATIENCE: Duration = Duration::from_secs(1);
         const PAUSE: Duration = Duration::from_millis(20);
         let mut patient_until = Some(Instant::now() + PATIENCE);
         loop {
-            if let Some(turn) = Self::try_take(path).map_err(|error| file::named(path, error))? {
+            if let Some(turn) = try_take().map_err(|error| file::named(path, error))? {
                 return Ok(turn);
             }
             if patient_until.is_some_and(|end| Instant::now() > end) {
@@ -46,10 +56,28 @@ impl Turn {
     fn try_take(path: &Path) -> std::io::Result<Option<Self>> {
         interrupt::while_locking(|locked| {
             let Some(lock) = FileLock::try_acquire(path)? else { return Ok(None) };
-            lock.remove_leftovers();
-            *locked = Some(lock.lock_file().to_owned());
-            Ok(Some(Self { lock: Some(lock) }))
+            Ok(Some(Self::of(lock, locked)))
         })
+    }
+
+    /// `None` if it is another process's turn, as in [`try_take`](Self::try_take).
+    fn try_take_to_replace(path: &Path) -> std::io::Result<Option<Option<Self>>> {
+        interrupt::while_locking(|locked| {
+            if locked.is_some() && FileLock::lock_file_of(path).ok() == *locked {
+                return Ok(Some(None));
+            }
+            Ok(match FileLock::try_acquire_to_replace(path)? {
+                Replacing::Locked(lock) => Some(Some(Self::of(lock, locked))),
+                Replacing::Busy => None,
+                Replacing::NoLocks => Some(None),
+            })
+        })
+    }
+
+    fn of(lock: FileLock, locked: &mut Option<PathBuf>) -> Self {
+        lock.remove_leftovers();
+        *locked = Some(lock.lock_file().to_owned());
+        Self { lock: Some(lock) }
     }
 }
 

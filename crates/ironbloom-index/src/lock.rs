@@ -1,8 +1,8 @@
 //! Writers of an index take turns.
 //!
 //! ```text
-//!  one writer        lock ─► open ─► change ─► write .t.ibx.PID.tmp ─► rename to t.ibx ─► unlock
-//!  the next one        └─ waits ────────────────────────────────────────────────────────────► open: the new one …
+//!  one writer        lock ─► open ─► change ─► write .t.ibx.PID-0.tmp ─► rename to t.ibx ─► unlock
+//!  the next one        └─ waits ──────────────────────────────────────────────────────────────► open: the new one …
 //!  readers           open t.ibx: the old one or the new one, never waiting
 //! ```
 //!

@@ -196,10 +196,10 @@ impl Filter {
         }
         let (number, key_type) = self.number_for(Work::Add, key)?;
         let added = self.filter.change(py, |filter| {
-            if !filter.key_types().contains(key_type) {
-                filter.note_keys(key_type.into());
+            if filter.key_types().contains(key_type) {
+                return filter.insert_hash(number);
             }
-            filter.insert_hash(number)
+            filter.insert_hash_of(key_type, number)
         })?;
         added.or_raise(py)
     }
@@ -368,8 +368,9 @@ impl Filter {
         Ok(described)
     }
 
-    /// Writes the filter to a file: under a temporary name, synced, then renamed.
+    /// Writes the filter to a file: under a temporary name, synced, then renamed. Waits for writers that have the file's lock.
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+        let _turn = crate::lock::to_replace(py, &path)?;
         self.filter.read_detached(py, |filter| filter.save(path))?.or_raise(py)
     }
 

@@ -1,6 +1,7 @@
 //! Filters of other programs. Their keys are what that program has, in its form, and are hashed by its rule.
 //!
-//! A `str` is a text and an `int` is an integer: neither stands for the other, and nothing else is a key.
+//! A `str` is a text and an `int` is an integer: neither stands for the other. Other numbers are keys if
+//! they equal one of the form: `True` and `Decimal(1)`, but not `Decimal("0.1")`, which no float equals.
 
 use ironbloom::any::{KeyError, Operation, Refused};
 use ironbloom::hash::KeyForm;
@@ -10,7 +11,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::{IntoPython, OrRaise, error, named};
 use crate::filter::Filter;
-use crate::key::{Stable, plain_bytes};
+use crate::key::{Stable, plain_bytes, utf8};
 use crate::make::Made;
 use crate::many::Work;
 
@@ -89,7 +90,7 @@ impl KeyOfForm {
         };
         let made = match (form, text, bytes) {
             (KeyForm::Text | KeyForm::Chars | KeyForm::Hex, Some(text), _) => {
-                Some(Self::Bytes(text.to_str()?.as_bytes().to_vec()))
+                Some(Self::Bytes(utf8(text)?.as_bytes().to_vec()))
             }
             (KeyForm::Text, _, Some(bytes)) => Some(Self::Bytes(bytes)),
             (KeyForm::Hex, _, Some(bytes)) => {
@@ -99,7 +100,9 @@ impl KeyOfForm {
             (KeyForm::Long | KeyForm::Int, None, None) => key.extract().ok().map(Self::Integer),
             (KeyForm::Double, None, None) => {
                 let number: Option<f64> = key.extract().ok();
-                number.map(|number| Self::Bytes(number.to_string().into_bytes()))
+                // A number that no float equals, such as 2^53 + 1, would be taken for its neighbour.
+                let equal = |&number: &f64| number.is_nan() || key.eq(number).unwrap_or(false);
+                number.filter(equal).map(|number| Self::Bytes(number.to_string().into_bytes()))
             }
             _ => None,
         };

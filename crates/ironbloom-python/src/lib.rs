@@ -6,6 +6,7 @@
 //!        ▼ _native
 //!  filter.rs            a filter of any kind                      make.rs    new ones, and from files
 //!  shared.rs            the same for threads                      foreign.rs those of other programs
+//!  lock.rs              writers of a file take turns
 //!  rows.rs              the same for rows of several attributes   plan.rs    what kinds cost
 //!  many.rs              many keys at once                         groups.rs  all keys, as numbers, in groups
 //!  key/                 a Python object ──► stable bytes
@@ -28,6 +29,7 @@ mod guard;
 mod index;
 mod interrupt;
 mod key;
+mod lock;
 mod make;
 mod many;
 mod plan;
@@ -57,6 +59,8 @@ mod _native {
     use crate::index::search::Batches;
     #[pymodule_export]
     use crate::index::table::{Table, write_parquet};
+    #[pymodule_export]
+    use crate::lock::Lock;
     #[pymodule_export]
     use crate::make::{
         Made, from_bytes, key_bytes, load, load_mapped, make, make_bloom_of_bits, make_fuse,

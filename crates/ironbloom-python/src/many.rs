@@ -50,8 +50,7 @@ impl Filter {
             |group| {
                 if work == Work::Add {
                     let mut filter = user.writing(group.py);
-                    filter.note_keys(group.types);
-                    return filter.insert_hashes(group.numbers);
+                    return filter.insert_hashes_of(group.types, group.numbers);
                 }
                 found.clear();
                 found.resize(group.numbers.len(), false);

@@ -28,7 +28,7 @@ type Row = (Vec<u64>, Vec<KeyTypes>);
 type Query = (Vec<Option<u64>>, Vec<KeyTypes>);
 
 /// Operation on each row of a table.
-type EachRow = fn(&mut AnyFilter, &[u64]) -> Result<bool, RowError>;
+type EachRow = fn(&mut AnyFilter, &[KeyTypes], &[u64]) -> Result<bool, RowError>;
 
 fn each_row(work: Work) -> EachRow {
     match work {
@@ -38,20 +38,20 @@ fn each_row(work: Work) -> EachRow {
     }
 }
 
-fn insert(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
+fn insert(filter: &mut AnyFilter, types: &[KeyTypes], row: &[u64]) -> Result<bool, RowError> {
     let query: Vec<Option<u64>> = row.iter().copied().map(Some).collect();
     let multi = filter.as_multi_mut().expect("a filter of rows");
     let new = !multi.contains_hashed(&query)?;
-    multi.insert_hashed(row)?;
+    multi.insert_hashed_of(types, row)?;
     Ok(new)
 }
 
-fn contains(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
+fn contains(filter: &mut AnyFilter, _: &[KeyTypes], row: &[u64]) -> Result<bool, RowError> {
     let query: Vec<Option<u64>> = row.iter().copied().map(Some).collect();
     filter.as_multi().expect("a filter of rows").contains_hashed(&query)
 }
 
-fn remove(filter: &mut AnyFilter, row: &[u64]) -> Result<bool, RowError> {
+fn remove(filter: &mut AnyFilter, _: &[KeyTypes], row: &[u64]) -> Result<bool, RowError> {
     filter.as_multi_mut().expect("a filter of rows").remove_hashed(row)
 }
 
@@ -110,19 +110,17 @@ impl Filter {
         Ok((row, types))
     }
 
-    /// Notes the types of values that are added; of others, an error for those that the filter does not hold.
-    fn note_or_check(
+    /// An error for types of values that the filter does not hold, unless they are added.
+    fn check_for(
         &self,
-        filter: &mut AnyFilter,
+        filter: &AnyFilter,
         work: Work,
         types: &[KeyTypes],
     ) -> Result<(), RowError> {
-        let multi = filter.as_multi_mut().expect("a filter of rows");
         if work == Work::Add {
-            multi.note_keys(types);
             return Ok(());
         }
-        self.check_row(multi.attributes(), types)
+        self.check_row(attributes(filter), types)
     }
 
     fn check_row(&self, held: &Attributes, types: &[KeyTypes]) -> Result<(), RowError> {
@@ -142,8 +140,8 @@ impl Filter {
         let (row, types) = self.whole_row(py, row)?;
         let mut filter = self.write(py)?;
         let done = self
-            .note_or_check(&mut filter, work, &types)
-            .and_then(|()| each_row(work)(&mut filter, &row));
+            .check_for(&filter, work, &types)
+            .and_then(|()| each_row(work)(&mut filter, &types, &row));
         drop(filter);
         done.or_raise(py)
     }
@@ -222,12 +220,12 @@ impl Filter {
             }
             let types: Vec<_> = columns.iter().map(|column| column.types(rows.clone())).collect();
             let mut filter = user.writing(None);
-            self.note_or_check(&mut filter, work, &types)?;
+            self.check_for(&filter, work, &types)?;
             for i in 0..rows.len() {
                 for (value, hashes) in row.iter_mut().zip(&hashes) {
                     *value = hashes[i];
                 }
-                answers.push(each_row(work)(&mut filter, &row)?);
+                answers.push(each_row(work)(&mut filter, &types, &row)?);
             }
             Ok::<_, RowError>(())
         })?;

@@ -13,6 +13,7 @@ from typing import Any
 
 import ironbloom as ib
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -79,7 +80,49 @@ WRONG: list[Callable[[], Any]] = [
     lambda: ib.Index.build([], "/nowhere.ibx", csv={"delimiter": "ab"}),
     lambda: ib.Bloom(100).add_many(pl.Series([[1]])),
     lambda: ib.Bloom(100).add_many(np.array([1j])),
+    lambda: ib.Bloom(100).add("\ud800"),
+    lambda: "\ud800" in ib.Bloom(100),
+    lambda: ib.Bloom(100).add(("\ud800", 1)),
+    lambda: ib.Bloom(100).add_many(["\ud800"]),
+    lambda: ib.Bloom(100).add_many(np.array(["\ud800"])),
+    lambda: ib.key_bytes("\ud800"),
+    lambda: list(ib.dedup(["\ud800"])),
+    lambda: ib.dedup_table(pd.DataFrame({"a": ["\ud800"]})),
+    lambda: ib.dedup_table(pd.DataFrame({"a": [[1]]})),
+    lambda: ib.Joint(100, 0.01, ["a"]).add_many(pd.DataFrame({"a": [[1], "b"]})),
 ]
+
+
+def full() -> list[ib.Filter]:
+    """Filters of integers that take no more."""
+    filters: list[ib.Filter] = [ib.Cuckoo(10), ib.Cuckoo.packed(10), ib.DLeft(10), ib.Joint(10, 0.01, ["a", "b"])]
+    for filter in filters:
+        for number in range(20_000):
+            try:
+                filter.add((number, number) if isinstance(filter, ib.Joint) else number)
+            except ib.Full:
+                pass
+    return [*filters, ib.BinaryFuse([1, 2, 3]), ib.Bitmap(10)]
+
+
+@pytest.mark.parametrize("filter", full(), ids=lambda filter: filter.kind)
+def test_a_refused_key_leaves_the_filter_as_it_was_to_the_last_bit(filter: ib.Filter) -> None:
+    key: Any = ("a", "b") if isinstance(filter, ib.Joint) else "text"
+    columns: list[Any] = [[key], [key] * 3]
+    if isinstance(filter, ib.Joint):
+        columns += [pa.table({"a": ["a"], "b": ["b"]}), pd.DataFrame({"a": ["a"], "b": [b"b"]})]
+    else:
+        columns += [pa.array([key]), np.array([key]), pd.Series([key])]
+    before, types = filter.to_bytes(), filter.key_types
+    with pytest.raises(ib.Error):
+        filter.add(key)
+    for column in columns:
+        for _ in range(20):
+            with pytest.raises(ib.Error):
+                filter.add_many(column)
+    with pytest.raises(ib.Error):
+        filter.update([key])
+    assert filter.to_bytes() == before and filter.key_types == types
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))

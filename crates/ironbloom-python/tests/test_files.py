@@ -7,6 +7,8 @@ import os
 import pathlib
 import pickle
 import random
+import threading
+import time
 from typing import Any
 
 import ironbloom as ib
@@ -269,3 +271,79 @@ def test_a_converted_filter_answers_as_its_program_did(name: str, form: str) -> 
         filter.of_keys("number")
     with pytest.raises(ib.Refused, match="itself"):
         ib.Bloom(10)._with_form("long")
+
+
+def test_a_save_waits_for_who_has_the_lock_and_who_has_it_saves(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "f.ibf"
+    ib.Bloom(1000).save(path)
+    other = ib.Bloom(1000)
+    other.add("bob")
+    with ib.lock(path):
+        saving = threading.Thread(target=other.save, args=(path,))
+        saving.start()
+        with pytest.raises(ib.Refused, match="this thread"), ib.lock(tmp_path / "." / "f.ibf"):
+            pass
+        seen = ib.open(path)
+        seen.add("alice")
+        time.sleep(0.2)
+        seen.save(path)
+        assert saving.is_alive() and "alice" in ib.open(path)
+        other.save(tmp_path / "g.ibf")  # of another file
+    saving.join(60)
+    assert not saving.is_alive() and "bob" in ib.open(path)
+    assert sorted(os.listdir(tmp_path)) == ["f.ibf", "g.ibf"]
+    seen.save(path)
+    with ib.lock(path):  # again
+        pass
+
+
+def test_no_thread_loses_what_others_have_saved(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "f.ibf"
+    ib.Bloom(1000, 1e-9).save(path)
+
+    def add(writer: int) -> None:
+        for number in range(10):
+            with ib.lock(path):
+                seen = ib.open(path)
+                seen.add((writer, number))
+                seen.save(path)
+
+    threads = [threading.Thread(target=add, args=(writer,)) for writer in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    kept = ib.open(path)
+    assert all((writer, number) in kept for writer in range(6) for number in range(10))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_have_the_lock_and_leaves_it_alone(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "f.ibf"
+    ib.Bloom(1000).save(path)
+    with ib.lock(path):
+        child = os.fork()
+        if child == 0:
+            done = 1
+            try:
+                filter = ib.Bloom(1000)
+                filter.add("child")
+                threading.Timer(0.2, lambda: (tmp_path / "waits").touch()).start()
+                filter.save(path)
+                done = 0
+            finally:
+                os._exit(done)
+        while not (tmp_path / "waits").exists():
+            time.sleep(0.01)
+        assert "child" not in ib.open(path)
+    assert os.waitpid(child, 0)[1] == 0
+    assert "child" in ib.open(path)
+
+
+def test_no_lock_is_needed_where_there_are_none(tmp_path: pathlib.Path) -> None:
+    filter = ib.Bloom(1000)
+    filter.save("/dev/null")
+    with pytest.raises(FileNotFoundError):
+        filter.save(tmp_path / "missing" / "f.ibf")
+    with pytest.raises(IsADirectoryError):
+        filter.save(tmp_path)

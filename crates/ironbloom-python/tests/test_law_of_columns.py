@@ -313,7 +313,92 @@ def test_columns_of_pandas(name: str) -> None:
     law()
 
 
+OBJECTS = (
+    TEXT | st.binary(max_size=4) | integers(70, True) | FLOATS | st.booleans() | st.none() | st.dates() | MOMENTS | st.times() | SPANS | decimals(6, 2)
+    | MOMENTS.map(lambda at: at.replace(tzinfo=UTC)) | st.times().map(lambda at: at.replace(tzinfo=UTC)) | st.uuids()
+)  # fmt: skip
+
+
+def is_gone(value: Any) -> bool:
+    return bool(np.ndim(pd.isna(value)) == 0 and pd.isna(value))
+
+
+def check_table_of_pandas(column: pd.Series) -> None:
+    """The law for a column of a DataFrame, with another one before it: rows are those of the values, or refused."""
+    frame = pd.DataFrame({"n": range(len(column)), "k": column.array})
+    values = [None if is_gone(value) else value for value in frame["k"]]
+    try:
+        expected = list(ib.dedup(values))
+    except ib.InvalidKey:
+        with pytest.raises(ib.InvalidKey):
+            ib.dedup_table(frame, "k")
+        with pytest.raises(ib.InvalidKey):
+            ib.Joint(1000, 1e-6, ["k", "n"]).add_many(frame)
+        return
+    first = ib.dedup_table(frame, ["k"])
+    assert len(first) == len(expected), values
+    assert len(ib.dedup_table(frame)) == len(frame)
+    rows = ib.Joint(1000, 1e-6, ["k", "n"])
+    if None in values:
+        with pytest.raises(ib.InvalidKey, match="nulls"):
+            rows.add_many(frame)
+        assert not rows
+        return
+    rows.add_many(frame)
+    assert all((value, number) in rows for number, value in enumerate(values)), values
+    assert list(rows.contains_many(frame)) == [True] * len(values)
+    one_by_one = ib.Joint(1000, 1e-6, ["k", "n"])
+    one_by_one.update((value, number) for number, value in enumerate(values))
+    assert rows == one_by_one
+
+
+@pytest.mark.parametrize("name", [name for name in PANDAS if name not in ("index", "multi")])
+def test_columns_of_tables_of_pandas(name: str) -> None:
+    @settings(settings.get_profile("columns"))
+    @given(st.lists(TEXT | integers(40, True) | st.none(), max_size=12))
+    @example(["a", None, 3])
+    @example(["a", "b", "a"])
+    def law(values: list[Any]) -> None:
+        check_table_of_pandas(PANDAS[name](values))
+
+    law()
+
+
+@settings(settings.get_profile("columns"), max_examples=200)
+@given(st.lists(OBJECTS, max_size=12))
+@example([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5), dt.datetime(2020, 1, 1, 6)])
+@example([dt.datetime(2020, 1, 1, tzinfo=UTC), dt.datetime(2020, 1, 1)])
+@example([dt.time(1), dt.time(1, tzinfo=UTC)])
+@example([dt.time(1, tzinfo=UTC), dt.time(1, tzinfo=dt.timezone(dt.timedelta(hours=1)))])
+@example(["1", b"1"])
+@example([1, "1"])
+@example([True, 5])
+@example([decimal.Decimal("0.5"), 0.5])
+@example([-1, 2**64 - 1])
+@example([*(f"text {number}" for number in range(200)), b"text 3", "text 3"])
+def test_objects_in_tables_of_pandas(values: list[Any]) -> None:
+    check_table_of_pandas(pd.Series(values, dtype=object))
+
+
+def test_a_name_that_stands_twice_is_refused_in_every_table() -> None:
+    twice = pa.Table.from_arrays([pa.array([1, 1]), pa.array([7, 8]), pa.array([3, 4])], names=["a", "a", "b"])
+    frame = pd.DataFrame([[1, 7, 3], [1, 8, 4]], columns=["a", "a", "b"])
+    for table in (twice, frame):
+        rows = ib.Joint(10, 0.01, ["a", "b"])
+        with pytest.raises(ib.InvalidColumn, match="2 columns a"):
+            rows.add_many(table)
+        assert not rows
+        with pytest.raises(ib.InvalidColumn, match="2 columns a"):
+            ib.dedup_table(table, "a")
+        assert len(ib.dedup_table(table)) == 2 and len(ib.dedup_table(table, "b")) == 2
+    assert len(ib.dedup_table(pd.DataFrame({0: [1, 1, 2]}), [0])) == 2
+    for wrong in ("z", 5):
+        with pytest.raises(ib.UnknownName):
+            ib.dedup_table(frame, [wrong])  # type: ignore[list-item]
+
+
 DUCKDB = [
+    "(range || ':30:00+02')::TIMETZ", "340282366920938463463374607431768211455::UHUGEINT - range::UHUGEINT",
     "range::BOOLEAN", "range::TINYINT", "-range::BIGINT", "range::UBIGINT", "range::HUGEINT * 170141183460469231731687",
     "range::UHUGEINT", "range::FLOAT / 3", "range::DOUBLE / 4", "range::DECIMAL(9, 2) / 8", "(range / 8)::DECIMAL(38, 12)",
     "range::VARCHAR", "range::VARCHAR::BLOB", "DATE '2020-01-01' + range::INT", "TIME '12:30:00' + to_seconds(range)",
@@ -337,6 +422,10 @@ def test_uuids_of_duckdb_are_not_taken_for_texts_in_tables() -> None:
     relation = duckdb.sql("SELECT uuid() AS id, 1 AS n")
     with pytest.raises(ib.InvalidKey, match="column id"):
         ib.Joint(10, 0.01, ["id", "n"]).add_many(relation)
+    for expression in ("'12:30:00+02'::TIMETZ", "5::UHUGEINT"):
+        for use in (ib.Joint(10, 0.01, ["id", "n"]).add_many, ib.dedup_table):
+            with pytest.raises(ib.InvalidKey, match="column id"):
+                use(duckdb.sql(f"SELECT {expression} AS id, 1 AS n"))
     one = uuid.uuid4()
     seen = ib.Bloom(10, 1e-9)
     seen.add(one)

@@ -12,7 +12,7 @@ use ironbloom::format::native::replace_file;
 use super::{QueryArgs, headers};
 use crate::failure::Advice;
 use crate::input::{self, BadKey, InputArgs};
-use crate::{Outcome, dash, file, interrupt, number, output};
+use crate::{Outcome, dash, file, number, output};
 
 /// Index the logs blooms of many block headers
 ///
@@ -43,8 +43,8 @@ pub(super) fn build(args: &IndexArgs) -> Result<Outcome> {
     file::refuse_unwritable(&args.output)?;
     let mut failure = None;
     let mut blocks = 0;
-    let written = interrupt::while_writing(&args.output, || {
-        replace_file(&args.output, |file| match write(args, file) {
+    let written = file::replacing(&args.output, || {
+        let written = replace_file(&args.output, |file| match write(args, file) {
             Ok(written) => {
                 blocks = written;
                 Ok(())
@@ -53,12 +53,10 @@ pub(super) fn build(args: &IndexArgs) -> Result<Outcome> {
                 failure = Some(error);
                 Err(io::Error::other("not written"))
             }
-        })
+        });
+        written.with_context(|| args.output.display().to_string())
     });
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    written.with_context(|| args.output.display().to_string())?;
+    failure.map_or(written, Err)?;
     let bytes = std::fs::metadata(&args.output).map_or(0, |file| file.len());
     output::note(&format!(
         "{}: {}, {}",

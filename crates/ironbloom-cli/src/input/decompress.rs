@@ -8,12 +8,17 @@ use anyhow::{Context as _, Result};
 pub(super) fn decompress(mut raw: impl Read + 'static) -> Result<Box<dyn Read>> {
     const GZIP: &[u8] = &[0x1f, 0x8b];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-    let first = peek(&mut raw, &[GZIP, ZSTD])?;
+    // Parallel compressors of zstd begin with a frame that decoders skip: one of sixteen numbers, with anything in it.
+    let skippable = std::array::from_fn::<_, 16, _>(|i| [0x50 + i as u8, 0x2a, 0x4d, 0x18]);
+    let mut marks = vec![GZIP, ZSTD];
+    marks.extend(skippable.iter().map(<[u8; 4]>::as_slice));
+    let first = peek(&mut raw, &marks)?;
     let found = first.clone();
+    let is_zstd = found.starts_with(ZSTD) || skippable.iter().any(|mark| found.starts_with(mark));
     let input = Cursor::new(first).chain(raw);
     if found.starts_with(GZIP) {
         Ok(Box::new(flate2::read::MultiGzDecoder::new(input)))
-    } else if found.starts_with(ZSTD) {
+    } else if is_zstd {
         Ok(Box::new(zstd::Decoder::new(input).context("zstd")?))
     } else {
         Ok(Box::new(input))

@@ -135,8 +135,8 @@ fn save(args: &DumpArgs, server: &mut Server) -> Result<u64> {
 /// Writes a complete file, or leaves the old one.
 fn replace(path: &Path, write: impl FnOnce(&mut Output<'_>) -> Result<()>) -> Result<()> {
     let mut failure = None;
-    let written = interrupt::while_writing(path, || {
-        replace_file(path, |file| {
+    let written = file::replacing(path, || {
+        let written = replace_file(path, |file| {
             let mut out = Output {
                 file: BufWriter::new(file),
                 path,
@@ -148,12 +148,10 @@ fn replace(path: &Path, write: impl FnOnce(&mut Output<'_>) -> Result<()>) -> Re
                 failure = Some(error);
                 io::Error::other("not written")
             })
-        })
+        });
+        written.map_err(|error| file::named(path, error))
     });
-    match failure {
-        Some(failure) => Err(failure),
-        None => written.map_err(|error| file::named(path, error)),
-    }
+    failure.map_or(written, Err)
 }
 
 /// The file that is being written.

@@ -450,3 +450,22 @@ fn a_filter_may_come_from_a_pipe() {
     scratch.shell("cat x.ibf | ironbloom verify /dev/stdin").succeeds();
     scratch.shell("head -c 300 x.ibf | ironbloom verify /dev/stdin").ends_with(2);
 }
+
+/// As parallel compressors write it: a frame that decoders skip, then several others.
+#[test]
+fn zstd_may_begin_with_a_frame_that_is_skipped() {
+    let scratch = Scratch::new();
+    let keys = lines(0..300);
+    for kind in 0x50..=0x5f_u8 {
+        let mut file = vec![kind, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
+        file.extend(zstandard(&lines(0..100)));
+        file.extend(zstandard(&lines(100..300)));
+        let done = scratch.run_with(["build", "-o", "f.ibf", "--rate", "1e-6"], file);
+        done.succeeds();
+        assert_eq!(scratch.present("f.ibf", &keys), keys);
+        assert_eq!(scratch.info("f.ibf")["keys"], 300);
+    }
+    // The letter alone is a key.
+    scratch.build("f.ibf", [], "P*\nP\n");
+    assert_eq!(scratch.present("f.ibf", "P*\nP\n"), "P*\nP\n");
+}

@@ -528,8 +528,14 @@ fn a_file_that_is_not_an_index_is_not_overwritten() {
 #[test]
 fn what_killed_runs_have_left_is_removed_by_the_next() {
     let scratch = parts(0..1);
-    let left = [".u.ibx.4711.tmp", ".u.ibx.4711.3.tmp", ".u.ibx.lock"];
-    let others = [".v.ibx.4711.tmp", ".u.ibx.tmp", ".u.ibx.backup.tmp", "u.ibx.4711.tmp"];
+    let left = [".u.ibx.4711-0.tmp", ".u.ibx.4711-3.tmp", ".u.ibx.lock"];
+    let others = [
+        ".v.ibx.4711-0.tmp",
+        ".u.ibx.1.4711-0.tmp",
+        ".u.ibx.tmp",
+        ".u.ibx.2024.tmp",
+        "u.ibx.4711-0.tmp",
+    ];
     for name in left.into_iter().chain(others) {
         scratch.write(name, "");
     }

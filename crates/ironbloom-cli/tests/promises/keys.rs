@@ -177,3 +177,22 @@ fn a_secret_key_is_in_no_file_and_is_needed_to_ask() {
     let differ = "cannot merge one.ibf and two.ibf: hash function differs";
     scratch.refuses(["merge", "-o", "m.ibf", "one.ibf", "two.ibf"], "", differ);
 }
+
+#[test]
+fn a_secret_without_end_is_refused() {
+    let scratch = Scratch::new();
+    let args = ["build", "-o", "f.ibf", "--secret-file", "/dev/zero"];
+    scratch.refuses(args, "a\n", "/dev/zero: is not 16 bytes or 32 hexadecimal digits");
+}
+
+/// Its hash is Parquet's; with another it could not be converted.
+#[test]
+fn a_split_block_filter_takes_no_secret() {
+    let scratch = Scratch::new();
+    scratch.write("key", "0123456789abcdef");
+    for options in [["--seed", "random"], ["--secret-file", "key"]] {
+        let [option, value] = options;
+        let args = ["build", "-o", "f.ibf", "--kind", "split-block", option, value];
+        scratch.refuses(args, "a\n", "the hash of a split-block filter is prescribed");
+    }
+}

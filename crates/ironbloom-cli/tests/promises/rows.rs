@@ -298,3 +298,32 @@ fn damaged_filters_of_rows_are_refused() {
         scratch.refuses(["remove", "d.ibf", "things.csv"], "", "d.ibf: checksum mismatch");
     }
 }
+
+// --------------------------------------------------------------------------------------------------------- types of values
+
+#[test]
+fn what_the_user_says_of_values_counts_for_rows_too() {
+    let scratch = Scratch::new();
+    scratch.write("empty.csv", "a,b\n");
+    scratch.write("numbers.csv", "a,b\n1,2\n03,4\n");
+    let build = ["build", "-o", "t.ibf", "--kind", "joint", "--csv", "a,b", "--rate", "1e-6"];
+    let build = |rest: &[&str]| {
+        let done = scratch.command(build.iter().chain(rest)).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    // Nothing is known of an empty filter: the user decides.
+    build(&["--capacity", "100", "empty.csv"]);
+    scratch.run(["add", "t.ibf", "--keys", "long", "numbers.csv"]).succeeds();
+    assert!(scratch.info("t.ibf").to_string().contains("a: integers"), "{}", scratch.info("t.ibf"));
+    scratch.run(["check", "t.ibf", "--where", "a=3", "--where", "b=4"]).succeeds();
+    // One that holds integers refuses text, as a filter of keys does.
+    let refused = [
+        ["check", "t.ibf", "--keys", "text", "numbers.csv"],
+        ["add", "t.ibf", "--keys", "text", "numbers.csv"],
+    ];
+    for args in refused {
+        scratch.refuses(args, "", "t.ibf: ");
+    }
+    let by_name = ["check", "t.ibf", "--keys", "text", "--where", "a=1", "--where", "b=2"];
+    scratch.refuses(by_name, "", "t.ibf: ");
+}

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ironbloom_testing::Start as _;
+use ironbloom_testing::{Running, Start as _};
 
 use crate::program::{Scratch, lines};
 
@@ -146,4 +146,87 @@ fn adds_and_merges_at_once_lose_no_acknowledged_key_whoever_is_killed() {
         let files = scratch.files();
         assert_eq!(files.len() as u64, 2 * WRITERS + 1, "something is left: {files:?}");
     }
+}
+
+/// Starts to add a key to a filter, and returns when that has its lock: standard input is still open.
+fn begin_to_add(scratch: &Scratch, name: &str) -> (Running, std::process::ChildStdin) {
+    let mut command = scratch.command(["add", name, "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.start();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"added\n").unwrap();
+    ironbloom_testing::wait_until(|| scratch.exists(&format!(".{name}.lock")));
+    (child, stdin)
+}
+
+/// Whatever replaces a file that another program has read and will write comes after it: what it has said is written stays.
+#[test]
+fn builds_merges_and_conversions_wait_for_who_changes_their_file() {
+    let scratch = Scratch::new();
+    let plan = ["--capacity", "1000", "--rate", "1e-6"];
+    scratch.build("a.ibf", plan, "new\n");
+    scratch.build("b.ibf", plan, "newer\n");
+    scratch.write("keys", "new\n");
+    let replace: [&[&str]; 4] = [
+        &["build", "-o", "f.ibf", "--capacity", "1000", "keys"],
+        &["merge", "-o", "f.ibf", "a.ibf", "b.ibf"],
+        &["convert", "a.ibf", "-o", "f.ibf"],
+        &["add", "a.ibf", "keys", "-o", "f.ibf"],
+    ];
+    for args in replace {
+        scratch.build("f.ibf", plan, "old\n");
+        let (mut adding, stdin) = begin_to_add(&scratch, "f.ibf");
+        let mut command = scratch.command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let replacing = command.start();
+        // Long enough to say that it waits.
+        std::thread::sleep(Duration::from_millis(1500));
+        assert_eq!(scratch.present("f.ibf", "new\n"), "", "{args:?} did not wait");
+        drop(stdin);
+        assert!(adding.wait().unwrap().success());
+        let replaced = replacing.wait_with_output().unwrap();
+        assert!(replaced.status.success(), "{args:?}");
+        assert_eq!(scratch.present("f.ibf", "new\nadded\n"), "new\n", "{args:?} came last");
+        assert!(!scratch.exists(".f.ibf.lock"));
+    }
+}
+
+/// The name of one file begins that of another, and both are written all the time.
+#[test]
+fn writers_of_files_with_similar_names_do_not_meet() {
+    let scratch = Scratch::new();
+    for name in ["seen", "seen.1", "seen.1.1"] {
+        scratch.build(name, ["--capacity", "100000"], "start\n");
+    }
+    let line = |name: &str, count: usize| {
+        let add = format!("echo $i | ironbloom add {name} 2>>said || echo {name} >>failed");
+        format!("for i in $(seq {count}); do {add}; done")
+    };
+    let build = "echo $i | ironbloom build -o seen --capacity 1M 2>>said || echo build >>failed";
+    let builds = format!("for i in $(seq 10); do {build}; done");
+    let loops = [line("seen", 20), line("seen.1", 20), line("seen.1.1", 20), builds];
+    scratch.shell(&format!("({}) & wait", loops.join(") & ("))).succeeds();
+    assert!(!scratch.exists("failed"), "{}", String::from_utf8_lossy(&scratch.read("said")));
+    for name in ["seen.1", "seen.1.1"] {
+        let keys = lines(1..21);
+        assert_eq!(scratch.present(name, &keys), keys);
+    }
+}
+
+/// Others may write in the folder.
+#[cfg(unix)]
+#[test]
+fn a_link_or_a_pipe_in_the_place_of_a_lock_is_refused_and_not_followed() {
+    let scratch = Scratch::new();
+    scratch.build("f.ibf", ["--capacity", "1000"], "start\n");
+    let before = scratch.read("f.ibf");
+    for make in ["mkfifo .f.ibf.lock", "ln -s elsewhere .f.ibf.lock", "mkdir .f.ibf.lock"] {
+        scratch.shell(make).succeeds();
+        for args in [["add", "f.ibf"], ["build", "-of.ibf"]] {
+            let run = scratch.run_with(args, "key\n").ends_with(2);
+            assert!(run.stderr.contains(".f.ibf.lock: is not a file"), "{make}: {}", run.stderr);
+        }
+        scratch.shell("rm -r .f.ibf.lock").succeeds();
+    }
+    assert!(!scratch.exists("elsewhere") && scratch.read("f.ibf") == before);
 }

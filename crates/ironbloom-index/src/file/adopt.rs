@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  temporary file, without a name    64 bytes · column 0 · column 1 · …
-//!  the same file, .t.ibx.PID.tmp     header   · column 0 · column 1 · … · bounds · blobs · directory · header
+//!  the same file, .t.ibx.PID-0.tmp   header   · column 0 · column 1 · … · bounds · blobs · directory · header
 //! ```
 //!
 //! That is possible if its sections are all that the index has there, in the order in which an index has them: so the bytes of
@@ -56,7 +56,9 @@ impl<'a> Begun<'a> {
         let file = self.file.take_unnamed()?;
         file.set_permissions(instead_of.metadata().ok()?.permissions()).ok()?;
         // Of the form that a later writer removes if this one is killed.
-        let linked = path.with_extension("0.tmp");
+        let name = path.file_name()?.to_str()?;
+        let linked = path
+            .with_file_name(name.rsplit_once('-').map(|(start, end)| format!("{start}-0{end}"))?);
         link(file, &linked).ok()?;
         let renamed = fs::rename(&linked, path);
         if renamed.is_err() {

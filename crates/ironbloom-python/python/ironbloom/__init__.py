@@ -26,7 +26,7 @@ from ._errors import (
     TableChanged,
     UnknownName,
 )
-from ._filters import Filter, from_bytes, open
+from ._filters import Filter, from_bytes, lock, open
 from ._guard import AsyncGuard, Guard, guarded
 from ._index import Batches, Column, Expr, Index, Table, col
 from ._kinds import (
@@ -94,6 +94,7 @@ __all__ = [
     "from_bytes",
     "guarded",
     "key_bytes",
+    "lock",
     "open",
     "plan",
     "plot_rates",

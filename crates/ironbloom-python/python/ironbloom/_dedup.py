@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from . import _native
 from ._filters import natural
-from ._mirror import as_rows
+from ._mirror import columns_of_pandas, refuse_unread, table_of_pandas
 
 T = TypeVar("T")
 
@@ -56,12 +56,13 @@ def dedup_table(
     names = [columns] if isinstance(columns, str) else None if columns is None else list(columns)
     seen = _seen(rate, window)
     library = type(table).__module__.partition(".")[0]
-    if library == "pandas":
-        part = table if names is None else table[names]
-        mask = seen.new_rows(sys.modules["pyarrow"].Table.from_pandas(part, preserve_index=False)
-                             if "pyarrow" in sys.modules else part, names)
-        return table[sys.modules["numpy"].asarray(mask)]
-    mask = seen.new_rows(as_rows(table), names)
+    if library == "pandas" and hasattr(table, "columns"):
+        chosen = columns_of_pandas(table, names)
+        read = table_of_pandas(chosen, [str(place) for place in range(len(chosen))])
+        mask = [seen.is_new(row) for row in _rows(chosen)] if read is None or not chosen else seen.new_rows(read)
+        return table[sys.modules["numpy"].asarray(mask, dtype=bool)]
+    refuse_unread(table)
+    mask = seen.new_rows(table, names)
     if mask is None:
         raise TypeError(f"a table that speaks Arrow is needed, not {type(table).__name__}")
     if library == "polars":
@@ -69,3 +70,12 @@ def dedup_table(
     if library == "pyarrow":
         return table.filter(sys.modules["pyarrow"].array(mask))
     return mask
+
+
+def _rows(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of pandas, as tuples. All that is missing is None."""
+    each = [
+        [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
+        for column in columns
+    ]
+    return zip(*each, strict=True)

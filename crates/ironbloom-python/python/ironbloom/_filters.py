@@ -265,6 +265,25 @@ def open(path: Path, *, mmap: bool = False, verify: bool = True, secret: Secret 
     return class_of(made.kind)._wrap(made)
 
 
+def lock(path: Path) -> _native.Lock:
+    """The right to replace a file, for a `with` block: hold it from before reading a filter until after saving it.
+
+    No other writer's keys are lost then: the program's `add`, another process, another thread. Readers need no lock. `save`
+    takes it for itself, unless this thread holds it; a save by another thread waits until the block ends.
+
+    >>> import ironbloom as ib, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "seen.ibf")
+    >>> ib.Bloom(1000, 0.01).save(path)
+    >>> with ib.lock(path):
+    ...     seen = ib.open(path)
+    ...     new = seen.add("alice")
+    ...     seen.save(path)
+    >>> "alice" in ib.open(path)
+    True
+    """
+    return _native.Lock(path)
+
+
 def from_bytes(data: bytes, *, secret: Secret = None) -> Filter:
     """Make a filter of any kind from what `to_bytes` returned. Every checksum is verified."""
     made = _read(data, secret)

@@ -292,12 +292,12 @@ class _Rows(_Counted, Filter):
 
     def add_many(self, keys: Any, *, key: Callable[[Any], Any] | None = None) -> None:
         """Add all rows of a table, which has a column for each attribute, or of an iterable."""
-        self._many("add", keys if key is not None else as_rows(keys), key)
+        self._many("add", keys if key is not None else as_rows(keys, self.attributes), key)
 
     def _answers(self, work: str, keys: Any, key: Any) -> Any:
         if key is not None:
             return self._many(work, keys, key).tolist()
-        return answers_like(keys, self._many(work, as_rows(keys)), None)
+        return answers_like(keys, self._many(work, as_rows(keys, self.attributes)), None)
 
     def contains(self, row: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> bool:
         """Whether there might be such a row: `contains(("large", "red"))` or `contains(size="large", color="red")`.

@@ -9,14 +9,15 @@ are taken one by one, as the objects that they are.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ._errors import InvalidKey
+from ._errors import InvalidColumn, InvalidKey, UnknownName
 from ._native import Mask
 
-# Types of DuckDB that are something else in Arrow: a UUID is a text there, bits are packed.
-_OBJECTS_OF_DUCKDB = {"uuid", "bit"}
+# Types of DuckDB that are something else in Arrow: a UUID is a text there, bits are packed, a time is without its zone, and
+# integers of 128 bits without a sign have one.
+_OBJECTS_OF_DUCKDB = {"uuid", "bit", "time with time zone", "uhugeint"}
 
 # Types of polars that are pointers in Arrow, or that Arrow does not have, or writes in another way.
 _OBJECTS_OF_POLARS = {"Object", "Int128", "UInt128", "Null"}
@@ -40,8 +41,22 @@ def as_column(keys: Any) -> tuple[Any, Any]:
     return keys, None
 
 
-def as_rows(table: Any) -> Any:
-    """A table whose columns the native code reads."""
+def as_rows(table: Any, names: Sequence[str]) -> Any:
+    """A table whose columns of these names the native code reads, or its rows as tuples of objects."""
+    library = _library(table)
+    if library == "pandas" and hasattr(table, "columns"):
+        columns = columns_of_pandas(table, names)
+        for name, column in zip(names, columns, strict=True):
+            if column.isna().any():
+                raise InvalidKey(f"column {name} has nulls, which are no values: fill or drop them first")
+        read = table_of_pandas(columns, names)
+        return zip(*columns, strict=True) if read is None else read
+    refuse_unread(table)
+    return table
+
+
+def refuse_unread(table: Any) -> None:
+    """An error for a column that is something else in Arrow."""
     library = _library(table)
     unread: list[str] = []
     if library == "polars" and hasattr(table, "schema"):
@@ -51,7 +66,51 @@ def as_rows(table: Any) -> Any:
         unread = [name for name, dtype in columns if dtype.id in _OBJECTS_OF_DUCKDB]
     if unread:
         raise InvalidKey(f"the values of column {unread[0]} are not what Arrow has for them: cast it to text first")
-    return table
+
+
+def columns_of_pandas(frame: Any, names: Sequence[Any] | None) -> list[Any]:
+    """The columns of a DataFrame with these names, or all."""
+    if names is None:
+        return [frame.iloc[:, place] for place in range(frame.shape[1])]
+    known = list(frame.columns)
+    columns = []
+    for name in names:
+        places = [place for place, other in enumerate(known) if other == name]
+        if not places:
+            raise UnknownName(f"the table has no column {name}")
+        if len(places) > 1:
+            raise InvalidColumn(f"the table has {len(places)} columns {name}: rename all but one")
+        columns.append(frame.iloc[:, places[0]])
+    return columns
+
+
+def table_of_pandas(columns: Sequence[Any], names: Sequence[str]) -> Any:
+    """The columns as a table of Arrow; None if one of them holds objects that are not all texts, or pyarrow is not imported."""
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None:
+        return None
+    arrays = []
+    for column in columns:
+        array = _arrow_of_pandas(column, pyarrow)
+        if array is None:
+            return None
+        arrays.append(array)
+    return pyarrow.Table.from_arrays(arrays, names=list(names))
+
+
+def _arrow_of_pandas(column: Any, pyarrow: Any) -> Any:
+    try:
+        if column.dtype.kind == "O" and type(column.dtype).__name__ not in ("ArrowDtype", "CategoricalDtype", "DatetimeTZDtype"):
+            missing, values = column.isna().to_numpy(), column.to_numpy(dtype=object)
+            if all(type(value) is str for value in values[~missing]):
+                return pyarrow.array(values, type=pyarrow.large_string(), mask=missing)
+            return None
+        values = _values_of_pandas(column)
+        if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
+            return values
+        return None if values.dtype.kind == "O" else pyarrow.array(values)
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+        return None
 
 
 def as_objects(keys: Any) -> tuple[Iterable[Any], bool]:
@@ -115,7 +174,7 @@ def _values_of_pandas(keys: Any) -> Any:
         categories = _values_of_pandas(dtype.categories)
         if pyarrow is not None and isinstance(categories, (pyarrow.Array, pyarrow.ChunkedArray)):
             combined = categories.combine_chunks() if hasattr(categories, "combine_chunks") else categories
-            return pyarrow.DictionaryArray.from_arrays(pyarrow.array(array.codes), combined)
+            return pyarrow.DictionaryArray.from_arrays(pyarrow.array(array.codes, mask=array.codes < 0), combined)
     values = keys.to_numpy(dtype=object)
     if pyarrow is not None and all(type(value) is str for value in values[:100]):
         try:

@@ -59,11 +59,19 @@ pub(crate) fn column_at(batch: &RecordBatch, place: usize) -> PyResult<Chunk> {
     Chunk::of_field(batch.schema_ref().field(place), batch.column(place).clone())
 }
 
-/// Finds a column by its name.
+/// Finds a column by its name, which no other may have.
 pub(crate) fn column_of(batch: &RecordBatch, name: &str) -> PyResult<Chunk> {
-    match batch.schema_ref().index_of(name) {
-        Ok(place) => column_at(batch, place),
-        Err(_) => Err(error("UnknownName", format!("the table has no column {name}"))),
+    let fields = batch.schema_ref().fields().iter().enumerate();
+    let places: Vec<usize> =
+        fields.filter(|(_, field)| field.name() == name).map(|(place, _)| place).collect();
+    match places.as_slice() {
+        [place] => column_at(batch, *place),
+        [] => Err(error("UnknownName", format!("the table has no column {name}"))),
+        several => {
+            let what =
+                format!("the table has {} columns {name}: rename all but one", several.len());
+            Err(error("InvalidColumn", what))
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use ironbloom::Encoded;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDate, PyDateTime, PyString, PyTuple};
 
-use super::{check_depth, is_uuid, plain_bytes, with_key};
+use super::{check_depth, is_uuid, plain_bytes, utf8, with_key};
 
-/// Appends bytes that are equal for objects that are equal, and for no others (but all NaN are one).
+/// Appends bytes that are equal for objects that are equal, and for no others (but all NaN are one). A `datetime64` of
+/// numpy's equals both a date and its midnight, which differ: it is taken for the latter.
 pub(crate) fn exact_bytes(object: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
     append(object, bytes, 0)
 }
@@ -18,7 +19,7 @@ pub(crate) fn exact_bytes(object: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyR
 fn append(object: &Bound<'_, PyAny>, bytes: &mut Vec<u8>, depth: u32) -> PyResult<()> {
     if let Ok(text) = object.cast::<PyString>() {
         bytes.push(b's');
-        bytes.extend_from_slice(text.to_str()?.as_bytes());
+        bytes.extend_from_slice(utf8(text)?.as_bytes());
     } else if let Ok(plain) = object.cast::<PyBytes>() {
         bytes.push(b'b');
         bytes.extend_from_slice(plain.as_bytes());

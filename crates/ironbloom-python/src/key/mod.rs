@@ -84,7 +84,7 @@ pub(crate) fn with_key<R>(
     use_key: impl FnOnce(Stable<'_>) -> R,
 ) -> PyResult<R> {
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(use_key(Stable::bytes(text.to_str()?.as_bytes())));
+        return Ok(use_key(Stable::bytes(utf8(text)?.as_bytes())));
     }
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(use_key(Stable::bytes(bytes.as_bytes())));
@@ -96,6 +96,13 @@ pub(crate) fn with_key<R>(
     }
     let owned = other_key(object, 0)?;
     Ok(use_key(owned.as_key()))
+}
+
+/// The bytes of a text.
+pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    text.to_str().map_err(|_| {
+        invalid(text.py(), "a text with half a surrogate pair has no UTF-8 bytes".to_owned())
+    })
 }
 
 fn integer(number: u64) -> Stable<'static> {
@@ -220,7 +227,7 @@ fn tuple(values: &Bound<'_, PyTuple>, depth: u32) -> PyResult<Owned> {
             bytes.extend_from_slice(value);
         };
         if let Ok(text) = value.cast::<PyString>() {
-            add(b'b', text.to_str()?.as_bytes());
+            add(b'b', utf8(text)?.as_bytes());
         } else if let Ok(plain) = value.cast::<PyBytes>() {
             add(b'b', plain.as_bytes());
         } else if let Some(plain) = plain_bytes(&value)? {
@@ -263,7 +270,7 @@ fn numpy_scalar(object: &Bound<'_, PyAny>, depth: u32) -> PyResult<Option<Owned>
         return Ok(None); // what Python has no type for, such as a long double
     }
     if let Ok(text) = item.cast::<PyString>() {
-        return Ok(Some(Owned::Bytes(text.to_str()?.as_bytes().to_vec())));
+        return Ok(Some(Owned::Bytes(utf8(text)?.as_bytes().to_vec())));
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
         return Ok(Some(Owned::Bytes(bytes.as_bytes().to_vec())));

@@ -34,7 +34,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ironbloom::format::native::replace_file;
+use ironbloom::format::native::{is_temporary_suffix, replace_file};
 use ironbloom::{FileError, HashFn};
 
 pub(crate) use self::arrival::Arrival;
@@ -315,7 +315,7 @@ impl Files {
     }
 
     /// Whether this is the temporary name that [`replace_file`] gives one of our files: a dot, the first 40 characters
-    /// of its name, the number of the process, perhaps another number, `.tmp`. Truncated names that might belong to
+    /// of its name, the number of the process and another one, `.tmp`. Truncated names that might belong to
     /// others are not ours.
     fn is_temporary(&self, name: &str) -> bool {
         let Some(inner) = name.strip_prefix('.') else { return false };
@@ -336,9 +336,9 @@ impl Files {
             });
         kept >= LEAST_DIGITS
             && is_hex(digits)
-            && rest
-                .split_at_checked(ending)
-                .is_some_and(|(ending, rest)| several.starts_with(ending) && are_numbers(rest))
+            && rest.split_at_checked(ending).is_some_and(|(ending, rest)| {
+                several.starts_with(ending) && is_temporary_suffix(rest)
+            })
     }
 }
 
@@ -346,17 +346,7 @@ impl Files {
 fn is_temporary_of(name: &str, file: &Path) -> bool {
     let file = file.file_name().unwrap_or_default().to_string_lossy();
     let rest = name.strip_prefix('.').and_then(|inner| inner.strip_prefix(&*file));
-    file.chars().count() <= CUT_AT && rest.is_some_and(are_numbers)
-}
-
-/// The end of a temporary name.
-fn are_numbers(rest: &str) -> bool {
-    let numbers = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".tmp"));
-    numbers.is_some_and(|numbers| {
-        let mut numbers = numbers.split('.');
-        numbers.clone().count() <= 2
-            && numbers.all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    })
+    file.chars().count() <= CUT_AT && rest.is_some_and(is_temporary_suffix)
 }
 
 /// Removes what processes that died while they wrote this file have left. Only its one writer may call this.
@@ -406,7 +396,7 @@ mod tests {
             path.file_name().unwrap().to_string_lossy().into_owned()
         };
         let first = [name(&files.sidecar), name(&filter)];
-        let second = first.each_ref().map(|name| name.replace(".tmp", ".7.tmp"));
+        let second = first.each_ref().map(|name| name.replace("-0.tmp", "-7.tmp"));
         [first, second].concat()
     }
 
@@ -419,9 +409,15 @@ mod tests {
             }
         }
         let files = Files::new(Path::new("g.ibg"));
-        let others =
-            [".g.ibg.backup.tmp", ".g.ibg.tmp", ".g.ibg.1.2.3.tmp", "g.ibg.1.tmp", ".g.ibg.1.tmpx"];
-        let near = [".g-notes.1.tmp", ".g-0123456789abcdef.1.tmp", ".gg.ibg.1.tmp", ".g-.1.tmp"];
+        let others = [
+            ".g.ibg.backup.tmp",
+            ".g.ibg.tmp",
+            ".g.ibg.1.2-0.tmp",
+            "g.ibg.1-0.tmp",
+            ".g.ibg.1-0.tmpx",
+        ];
+        let near =
+            [".g-notes.1-0.tmp", ".g-0123456789abcdef.1-0.tmp", ".gg.ibg.1-0.tmp", ".g-.1-0.tmp"];
         for name in others.into_iter().chain(near) {
             assert!(!files.is_temporary(name), "{name}");
         }

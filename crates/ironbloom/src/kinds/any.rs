@@ -16,7 +16,7 @@ use super::plan::Abilities;
 use super::{Kind, RemovalCheck, with_kinds};
 use crate::error::{DecodeError, Full, MergeError, Mismatch, ParamError};
 use crate::format::native::{Image, Parts, Persist};
-use crate::hash::{GROUP, HashFn, Key, KeyTypes};
+use crate::hash::{GROUP, HashFn, Key, KeyType, KeyTypes};
 pub use crate::hash::{KeyError, KeyHash};
 
 macro_rules! any_filter {
@@ -268,8 +268,50 @@ impl AnyFilter {
             Self::RedisBloom(filter) => return filter.insert(key),
             _ => {}
         }
+        let held = self.held();
         let hash = self.hash_new(&key)?;
-        self.member_mut().insert_hash(hash)
+        self.member_mut().insert_hash(hash).inspect_err(|_| self.set_held(held))
+    }
+
+    /// Inserts a key of this type by its [uniform](crate::hash#uniform-hashes) hash (in a bitmap: an integer), like
+    /// [`insert`](Self::insert).
+    pub fn insert_hash_of(&mut self, key_type: KeyType, hash: u64) -> Result<bool, Refused> {
+        let held = self.held();
+        self.note_keys(key_type.into());
+        self.member_mut().insert_hash(hash).inspect_err(|_| self.set_held(held))
+    }
+
+    /// Inserts keys of these types by their [uniform](crate::hash#uniform-hashes) hashes (in a bitmap: integers). Keys
+    /// before a refused one stay inserted; if there are none, nothing has changed.
+    ///
+    /// ```
+    /// use ironbloom::{AnyFilter, Filter, Bloom, KeyType};
+    /// let mut filter = AnyFilter::from(Bloom::with_rate(1000, 0.01)?);
+    /// let hash_fn = filter.hash_fn();
+    /// filter.insert_hashes_of(KeyType::Integer.into(), &[1, 2, 3].map(|id| hash_fn.hash(id)))?;
+    /// assert!(filter.contains(2)? && filter.contains("2").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_hashes_of(&mut self, types: KeyTypes, hashes: &[u64]) -> Result<(), Refused> {
+        let (held, len) = (self.held(), self.len());
+        self.note_keys(types);
+        self.insert_hashes(hashes).inspect_err(|_| {
+            if self.len() == len {
+                self.set_held(held);
+            }
+        })
+    }
+
+    /// The types that are noted, also where the hash function says what keys are.
+    fn held(&mut self) -> Option<KeyTypes> {
+        self.member_mut().held_mut().copied()
+    }
+
+    /// Takes back what was noted for a key that was then refused.
+    fn set_held(&mut self, held: Option<KeyTypes>) {
+        if let Some(held) = held {
+            self.set_key_types(held);
+        }
     }
 
     /// Hashes a key that is about to be inserted, and notes its type, which need not be one that the filter holds.
@@ -324,15 +366,27 @@ impl AnyFilter {
         if let KeyHash::Foreign(_) = self.key_hash() {
             return keys.iter().try_for_each(|key| self.insert(key).map(drop));
         }
+        let (held, len) = (self.held(), self.len());
         let mut hashes = Vec::with_capacity(keys.len().min(GROUP));
-        for group in keys.chunks(GROUP) {
+        let inserted = keys.chunks(GROUP).try_for_each(|group| {
             hashes.clear();
+            let mut hashed = Ok(());
             for key in group {
-                hashes.push(self.hash_new(key)?);
+                match self.hash_new(key) {
+                    Ok(hash) => hashes.push(hash),
+                    Err(error) => {
+                        hashed = Err(error.into());
+                        break;
+                    }
+                }
             }
-            self.insert_hashes(&hashes)?;
-        }
-        Ok(())
+            self.insert_hashes(&hashes).and(hashed)
+        });
+        inserted.inspect_err(|_| {
+            if self.len() == len {
+                self.set_held(held);
+            }
+        })
     }
 
     /// Returns true if the key might be in the filter. `false` is certain.

@@ -214,3 +214,78 @@ fn rows_are_answered_for_by_the_types_of_their_attributes_or_refused() {
         assert_eq!(refused, format!("the filter holds {ids}, not {wrong}"), "{name}");
     }
 }
+
+/// Full or static filters of integers, which refuse a text.
+fn that_refuse() -> Vec<AnyFilter> {
+    let mut cuckoo = Cuckoo::with_rate(10, 0.01).unwrap();
+    while cuckoo.insert(7).is_ok() {}
+    for number in 0..100_000 {
+        let _ = cuckoo.insert(number);
+    }
+    let mut dleft = DLeft::with_rate(10, 0.01).unwrap();
+    for number in 0..100_000 {
+        let _ = dleft.insert(number);
+    }
+    let mut joint = Joint::with_rate(10, 0.01, ["a", "b"]).unwrap();
+    for number in 0..100_000 {
+        let _ = joint.insert(&[number, number]);
+    }
+    let fuse = BinaryFuse::with_rate(&[1, 2, 3], 0.01).unwrap();
+    vec![cuckoo.into(), dleft.into(), joint.into(), fuse.into()]
+}
+
+#[test]
+fn a_refused_key_leaves_the_filter_as_it_was_to_the_last_bit() {
+    for filter in that_refuse() {
+        let before = filter.to_bytes();
+        let hash = filter.hash_fn().hash("text");
+        let refused = |what: &str, change: &dyn Fn(&mut AnyFilter) -> bool| {
+            let mut changed = filter.clone();
+            let taken = (0..1000).any(|_| change(&mut changed));
+            assert!(!taken, "{what} was taken by {}", filter.kind());
+            assert!(changed.to_bytes() == before, "{what} of {}", filter.kind());
+        };
+        if let Some(rows) = filter.as_multi() {
+            let row = [0, 1].map(|i| rows.attributes().hash(i, "text").unwrap());
+            let types = [KeyTypes::from(KeyType::Bytes); 2];
+            refused("a row by its hashes", &|filter| {
+                filter.as_multi_mut().unwrap().insert_hashed_of(&types, &row).is_ok()
+            });
+            refused("a row", &|filter| {
+                let AnyFilter::Joint(joint) = filter else { unreachable!() };
+                joint.insert(&["text", "text"]).is_ok()
+            });
+            continue;
+        }
+        refused("a key", &|filter| filter.insert("text").is_ok());
+        refused("keys", &|filter| filter.insert_keys(&["text"]).is_ok());
+        refused("a hash", &|filter| filter.insert_hash_of(KeyType::Bytes, hash).is_ok());
+        refused("hashes", &|filter| {
+            filter.insert_hashes_of(KeyType::Bytes.into(), &[hash]).is_ok()
+        });
+        match &filter {
+            AnyFilter::Cuckoo(cuckoo) => {
+                let mut changed = cuckoo.clone();
+                assert!(changed.insert("text").is_err() && changed.insert_keys(&["text"]).is_err());
+                assert!(changed.insert_new("text").is_err() && changed.to_bytes() == before);
+            }
+            AnyFilter::DLeft(dleft) => {
+                let mut changed = dleft.clone();
+                assert!(changed.insert("text").is_err() && changed.insert_keys(&["text"]).is_err());
+                assert!(changed.to_bytes() == before);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn keys_before_a_refused_one_are_there_with_their_type() {
+    let mut filter = AnyFilter::from(Cuckoo::with_rate(10, 0.01).unwrap());
+    filter.insert(1).unwrap();
+    let texts: Vec<String> = (0..100_000).map(|number| format!("text {number}")).collect();
+    assert!(filter.insert_keys(&texts).is_err());
+    assert!(filter.len() > 1 && filter.key_types().contains(KeyType::Bytes));
+    let after = AnyFilter::from_bytes(&filter.to_bytes()).unwrap();
+    assert!(after.contains(&*texts[0]).unwrap());
+}

@@ -1,10 +1,12 @@
 //! Promise: the file under a name is the complete old or new filter, whatever happens while it is written.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use crate::common::{self, hashes};
 use crate::mapped;
 use ironbloom::any::AnyFilter;
+use ironbloom::format::native::{FileLock, Replacing, replace_file};
 use ironbloom::*;
 use ironbloom_testing::Scratch;
 
@@ -150,4 +152,99 @@ fn a_loaded_filter_does_not_care_what_becomes_of_its_file() {
         assert!(AnyFilter::load(&path).is_err(), "{}", config.name);
         assert!(ironbloom::format::native::verify(&path).is_err(), "{}", config.name);
     }
+}
+
+/// Promise: whoever takes the lock removes the temporary files of the dead, and no others.
+#[test]
+fn leftovers_are_those_of_this_file_whose_writer_is_dead() {
+    let scratch = Scratch::new("leftovers");
+    let path = scratch.file("seen");
+    let dead = [".seen.4711-0.tmp", ".seen.4711-3.tmp"];
+    let others = [
+        ".seen.1.4711-0.tmp", // of the file seen.1
+        ".seen.2024.tmp",
+        ".seen.2024.1.tmp",
+        ".seen.tmp",
+        ".seen.-0.tmp",
+        ".seen.1-.tmp",
+        ".seen.1-2-3.tmp",
+        ".seen.backup.tmp",
+        "seen.4711-0.tmp",
+        ".seenx.4711-0.tmp",
+    ];
+    for name in dead.into_iter().chain(others) {
+        std::fs::write(scratch.file(name), b"half a file").unwrap();
+    }
+    FileLock::acquire(&path).unwrap().remove_leftovers();
+    for name in dead {
+        assert!(!scratch.file(name).exists(), "{name}");
+    }
+    for name in others {
+        assert!(scratch.file(name).exists(), "{name} is not its own");
+    }
+}
+
+#[test]
+fn a_writer_without_a_lock_keeps_its_file_whoever_takes_the_lock_meanwhile() {
+    let scratch = Scratch::new("living");
+    for name in ["seen", "seen.1"] {
+        let path = scratch.file(name);
+        for _ in 0..3 {
+            replace_file(&path, |mut file| {
+                // A second writer of the file, and others.
+                for locked in ["seen", "seen.1", "seen.1.1"] {
+                    FileLock::acquire(scratch.file(locked)).unwrap().remove_leftovers();
+                }
+                file.write_all(b"new")
+            })
+            .unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        }
+    }
+    assert_eq!(scratch.names(), ["seen", "seen.1"]);
+}
+
+#[test]
+fn who_replaces_a_file_waits_for_who_changes_it_and_needs_no_lock_where_there_are_none() {
+    let scratch = Scratch::new("replacing");
+    let path = scratch.file("f.ibf");
+    let replacing = |path: &Path| FileLock::try_acquire_to_replace(path).unwrap();
+    let held = FileLock::acquire(&path).unwrap();
+    assert!(matches!(replacing(&path), Replacing::Busy));
+    drop(held);
+    assert!(matches!(replacing(&path), Replacing::Locked(_)));
+    assert!(matches!(replacing(&path), Replacing::Locked(_)), "it was dropped");
+    assert!(matches!(replacing(Path::new("/dev/null")), Replacing::NoLocks));
+    assert!(matches!(replacing(&scratch.file("missing/f.ibf")), Replacing::NoLocks));
+    assert_eq!(scratch.names(), [""; 0]);
+}
+
+/// Others may have put something in the place of a lock, in a folder where they may write.
+#[cfg(unix)]
+#[test]
+fn a_lock_is_a_file_and_never_a_link_or_a_pipe() {
+    let scratch = Scratch::new("odd-locks");
+    let (path, lock) = (scratch.file("f.ibf"), scratch.file(".f.ibf.lock"));
+    let elsewhere = scratch.file("elsewhere");
+    let refused = || {
+        for error in [
+            FileLock::acquire(&path).map(drop).unwrap_err(),
+            FileLock::try_acquire(&path).map(drop).unwrap_err(),
+            FileLock::try_acquire_to_replace(&path).map(drop).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(".f.ibf.lock"), "{error}");
+        }
+    };
+    std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
+    refused();
+    assert!(!elsewhere.exists(), "a link was followed");
+    std::fs::write(&elsewhere, b"").unwrap();
+    refused();
+    std::fs::remove_file(&lock).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&lock).status();
+    assert!(made.unwrap().success());
+    refused();
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    refused();
 }

@@ -1,20 +1,23 @@
 //! Writers of a file take turns.
 //!
 //! ```text
-//!  one writer        lock ─► read ─► change ─► write .t.ibf.PID.tmp ─► rename to t.ibf ─► unlock
-//!  the next one        └─ waits ────────────────────────────────────────────────────────────► read: the new one …
+//!  one writer        lock ─► read ─► change ─► write .t.ibf.PID-0.tmp ─► rename to t.ibf ─► unlock
+//!  the next one        └─ waits ──────────────────────────────────────────────────────────────► read: the new one …
 //!  readers           open t.ibf: the old one or the new one, never waiting
 //! ```
 //!
 //! The lock is on an empty file beside it, `.t.ibf.lock`. Locking the file itself would not work, because each change
 //! replaces it with another. The lock belongs to the process and ends with it, however it ends. The writer that held
 //! the lock removes the empty file; a killed process leaves it behind, without effect.
+//!
+//! A temporary file is locked as well, while it is written: what a killed process has left of one is removed, that of a
+//! living process never, also if it took no lock for the file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::replace::temporary_path;
+use super::replace::{beside, is_temporary_suffix, remove_if_abandoned};
 
 /// The right to replace a file, held by one writer at a time across threads and processes. Released when dropped, or
 /// when the process ends.
@@ -42,6 +45,20 @@ pub struct FileLock {
     lock_file: PathBuf,
     /// Locked while it is open.
     _file: File,
+    /// The process that took the lock. One forked from it has a copy of this, which must leave the lock file alone.
+    process: u32,
+}
+
+/// The outcome of [`FileLock::try_acquire_to_replace`].
+#[derive(Debug)]
+pub enum Replacing {
+    /// No other writer changes the file until this is dropped.
+    Locked(FileLock),
+    /// Another writer is changing the file.
+    Busy,
+    /// No writer could hold a lock there: it is a pipe or a device, no file can be created beside it, or the file system
+    /// does not support locks.
+    NoLocks,
 }
 
 impl FileLock {
@@ -51,12 +68,7 @@ impl FileLock {
     ///
     /// If no file can be created beside it, or if the file system does not support locks.
     pub fn acquire(path: impl AsRef<Path>) -> io::Result<Self> {
-        let lock = |file: &File| loop {
-            match file.lock() {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                done => return done.map(|()| true),
-            }
-        };
+        let lock = |file: &File| wait_for_lock(file).map(|()| true);
         Self::with(path.as_ref(), lock).map(|lock| lock.expect("waited for it"))
     }
 
@@ -66,12 +78,39 @@ impl FileLock {
     ///
     /// Same as [`acquire`](Self::acquire).
     pub fn try_acquire(path: impl AsRef<Path>) -> io::Result<Option<Self>> {
-        let lock = |file: &File| match file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        };
-        Self::with(path.as_ref(), lock)
+        Self::with(path.as_ref(), try_lock)
+    }
+
+    /// Like [`try_acquire`](Self::try_acquire), for a writer that replaces the file with one that does not depend on it. It
+    /// waits for those who have read the file and will replace it, if there can be any.
+    ///
+    /// # Errors
+    ///
+    /// If there is something else in the place of the lock, or one that belongs to others only.
+    pub fn try_acquire_to_replace(path: impl AsRef<Path>) -> io::Result<Replacing> {
+        let path = path.as_ref();
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Ok(Replacing::NoLocks);
+        }
+        match Self::try_acquire(path) {
+            Ok(Some(lock)) => Ok(Replacing::Locked(lock)),
+            Ok(None) => Ok(Replacing::Busy),
+            Err(error) => {
+                let is_there = Self::lock_file_of(path)
+                    .is_ok_and(|lock_file| fs::symlink_metadata(lock_file).is_ok());
+                let is_supported = error.kind() != ErrorKind::Unsupported;
+                if is_there && is_supported { Err(error) } else { Ok(Replacing::NoLocks) }
+            }
+        }
+    }
+
+    /// The path of the empty file that is locked for this one.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be found.
+    pub fn lock_file_of(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        behind_links(path.as_ref()).map(|path| beside(&path, "lock"))
     }
 
     fn with(path: &Path, lock: impl Fn(&File) -> io::Result<bool>) -> io::Result<Option<Self>> {
@@ -88,7 +127,8 @@ impl FileLock {
             }
             // The previous holder has removed the file, and another writer may have created a new one.
             if is_still_there(&file, &lock_file) {
-                return Ok(Some(Self { path, lock_file, _file: file }));
+                let process = std::process::id();
+                return Ok(Some(Self { path, lock_file, _file: file, process }));
             }
         }
     }
@@ -104,8 +144,7 @@ impl FileLock {
         &self.lock_file
     }
 
-    /// Removes the temporary files of processes that were killed while they wrote this file: writers hold the lock, so
-    /// any that exist now are leftovers. Files that cannot be removed do no harm.
+    /// Removes the temporary files of processes that were killed while they wrote this file. Those of living processes stay.
     pub fn remove_leftovers(&self) {
         let prefix = beside(&self.path, "");
         let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
@@ -113,15 +152,10 @@ impl FileLock {
         let prefix = prefix.to_string_lossy();
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let number =
-                name.to_str().and_then(|name| name.strip_prefix(&*prefix)?.strip_suffix(".tmp"));
-            // A process ID, and possibly another number.
-            let is_ours = |number: &str| {
-                !number.is_empty()
-                    && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-            };
-            if number.is_some_and(is_ours) {
-                let _ = fs::remove_file(entry.path());
+            let end =
+                name.to_str().and_then(|name| name.strip_prefix(prefix.trim_end_matches('.')));
+            if end.is_some_and(is_temporary_suffix) {
+                remove_if_abandoned(&entry.path());
             }
         }
     }
@@ -131,19 +165,10 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // While it is still locked, so no other process can have created this file. On systems without inodes to
         // recognise it by, it stays.
-        if cfg!(unix) {
+        if cfg!(unix) && std::process::id() == self.process {
             let _ = fs::remove_file(&self.lock_file);
         }
     }
-}
-
-/// Returns `.NAME.` plus this suffix, beside the file; `NAME` is also used for its temporary files. Very long names are
-/// truncated: such files may share a lock, and then also share it for their temporary files.
-fn beside(target: &Path, end: &str) -> PathBuf {
-    let temporary = temporary_path(target);
-    let name = temporary.file_name().unwrap_or_default().to_string_lossy();
-    let own = format!("{}.tmp", std::process::id());
-    target.with_file_name(format!("{}{end}", name.strip_suffix(&own).unwrap_or(&name)))
 }
 
 /// Resolves a path to its file, which need not exist: all paths to a file must give the same result.
@@ -170,25 +195,68 @@ pub fn behind_links(path: &Path) -> io::Result<PathBuf> {
 
 /// Opens for writing where possible: some network file systems lock only such files.
 fn open_lock_file(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
+    match open_plain(path, OpenOptions::new().write(true).create(true).truncate(false)) {
         // Left over from another process.
         Err(error) if error.kind() == ErrorKind::PermissionDenied && path.exists() => {
-            File::open(path)
+            open_plain(path, OpenOptions::new().read(true))
         }
         done => done,
     }
 }
 
+/// Opens a file that only writers of filters create. Others may have put something else there: a link is not followed, since
+/// a file would be created where it leads, and the opening of a pipe does not wait for its other end.
+fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let opened = options.open(path).and_then(|file| match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(ErrorKind::InvalidInput.into()),
+    });
+    opened.map_err(|error| match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let what = format!("{}: is not a file, as a lock is", path.display());
+            io::Error::new(ErrorKind::InvalidInput, what)
+        }
+        _ => error,
+    })
+}
+
+/// Opens an existing file and locks it. `None` if another process or thread has locked it.
+pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
+    let file = open_plain(path, OpenOptions::new().write(true))?;
+    let locked = try_lock(&file)? && is_still_there(&file, path);
+    Ok(locked.then_some(file))
+}
+
+/// Waits for a lock, whatever signals come meanwhile.
+pub(super) fn wait_for_lock(file: &File) -> io::Result<()> {
+    loop {
+        match file.lock() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 #[cfg(unix)]
-fn is_still_there(file: &File, path: &Path) -> bool {
+pub(super) fn is_still_there(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    match (file.metadata(), fs::metadata(path)) {
+    match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
         _ => false,
     }
 }
 
 #[cfg(not(unix))]
-fn is_still_there(_: &File, _: &Path) -> bool {
-    true // it is never removed
+pub(super) fn is_still_there(_: &File, _: &Path) -> bool {
+    true // a lock file is never removed, and a temporary file cannot be while it is open
 }

@@ -44,10 +44,12 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 pub use header::Header;
-pub use lock::{FileLock, behind_links};
+pub use lock::{FileLock, Replacing, behind_links};
 pub use piece::{ImageReading, Table, image_bytes, image_piece, table_start, visit_image};
 pub use receive::Incoming;
-pub use replace::{replace_file, replace_file_at, temporary_path};
+pub use replace::{
+    is_temporary_suffix, remove_if_abandoned, replace_file, replace_file_at, temporary_path,
+};
 
 use self::header::{chunk_count, read_header};
 #[cfg(feature = "mmap")]

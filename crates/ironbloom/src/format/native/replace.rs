@@ -6,13 +6,44 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The name under which [`replace_file`] writes before renaming. An interrupted program may remove it. (If the name is
-/// taken, by a save in another thread, a number is added.)
+use super::lock::{is_still_there, open_locked, wait_for_lock};
+
+/// The name under which [`replace_file`] writes before renaming, `.NAME.PROCESS-0.tmp`. An interrupted program may remove
+/// it. (If the name is taken, by a save in another thread, the last number is a higher one.)
 pub fn temporary_path(path: &Path) -> PathBuf {
-    // A prefix of the name is enough; a long one would leave no room for the rest.
+    numbered(path, 0)
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    beside(path, &format!("{}-{number}.tmp", std::process::id()))
+}
+
+/// Returns `.NAME.` plus this suffix, beside the file. Very long names are truncated: a prefix of the name is enough, and
+/// would otherwise leave no room for the rest. Such files may share a lock, and then also share it for their temporary
+/// files.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let stem: String =
         path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
-    path.with_file_name(format!(".{stem}.{}.tmp", std::process::id()))
+    path.with_file_name(format!(".{stem}.{end}"))
+}
+
+/// Returns true for the end of a [temporary name](temporary_path), after the name of the file: `.PROCESS-NUMBER.tmp`. A
+/// file name that ends with numbers cannot be mistaken for a part of it, since exactly one hyphen stands between digits.
+pub fn is_temporary_suffix(end: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = end.strip_prefix('.').and_then(|end| end.strip_suffix(".tmp"));
+    numbers
+        .and_then(|numbers| numbers.split_once('-'))
+        .is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Removes a temporary file unless its writer lives: it is locked as long as it is written. One that cannot be locked or
+/// removed stays, and does no harm.
+pub fn remove_if_abandoned(path: &Path) {
+    // Locked while it is removed: a writer that has created it at this moment then notices, and creates another.
+    if let Ok(Some(_locked)) = open_locked(path) {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Replaces a file with the output of `write`, or creates a new one. The real name always refers to the complete old or
@@ -59,15 +90,20 @@ fn behind_links(path: &Path) -> PathBuf {
 /// Creates a file with no other writer, not even another thread that saves under the same name.
 fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
     const TRIES: u32 = 1000;
-    let first = temporary_path(target);
     for number in 0..TRIES {
-        let path =
-            if number == 0 { first.clone() } else { first.with_extension(format!("{number}.tmp")) };
+        let path = numbered(target, number);
         match File::create_new(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            result => return result.map(|file| (path, file)),
+            Err(error) => return Err(error),
+            Ok(file) => {
+                // Until it is closed, so that other writers leave it alone. They remove none that cannot be locked.
+                if wait_for_lock(&file).is_err() || is_still_there(&file, &path) {
+                    return Ok((path, file));
+                }
+            }
         }
     }
+    let first = temporary_path(target);
     Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} exists", first.display())))
 }
 

@@ -96,8 +96,9 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, Full> {
+        let held = self.held;
         let hash = self.hash_new(&key);
-        self.insert_hash(hash)
+        self.insert_hash(hash).inspect_err(|_| self.held = held)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), again if it is already present.
@@ -141,13 +142,17 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        let (held, len, hash_fn) = (self.held, self.len(), self.hash_fn);
         self.note_keys(KeyTypes::of_keys(keys));
-        let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
-        for group in keys.chunks(GROUP) {
-            self.insert_hashes(hash_fn.hash_group(group, &mut buffer))?;
-        }
-        Ok(())
+        let mut groups = keys.chunks(GROUP);
+        let inserted =
+            groups.try_for_each(|keys| self.insert_hashes(hash_fn.hash_group(keys, &mut buffer)));
+        inserted.inspect_err(|_| {
+            if self.len() == len {
+                self.held = held;
+            }
+        })
     }
 
     /// Inserts a key unless it might already be present. Returns true if it was new, that is, certainly not in the
@@ -160,8 +165,9 @@ impl Cuckoo {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_new(&mut self, key: impl Key) -> Result<bool, Full> {
+        let held = self.held;
         let hash = self.hash_new(&key);
-        self.insert_new_hash(hash)
+        self.insert_new_hash(hash).inspect_err(|_| self.held = held)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes), unless it might already be

@@ -107,6 +107,21 @@ impl Attributes {
         }
     }
 
+    /// Returns true if values of these types, a set for each attribute, would add to what is noted.
+    pub(super) fn lacks(&self, types: &[KeyTypes]) -> bool {
+        self.held.iter().zip(types).any(|(held, &new)| held.lacks(new))
+    }
+
+    /// The noted types of each attribute.
+    pub(super) fn held(&self) -> &[KeyTypes] {
+        &self.held
+    }
+
+    /// Takes back what was noted for a row that was then refused.
+    pub(super) fn set_held(&mut self, held: &[KeyTypes]) {
+        self.held.copy_from_slice(held);
+    }
+
     /// Forgets the types of values, when there are none.
     pub(super) fn forget_types(&mut self) {
         self.held.fill(KeyTypes::NONE);

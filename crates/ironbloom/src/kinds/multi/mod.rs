@@ -75,6 +75,16 @@ pub trait MultiFilter {
         self.attributes_mut().note(types, len);
     }
 
+    /// Inserts a row whose values are of these types, like [`insert_hashed`](Self::insert_hashed).
+    fn insert_hashed_of(&mut self, types: &[KeyTypes], row: &[u64]) -> Result<(), RowError> {
+        if !self.attributes().lacks(types) {
+            return self.insert_hashed(row);
+        }
+        let held = self.attributes().held().to_vec();
+        self.note_keys(types);
+        self.insert_hashed(row).inspect_err(|_| self.attributes_mut().set_held(&held))
+    }
+
     /// Inserts a row by the [uniform](crate::hash#uniform-hashes) hashes of its values, again if it is already present.
     /// Fails, changing nothing, if the number of values is wrong or there is no room.
     fn insert_hashed(&mut self, row: &[u64]) -> Result<(), RowError>;
@@ -105,9 +115,9 @@ pub trait MultiFilter {
     where
         Self: Sized,
     {
-        let len = self.len();
+        let (len, held) = (self.len(), self.attributes().held().to_vec());
         let hashes = self.attributes_mut().hash_new(row, len)?;
-        self.insert_hashed(&hashes)
+        self.insert_hashed(&hashes).inspect_err(|_| self.attributes_mut().set_held(&held))
     }
 
     /// Returns true if there might be a row with these values. `None` stands for any value. `false` is certain.

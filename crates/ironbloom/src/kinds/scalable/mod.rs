@@ -89,8 +89,9 @@ impl Scalable {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert(&mut self, key: impl Key) -> Result<bool, ParamError> {
+        let held = self.held;
         let hash = self.hash_new(&key);
-        self.insert_hash(hash)
+        self.insert_hash(hash).inspect_err(|_| self.held = held)
     }
 
     /// Inserts a key by its hash, which must be [uniform](crate::hash#uniform-hashes). `Ok(true)` if it was new.
@@ -131,13 +132,17 @@ impl Scalable {
     ///
     /// If the filter does not take keys of this type: see [`HashFn::hash`].
     pub fn insert_keys<K: Key>(&mut self, keys: &[K]) -> Result<(), ParamError> {
+        let (held, len, hash_fn) = (self.held, self.len(), self.hash_fn);
         self.note_keys(KeyTypes::of_keys(keys));
-        let hash_fn = self.hash_fn;
         let mut buffer = [0; GROUP];
-        for group in keys.chunks(GROUP) {
-            self.insert_hashes(hash_fn.hash_group(group, &mut buffer))?;
-        }
-        Ok(())
+        let mut groups = keys.chunks(GROUP);
+        let inserted =
+            groups.try_for_each(|keys| self.insert_hashes(hash_fn.hash_group(keys, &mut buffer)));
+        inserted.inspect_err(|_| {
+            if self.len() == len {
+                self.held = held;
+            }
+        })
     }
 
     /// Inserts many [uniform](crate::hash#uniform-hashes) hashes in order; sets `new[i]` to whether `hashes[i]` was
