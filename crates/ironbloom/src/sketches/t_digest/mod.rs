@@ -378,7 +378,8 @@ impl TDigest {
             node.weight = weight as i64;
         }
         // Weights are saved as doubles, which round those above 2^53: at the end of the range, their sum may be beyond it.
-        let excess = rounded_sum(&self.nodes) - i128::from(i64::MAX);
+        let sum: i128 = self.nodes.iter().map(|node| i128::from(node.weight)).sum();
+        let excess = sum - i128::from(i64::MAX);
         if excess > 0 {
             DecodeError::unless(excess <= MOST_ROUNDED * self.nodes.len() as i128, "weight")?;
             let heaviest = self.nodes.iter_mut().max_by_key(|node| node.weight);
