@@ -59,8 +59,9 @@ impl Kept for TopK {
         &TYPE
     }
 
+    /// With its items, which RedisBloom does not count.
     fn bytes(&self) -> u64 {
-        self.size_in_bytes()
+        self.size_in_bytes() + self.key_bytes()
     }
 
     fn movable(&mut self) -> Vec<&mut Vec<u8>> {

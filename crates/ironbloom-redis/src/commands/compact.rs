@@ -1,38 +1,44 @@
 //! CF.COMPACT, and the compaction that follows when many items were removed.
 //!
 //! ```text
-//! small filter    compacted at once; replicas and files get the command, and do the same
-//! large filter    a slice of buckets at a time, between commands: about a millisecond, then at least as long for others
+//! little work     compacted at once; replicas and files get the command, and do the same
+//! much of it      a slice of buckets at a time, between commands: about a millisecond, then at least as long for others
 //!                 replicas and files get `CF.COMPACT key part first end` for each slice, and have the same bytes after it
 //! ```
 //!
 //! Between two slices anything may happen to the filter: each fingerprint is at its old place or at its new one. A job
-//! knows the name of its key and how far it is, nothing else: if the key is gone, renamed or something else, it
-//! ends. A replica does what its primary sends and has no jobs; when it takes over, the rest stays as it is until somebody
+//! knows the name of its key, the id of the filter that it found there, and how far it is: if the key is gone, or has another
+//! filter, it ends. A replica does what its primary sends and has no jobs; when it takes over, the rest stays as it is until somebody
 //! compacts again.
 
 use std::ffi::c_int;
 use std::time::Instant;
 
 use crate::engine::call::Call;
-use crate::engine::key::{Access, ByLayout, Found};
+use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::engine::timer::Moment;
 use crate::stats;
 
-use super::filter::{CuckooMut, cuckoo_mut};
+use super::filter::{CuckooMut, cuckoo_id, cuckoo_mut};
 use super::jobs::{self, Job};
 use super::{Refusal, check_arity, settle, text};
 
 /// Filters up to this size are compacted at once, which takes a few milliseconds.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// Buckets between two looks at the clock.
+/// Unless they have so many sub-filters that their fingerprints may be offered more often than this.
+const SMALL_OFFERS: u64 = 4 << 20;
+
+/// Buckets between two looks at the clock at most, and about how often their fingerprints may be offered to a sub-filter.
 const BUCKETS: u64 = 2048;
+const OFFERS: u64 = 32 << 10;
 
 /// A filter that is being compacted.
 pub(super) struct Compaction {
     database: c_int,
     key: Vec<u8>,
+    /// The id of the filter.
+    id: Option<u64>,
     /// The sub-filter that is being emptied, the newest first; it is the newest there is if this is more.
     part: usize,
     /// Its next bucket.
@@ -63,44 +69,60 @@ fn try_compact(call: &Call<'_>) -> Result<(), Refusal> {
         };
         filter.compact_part(part as usize, first, end);
         call.replicate_verbatim();
-    } else if filter.bytes() <= SMALL_BYTES || call.must_obey() {
+    } else if call.must_obey() || filter.is_small() {
         filter.compact_all();
         call.replicate_verbatim();
         call.notify(c"cf.compact");
     } else {
-        add_job(call);
+        between_commands(call, &key);
     }
     call.reply_simple(c"OK");
     Ok(())
 }
 
-/// Compacts when a tenth of the items were removed, as RedisBloom does; a large filter between commands.
-pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) {
-    let is_small = filter.bytes() <= SMALL_BYTES;
+/// Compacts when a tenth of the items were removed, as RedisBloom does. True if that is to be done [`between_commands`], because
+/// the filter is large.
+pub(super) fn after_removal(call: &Call<'_>, mut filter: CuckooMut<'_>) -> bool {
     let is_due = match &mut filter {
-        ByLayout::RedisBloom(filter) if filter.is_due() => {
-            if is_small {
-                filter.compact_until_stuck();
-            }
-            filter.forget_removed();
-            true
-        }
-        ByLayout::RedisBloom(_) => false,
+        ByLayout::RedisBloom(filter) => filter.is_due(),
         ByLayout::Native(filter) => filter.is_due(),
     };
-    // A replica decides the same by itself for small filters, and is sent slices of large ones.
-    match &filter {
-        ByLayout::Native(_) if is_due && is_small => filter.compact_all(),
-        _ if is_due && !is_small && !call.must_obey() => add_job(call),
-        _ => {}
+    if !is_due {
+        return false;
     }
+    // A replica decides the same by itself for small filters, and is sent slices of large ones.
+    let is_small = filter.is_small();
+    match &mut filter {
+        ByLayout::RedisBloom(filter) if is_small => filter.compact_until_stuck(),
+        ByLayout::RedisBloom(filter) => filter.forget_removed(),
+        ByLayout::Native(_) if is_small => filter.compact_all(),
+        ByLayout::Native(_) => {}
+    }
+    !is_small && !call.must_obey()
 }
 
 impl CuckooMut<'_> {
-    fn bytes(&self) -> u64 {
+    /// Whether compacting it at once holds the server for a few milliseconds at most.
+    fn is_small(&self) -> bool {
         match self {
-            ByLayout::RedisBloom(filter) => filter.slot_bytes(),
-            ByLayout::Native(filter) => crate::native::Imaged::array_bytes(&**filter),
+            ByLayout::RedisBloom(filter) => {
+                filter.slot_bytes() <= SMALL_BYTES && filter.most_offers() <= SMALL_OFFERS
+            }
+            // It has few parts.
+            ByLayout::Native(filter) => {
+                crate::native::Imaged::array_bytes(&**filter) <= SMALL_BYTES
+            }
+        }
+    }
+
+    /// Buckets of a part that take little time together.
+    fn buckets_at_once(&self, part: usize) -> u64 {
+        match self {
+            ByLayout::RedisBloom(filter) => {
+                let offers = u64::from(filter.shape().bucket_size()) * part as u64;
+                (OFFERS / offers.max(1)).clamp(1, BUCKETS)
+            }
+            ByLayout::Native(_) => BUCKETS,
         }
     }
 
@@ -135,13 +157,15 @@ impl CuckooMut<'_> {
     }
 }
 
-fn add_job(call: &Call<'_>) {
+/// Compacts the filter of this key, the first of the call, between commands.
+pub(super) fn between_commands(call: &Call<'_>, key: &Key<'_>) {
+    let id = cuckoo_id(key);
     let (database, key) = (call.database(), call.arg(1).to_vec());
-    let new = Compaction { database, key: key.clone(), part: usize::MAX, bucket: 0 };
+    let new = Compaction { database, key: key.clone(), id, part: usize::MAX, bucket: 0 };
     jobs::add(call, Job::Compaction(new), |job| match job {
         // It starts again: what was done need not be done again, and takes no time.
         Job::Compaction(same) if same.database == database && same.key == key => {
-            (same.part, same.bucket) = (usize::MAX, 0);
+            (same.id, same.part, same.bucket) = (id, usize::MAX, 0);
             true
         }
         _ => false,
@@ -161,6 +185,9 @@ fn slice(call: &Call<'_>, job: &mut Compaction, end_of_turn: Instant) -> bool {
         return false;
     }
     let mut key = call.open(1, Access::Write);
+    if cuckoo_id(&key) != job.id {
+        return false;
+    }
     let Ok(Found::Filter(mut filter)) = cuckoo_mut(&mut key) else { return false };
     let is_left = loop {
         if job.part >= filter.parts() {
@@ -170,9 +197,10 @@ fn slice(call: &Call<'_>, job: &mut Compaction, end_of_turn: Instant) -> bool {
             break false;
         }
         let (part, first, buckets) = (job.part, job.bucket, filter.buckets(job.part));
+        let at_once = filter.buckets_at_once(part);
         let mut end = first;
         while end < buckets && (end == first || Instant::now() < end_of_turn) {
-            let next = (end + BUCKETS).min(buckets);
+            let next = (end + at_once).min(buckets);
             // The last slice drops the sub-filter if it is empty, and must be the last for replicas, too.
             filter.compact_part(part, end, next);
             end = next;

@@ -411,7 +411,9 @@ fn try_del(call: &Call<'_>) -> Result<(), Refusal> {
         stats::DELETED.add(1);
         call.replicate_verbatim();
         call.notify(c"cf.del");
-        compact::after_removal(call, filter);
+        if compact::after_removal(call, filter) {
+            compact::between_commands(call, &key);
+        }
     }
     call.reply_bool(is_found);
     Ok(())

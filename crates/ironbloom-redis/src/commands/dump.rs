@@ -191,6 +191,8 @@ fn try_load_cuckoo(call: &Call<'_>) -> Result<(), Refusal> {
             if data.is_empty() || dump::load_cuckoo_chunk(filter, iterator, data).is_err() {
                 return Err(text::CF_NOT_LOADED.into());
             }
+            // A compaction that is going on would move what the chunks after this one overwrite.
+            key.renew_id::<CuckooFilter>();
         }
         found => {
             expect_filter(found)?;

@@ -127,6 +127,11 @@ pub(super) fn bloom_id(key: &Key<'_>) -> Option<u64> {
     key.id::<Chain, Native<NativeBloom>>()
 }
 
+/// The id of the cuckoo filter of a key.
+pub(super) fn cuckoo_id(key: &Key<'_>) -> Option<u64> {
+    key.id::<CuckooFilter, Native<NativeCuckoo>>()
+}
+
 impl Bloom<'_> {
     /// Bytes of its arrays.
     pub(super) fn bytes(&self) -> u64 {

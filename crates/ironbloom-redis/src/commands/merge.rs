@@ -38,6 +38,8 @@ use crate::engine::key::{Access, ByLayout, Found, Key};
 use crate::engine::timer::Moment;
 use crate::limits;
 use crate::native::Native;
+use crate::native::bloom::NativeBloom;
+use crate::redisbloom::chain::Chain;
 use crate::stats;
 
 use super::filter::{Bloom, BloomAt, BloomMut, bloom, bloom_id, bloom_mut, says};
@@ -111,7 +113,8 @@ fn prepare(
     match (bloom(destination)?, sources) {
         (Found::Missing, [first, rest @ ..]) if !is_source => {
             rest.iter().try_for_each(|source| first.check_union(source))?;
-            make_like(call, destination, first)
+            empty_like(call, first)?.set(destination);
+            Ok(())
         }
         (found, _) => {
             let filter = expect_filter(found)?;
@@ -123,20 +126,40 @@ fn prepare(
     }
 }
 
-/// Makes an empty filter of the same shape, unless it would be too large.
-fn make_like(call: &Call<'_>, key: &mut Key<'_>, filter: &Bloom<'_>) -> Result<(), Refusal> {
+/// A Bloom filter that no key has yet.
+type BloomOfNoKey = ByLayout<Chain, NativeBloom>;
+
+/// An empty filter of the same shape, unless it would be too large.
+fn empty_like(call: &Call<'_>, filter: &Bloom<'_>) -> Result<BloomOfNoKey, Refusal> {
     let bytes = filter.bytes();
     memory_limit(call).check(0, bytes).map_err(text::of_create)?;
     limits::ask(bytes).map_err(text::of_create)?;
-    match filter {
+    Ok(match filter {
         ByLayout::RedisBloom(chain) => {
-            key.set(chain.empty_like().map_err(text::of_create)?);
+            ByLayout::RedisBloom(chain.empty_like().map_err(text::of_create)?)
         }
-        ByLayout::Native(filter) => {
-            key.set(Native::whole(filter.empty_like().map_err(text::of_plan)?));
+        ByLayout::Native(filter) => ByLayout::Native(filter.empty_like().map_err(text::of_plan)?),
+    })
+}
+
+impl BloomOfNoKey {
+    fn as_mut(&mut self) -> BloomMut<'_> {
+        match self {
+            Self::RedisBloom(chain) => ByLayout::RedisBloom(chain),
+            Self::Native(filter) => ByLayout::Native(filter),
         }
     }
-    Ok(())
+
+    fn set(self, key: &mut Key<'_>) {
+        match self {
+            Self::RedisBloom(chain) => {
+                key.set(chain);
+            }
+            Self::Native(filter) => {
+                key.set(Native::whole(filter));
+            }
+        }
+    }
 }
 
 impl Bloom<'_> {
@@ -205,12 +228,16 @@ fn try_merge_slice(call: &Call<'_>) -> Result<(), Refusal> {
     let from = call.open(2, Access::Read);
     let source = expect_filter(bloom(&from)?)?;
     let mut to = call.open(1, Access::Write);
-    if matches!(bloom(&to)?, Found::Missing) {
-        make_like(call, &mut to, &source)?;
-    }
     let mut progress = UnionProgress { stage: stage as usize, word: word as usize, ones };
-    let mut union = expect_filter(bloom_mut(&mut to)?)?;
-    union.union_step(&source, &mut progress, words as usize)?;
+    if matches!(bloom(&to)?, Found::Missing) {
+        // Set when nothing can be refused any more: replicas are told of no refusal, and would not have the key.
+        let mut made = empty_like(call, &source)?;
+        made.as_mut().union_step(&source, &mut progress, words as usize)?;
+        made.set(&mut to);
+    } else {
+        let mut union = expect_filter(bloom_mut(&mut to)?)?;
+        union.union_step(&source, &mut progress, words as usize)?;
+    }
     call.replicate_verbatim();
     call.reply_simple(c"OK");
     Ok(())

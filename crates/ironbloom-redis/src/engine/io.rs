@@ -136,3 +136,14 @@ pub(super) unsafe fn emit_chunk(file: Io, key: Str, name: &CStr, iterator: i64, 
         );
     }
 }
+
+/// Makes the save or the rewrite fail that a value is being written for. No function of a server says so, but both fail after a
+/// command that does not exist.
+///
+/// # Safety
+///
+/// The file is one that the server writes right now.
+pub(super) unsafe fn fail(file: Io) {
+    // SAFETY: the server looks the command up before it reads any argument, of which there are none.
+    unsafe { (api().emit_aof)(file, c"ironbloom-cannot-save-this-key".as_ptr(), c"".as_ptr()) };
+}

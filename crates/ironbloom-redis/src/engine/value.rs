@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use super::api::{
     Api, Ctx, Defrag, Digest, Io, Opaque, Str, TYPE_METHODS_VERSION, Type, TypeMethods, api,
 };
-use super::io::{Reader, Writer, emit_chunk};
+use super::io::{Reader, Writer, emit_chunk, fail};
 use crate::error::LoadError;
 use crate::fields::{FieldReader, FieldWriter};
 use crate::limits;
@@ -156,12 +156,12 @@ unsafe extern "C" fn load<T: Value>(file: Io, version: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn save<T: Value>(file: Io, value: *mut c_void) {
-    // SAFETY: a value of this type.
-    guarded((), || unsafe { Stored::<T>::get(value) }.save(&mut Writer(file)));
+    // SAFETY: the file that is being written, and a value of this type.
+    unsafe { written(file, || Stored::<T>::get(value).save(&mut Writer(file))) };
 }
 
 unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
-    guarded((), || {
+    let write = || {
         // SAFETY: a value of this type.
         let value = unsafe { Stored::<T>::get(value) };
         // SAFETY: file and key of this rewrite.
@@ -170,8 +170,36 @@ unsafe extern "C" fn rewrite<T: Value>(file: Io, key: Str, value: *mut c_void) {
             // SAFETY: file and key of this rewrite.
             unsafe { emit_chunk(file, key, T::LOAD_COMMAND, next, &piece) };
         }
-    });
+    };
+    // SAFETY: the file that is being rewritten.
+    unsafe { written(file, write) };
 }
+
+/// Writes a value. After a panic the file has a part of it, with which no server starts: it must not replace an older one.
+///
+/// # Safety
+///
+/// The file is one that the server writes right now.
+unsafe fn written(file: Io, write: impl FnOnce()) {
+    let is_written = guarded(false, || {
+        fail_if_a_test_says_so();
+        write();
+        true
+    });
+    if !is_written {
+        // SAFETY: promised by the caller.
+        unsafe { fail(file) };
+    }
+}
+
+/// Panics if a test says so by a file in the server's folder: nothing else is known to.
+#[cfg(debug_assertions)]
+fn fail_if_a_test_says_so() {
+    assert!(!std::path::Path::new("ironbloom-fails-to-save").exists(), "a test says so");
+}
+
+#[cfg(not(debug_assertions))]
+fn fail_if_a_test_says_so() {}
 
 unsafe extern "C" fn mem_usage<T: Value>(value: *const c_void) -> usize {
     // SAFETY: a value of this type.

@@ -170,3 +170,71 @@ fn whatever_happens_to_the_key_meanwhile_does_no_harm() {
         assert_eq!(reply, "-ERR wrong number of arguments for 'cf.compact' command\r\n");
     }
 }
+
+/// Another filter takes the place of the one that is compacted, of the same shape or a smaller one with as many sub-filters: it
+/// stays as it is, and the work ends.
+#[test]
+fn a_filter_that_takes_the_place_of_another_is_not_compacted_for_it() {
+    for program in programs() {
+        let server = Server::start(&program, &["--appendonly", "yes"]);
+        let mut client = server.client();
+        assert_eq!(client.text("CF.RESERVE large 524288 BUCKETSIZE 2 EXPANSION 1"), "+OK\r\n");
+        insert(&mut client, "large", 0..1_200_000);
+        // Room for the fingerprints of the newer sub-filters in the oldest.
+        for i in 0..50_000 {
+            client.send(&[b"CF.DEL", b"large", key(i).as_bytes()]).unwrap();
+            if i % 1000 == 999 {
+                (0..1000).for_each(|_| assert_eq!(client.receive().unwrap(), b":1\r\n"));
+            }
+        }
+        client.call("CF.RESERVE small 64 BUCKETSIZE 2 EXPANSION 1");
+        insert(&mut client, "small", 0..300);
+        (0..10).for_each(|i| drop(client.text(&format!("CF.DEL small {}", key(i)))));
+        let count = sub_filters(&mut client, "large");
+        assert!(count > 1 && sub_filters(&mut client, "small") > 1);
+        client.configure("step-usec", "1");
+        for other in ["large", "small"] {
+            assert_eq!(client.text("COPY large k REPLACE"), ":1\r\n");
+            assert_eq!(client.text(&format!("COPY {other} other REPLACE")), ":1\r\n");
+            let before = client.text("DEBUG DIGEST-VALUE k");
+            assert_eq!(client.text("CF.COMPACT k"), "+OK\r\n");
+            wait_until(|| client.text("DEBUG DIGEST-VALUE k") != before);
+            let before = client.text("DEBUG DIGEST-VALUE other");
+            client.call("RENAME other k");
+            wait_for_jobs(&mut client);
+            assert_eq!(client.text("DEBUG DIGEST-VALUE k"), before, "{other}");
+        }
+        // It is compacted if that is asked for.
+        assert_eq!(client.text("COPY large k REPLACE"), ":1\r\n");
+        assert_eq!(client.text("CF.COMPACT k"), "+OK\r\n");
+        assert_eq!(client.text("COPY large k REPLACE"), ":1\r\n");
+        let before = client.text("DEBUG DIGEST-VALUE k");
+        client.configure("step-usec", "1000");
+        assert_eq!(client.text("CF.COMPACT k"), "+OK\r\n");
+        wait_for_jobs(&mut client);
+        assert_ne!(client.text("DEBUG DIGEST-VALUE k"), before);
+        assert_there(&mut client, "k", 50_000..1_200_000);
+    }
+}
+
+/// Few bytes and many sub-filters: the work goes with the square of their number.
+#[test]
+fn many_small_sub_filters_are_compacted_between_commands() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let replica = replica_of(&server, &program, &[]);
+        let mut client = server.client();
+        // Keys, buckets, removed; sub-filters; slots of a bucket, moves, expansion.
+        let mut header: Vec<u8> =
+            [100u64, 1, 0, 8192].iter().flat_map(|n| n.to_le_bytes()).collect();
+        header.extend([2u16, 20, 1].iter().flat_map(|number| number.to_le_bytes()));
+        let load: [&[u8]; 4] = [b"CF.LOADCHUNK", b"many", b"1", &header];
+        assert_eq!(client.call_words(&load), b"+OK\r\n");
+        insert(&mut client, "many", 0..100);
+        begin(&mut client, "many");
+        wait_for_jobs(&mut client);
+        assert_eq!(sub_filters(&mut client, "many"), 50);
+        assert_there(&mut client, "many", 0..100);
+        assert_equal(&server, &replica);
+    }
+}

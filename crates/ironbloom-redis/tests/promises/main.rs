@@ -19,6 +19,7 @@ mod one_meaning;
 mod options;
 mod persistence;
 mod plumbing;
+mod refusals;
 mod scanning;
 mod seeds;
 mod sketches;

@@ -5,6 +5,7 @@ use crate::common::*;
 use ironbloom_testing::module::{
     Client, Server, all_programs as programs, assert_equal, replica_of, save_or_rewrite,
 };
+use ironbloom_testing::wait_until;
 
 /// Fills a golden filter through commands, and checks every reply.
 fn fill(client: &mut Client, case: &str) {
@@ -266,5 +267,39 @@ fn commands_that_change_nothing_are_not_replicated() {
         client.call("BF.ADD b new");
         assert_ne!(client.info("persistence", "rdb_changes_since_last_save"), dirty);
         assert_equal(&server, &replica);
+    }
+}
+
+/// The older file stays, and a server starts with it. Only a module with assertions fails on demand.
+#[cfg(debug_assertions)]
+#[test]
+fn a_value_that_cannot_be_written_makes_the_save_fail() {
+    for program in programs() {
+        for made in ["BF.RESERVE k 0.01 100", "CF.RESERVE k 100 ERROR 0.01", "TDIGEST.CREATE k"] {
+            let options = ["--dbfilename", "a.rdb"];
+            let mut server = Server::start(&program, &options);
+            let mut client = server.client();
+            assert_eq!(client.text(made), "+OK\r\n");
+            assert_eq!(client.text("SAVE"), "+OK\r\n");
+            let path = server.folder().join("a.rdb");
+            let before = std::fs::read(&path).unwrap();
+            let fault = server.folder().join("ironbloom-fails-to-save");
+            std::fs::write(&fault, "").unwrap();
+            client.call("SET other value");
+            assert!(client.text("SAVE").starts_with('-'), "{made}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{made}");
+            client.call("BGSAVE");
+            wait_until(|| client.info("persistence", "rdb_last_bgsave_status") == "err");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{made}");
+            client.call("CONFIG SET aof-use-rdb-preamble no");
+            client.call("BGREWRITEAOF");
+            wait_until(|| client.info("persistence", "aof_last_bgrewrite_status") == "err");
+            std::fs::remove_file(&fault).unwrap();
+            server.kill_and_restart();
+            assert_eq!(server.client().text("EXISTS k other"), ":1\r\n", "{made}");
+            let mut client = server.client();
+            client.call("SET other value");
+            assert_eq!(client.text("SAVE"), "+OK\r\n");
+        }
     }
 }

@@ -32,6 +32,13 @@ impl CuckooFilter {
         self.removed = 0;
     }
 
+    /// Returns how often [`compact`](Self::compact) may have to offer a fingerprint to a sub-filter: once to each older one. A
+    /// few bytes can have many sub-filters, and time goes with the square of their number.
+    pub fn most_offers(&self) -> u64 {
+        let offers = self.tables().zip(0u64..).map(|(slots, older)| slots.len() as u64 * older);
+        offers.fold(0, u64::saturating_add)
+    }
+
     /// Moves fingerprints from some buckets of sub-filter `i`, as far as possible. If these are the last buckets and
     /// nothing is left in the newest sub-filter, it is dropped. Returns false if a fingerprint stays.
     ///
@@ -66,7 +73,7 @@ impl CuckooFilter {
 
 /// Puts a fingerprint into the first of these tables that has an empty slot for it.
 fn store(tables: &mut [SubFilter], places: Places) -> bool {
-    for table in tables {
+    for table in tables.iter_mut().filter(|table| !table.is_full()) {
         if let Some(slot) = table.find(places, EMPTY) {
             table.put(slot, places.fingerprint);
             return true;

@@ -216,6 +216,11 @@ impl SubFilter {
         self.occupied == 0
     }
 
+    /// Returns true if every slot is occupied.
+    pub(crate) fn is_full(&self) -> bool {
+        self.occupied == self.slots.len() as u64
+    }
+
     /// Puts a fingerprint into an empty slot.
     pub(crate) fn put(&mut self, slot: usize, fingerprint: u8) {
         debug_assert!(self.slots[slot] == EMPTY && fingerprint != EMPTY);

@@ -1,10 +1,11 @@
 //! CMS.INITBYDIM, CMS.INITBYPROB, CMS.INCRBY, CMS.QUERY, CMS.MERGE and CMS.INFO.
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 
 use ironbloom::sketches::{CountMin, CountMinPlan, MergeError, PlanError};
 
-use super::{Refusal, check_arity, expect, reply_done, reply_numbers, settle, text};
+use super::{Refusal, allows_depth, check_arity, expect, reply_done, reply_numbers, settle, text};
 use crate::commands::{find_option, memory_limit};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Found, Key};
@@ -14,6 +15,7 @@ const EXISTS: &CStr = c"CMS: key already exists";
 const MISSING: &CStr = c"CMS: key does not exist";
 const WIDTH: &CStr = c"CMS: invalid width";
 const DEPTH: &CStr = c"CMS: invalid depth";
+const TOO_DEEP: &CStr = c"CMS: invalid depth: it must be at most 255";
 const SIZE: &CStr = c"CMS: invalid init arguments";
 const NO_MEMORY: &CStr = c"CMS: Insufficient memory to create the key";
 const ERROR: &CStr = c"CMS: invalid overestimation value";
@@ -63,7 +65,11 @@ fn try_init(
     if !matches!(key.get::<CountMin>(), Found::Missing) {
         return Err(EXISTS.into());
     }
-    let sketch = CountMin::planned(plan()?, memory_limit(call)).map_err(|error| match error {
+    let plan = plan()?;
+    if !allows_depth(call, plan.depth) {
+        return Err(TOO_DEEP.into());
+    }
+    let sketch = CountMin::planned(plan, memory_limit(call)).map_err(|error| match error {
         PlanError::OverLimit { .. } => text::SKETCH_OVER_LIMIT,
         PlanError::Memory { .. } => NO_MEMORY,
         _ => SIZE,
@@ -161,7 +167,7 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
         sources.push((key, weight));
     }
     let sketches = sources.iter().map(|(key, weight)| Ok((expect(key.get(), MISSING)?, *weight)));
-    let sketches = sketches.collect::<Result<Vec<_>, Refusal>>()?;
+    let sketches = each_once(sketches.collect::<Result<Vec<_>, Refusal>>()?);
     let sum = CountMin::sum(&sketches).map_err(|error| match error {
         MergeError::Memory { .. } => NO_MEMORY,
         MergeError::Differs => DIFFERS,
@@ -170,6 +176,21 @@ fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     *expect(destination.get_mut(), MISSING)? = sum;
     reply_done(call);
     Ok(())
+}
+
+/// A sketch that is named several times, once with the sum of its weights. With a weight below 0 some partial sum may be out of range
+/// where the sum is not, which has to be refused: then they stay as they are.
+fn each_once(sketches: Vec<(&CountMin, i64)>) -> Vec<(&CountMin, i64)> {
+    if sketches.iter().any(|&(_, weight)| weight < 0) {
+        return sketches;
+    }
+    let mut weights: BTreeMap<*const CountMin, (&CountMin, Option<i64>)> = BTreeMap::new();
+    for &(sketch, weight) in &sketches {
+        let sum = &mut weights.entry(sketch).or_insert((sketch, Some(0))).1;
+        *sum = sum.and_then(|sum| sum.checked_add(weight));
+    }
+    let once = weights.into_values().map(|(sketch, weight)| Some((sketch, weight?)));
+    once.collect::<Option<Vec<_>>>().unwrap_or(sketches)
 }
 
 /// The number of sources, and whether weights follow them. The word is looked for from the first source on, so that a source of

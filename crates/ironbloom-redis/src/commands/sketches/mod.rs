@@ -99,6 +99,15 @@ pub(crate) static COMMANDS: &[Command] = &[
     TDIGEST.command(c"tdigest.info", READ, TELLS, handler(tdigest::info), docs::TDIGEST_INFO),
 ];
 
+/// Most rows of a sketch that a client can make: each item takes time in proportion to them. Errors halve with each row, so that 150
+/// are enough for any probability that CMS.INITBYPROB takes.
+const MAX_DEPTH: u64 = 255;
+
+/// Whether a sketch may have this many rows. Those that a primary or a file has may have any number.
+fn allows_depth(call: &Call<'_>, depth: u64) -> bool {
+    depth <= MAX_DEPTH || call.must_obey()
+}
+
 /// Tells replicas what was done, as it came, and the client that it was.
 fn reply_done(call: &Call<'_>) {
     call.replicate_verbatim();

@@ -129,22 +129,27 @@ struct Merge {
 fn try_merge(call: &Call<'_>) -> Result<(), Refusal> {
     check_arity(call.count() >= 4)?;
     let mut destination = call.open(1, Access::Write);
-    let own = match destination.get::<TDigest>() {
+    let (own, own_weight) = match destination.get::<TDigest>() {
         Found::WrongType => return Err(text::WRONG_TYPE.into()),
-        Found::Missing => None,
-        Found::Filter(digest) => Some(digest.compression()),
+        Found::Missing => (None, 0),
+        Found::Filter(digest) => (Some(digest.compression()), digest.weight()),
     };
     let asked = merge_of(call)?;
     let keeps = own.filter(|_| !asked.is_override);
     let mut sources: Vec<Key<'_>> = Vec::with_capacity(asked.sources);
     let mut greatest = 0;
+    let mut weights = Some(if keeps.is_some() { own_weight } else { 0 });
     for i in 3..3 + asked.sources {
         let key = call.open(i, Access::Read);
-        greatest = greatest.max(expect(key.get::<TDigest>(), MISSING)?.compression());
+        let source = expect(key.get::<TDigest>(), MISSING)?;
+        greatest = greatest.max(source.compression());
+        weights = weights.and_then(|sum: i64| sum.checked_add(source.weight()));
         sources.push(key);
     }
     let compression = asked.compression.or(keeps).unwrap_or(greatest);
     let mut merged = make(call, compression, NO_MEMORY_TO_MERGE)?;
+    // Before a source merges its nodes: nothing may change if the command is refused, since replicas are not told.
+    weights.ok_or(OVERFLOW)?;
     if keeps.is_some() {
         merged.merge(expect(destination.get_mut(), MISSING)?).map_err(|_| OVERFLOW)?;
     }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ironbloom::sketches::{PlanError, TopK, TopKPlan};
 
-use super::{Refusal, check_arity, expect, reply_done, settle, text};
+use super::{Refusal, allows_depth, check_arity, expect, reply_done, settle, text};
 use crate::commands::{in_range, memory_limit};
 use crate::engine::call::Call;
 use crate::engine::key::{Access, Found};
@@ -15,6 +15,7 @@ const MISSING: &CStr = c"TopK: key does not exist";
 const K: &CStr = c"TopK: invalid k";
 const WIDTH: &CStr = c"TopK: invalid width";
 const DEPTH: &CStr = c"TopK: invalid depth";
+const TOO_DEEP: &CStr = c"TopK: invalid depth: it must be at most 255";
 const DECAY: &CStr = c"TopK: invalid decay value. must be '<= 1' & '> 0'";
 const NO_MEMORY: &CStr = c"ERR Insufficient memory to create topk data structure";
 const INCREMENT: &CStr = c"TopK: increment must be an integer greater or equal to 0                            and smaller or equal to 100,000";
@@ -42,6 +43,9 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
         (plan.width, plan.depth) = (number(3, WIDTH)?, number(4, DEPTH)?);
         let decay = call.double(5).filter(|&decay| decay > 0.0 && decay <= 1.0);
         plan.decay = decay.ok_or(DECAY)?;
+        if !allows_depth(call, plan.depth.into()) {
+            return Err(TOO_DEEP.into());
+        }
     }
     let sketch = TopK::planned(plan, memory_limit(call)).map_err(|error| match error {
         PlanError::OverLimit { .. } => text::SKETCH_OVER_LIMIT,
@@ -62,6 +66,7 @@ fn try_add(call: &Call<'_>) -> Result<(), Refusal> {
     let mut key = call.open(1, Access::Write);
     let sketch = expect(key.get_mut::<TopK>(), MISSING)?;
     let items: Vec<&[u8]> = (2..call.count()).map(|i| call.arg(i)).collect();
+    check_room(call, sketch, &items)?;
     call.replicate_verbatim();
     call.reply_array(items.len());
     stats::ADDED.add(items.len() as u64);
@@ -86,11 +91,26 @@ fn try_incr_by(call: &Call<'_>) -> Result<(), Refusal> {
     let increments: Vec<u32> =
         (0..pairs).map_while(|pair| increment(2 * pair + 3)).map(|n| n as u32).collect();
     let items: Vec<&[u8]> = (0..increments.len()).map(|pair| call.arg(2 * pair + 2)).collect();
+    check_room(call, sketch, &items)?;
     call.replicate_verbatim();
     call.reply_array(pairs);
     stats::ADDED.add(items.len() as u64);
     sketch.add_each(&items, &increments, |expelled| reply_expelled(call, expelled.as_deref()));
     (items.len()..pairs).for_each(|_| call.reply_error(INCREMENT));
+    Ok(())
+}
+
+/// Refuses items that would bring the sketch beyond the memory limit of a key, if all that it does not hold yet found a place and
+/// expelled none.
+fn check_room(call: &Call<'_>, sketch: &TopK, items: &[&[u8]]) -> Result<(), Refusal> {
+    let limit = memory_limit(call);
+    let present = sketch.size_in_bytes() + sketch.key_bytes();
+    let all = items.iter().map(|item| item.len() as u64).sum();
+    if limit.check(present, all).is_err() {
+        let new = items.iter().filter(|item| !sketch.contains(item));
+        let more = new.map(|item| item.len() as u64).sum();
+        limit.check(present, more).map_err(|_| text::SKETCH_OVER_LIMIT)?;
+    }
     Ok(())
 }
 

@@ -268,3 +268,130 @@ fn a_bad_increment_of_a_top_k_is_answered_in_its_place() {
         assert_eq!(client.text("TOPK.LIST k WITHCOUNT"), "*2\r\n$1\r\na\r\n:5\r\n");
     }
 }
+
+/// Weights that differ by more than a double can tell apart leave few nodes that merge.
+#[test]
+fn a_t_digest_with_a_dwarfing_weight_survives_dumps_and_reloads() {
+    for program in programs() {
+        for compression in 1..=3 {
+            let mut server = Server::start(&program, &["--dbfilename", "a.rdb"]);
+            let mut client = server.client();
+            client.call(&format!("TDIGEST.CREATE t COMPRESSION {compression}"));
+            client.call("TDIGEST.ADD t 0");
+            for _ in 0..62 {
+                assert_eq!(client.text("TDIGEST.MERGE t 1 t"), "+OK\r\n");
+            }
+            let numbers: Vec<String> = (1..=100).map(|number| number.to_string()).collect();
+            assert_eq!(client.text(&format!("TDIGEST.ADD t {}", numbers.join(" "))), "+OK\r\n");
+            client.call("TDIGEST.QUANTILE t 0.5");
+            let dump = client.bytes(&[b"DUMP", b"t"]);
+            let restore: [&[u8]; 4] = [b"RESTORE", b"copy", b"0", &dump];
+            assert_eq!(client.call_words(&restore), b"+OK\r\n", "compression {compression}");
+            let digest = client.text("DEBUG DIGEST");
+            assert_eq!(client.text("SAVE"), "+OK\r\n");
+            server.kill_and_restart();
+            let mut client = server.client();
+            assert_eq!(client.text("DEBUG DIGEST"), digest, "compression {compression}");
+            assert_eq!(client.text("TDIGEST.MAX copy"), client.text("TDIGEST.MAX t"));
+        }
+    }
+}
+
+/// Sources that have been told to merge their nodes would differ from those of a replica, which has not.
+#[test]
+fn a_merge_of_t_digests_that_overflows_leaves_its_sources_alone() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let mut client = server.client();
+        client.call("TDIGEST.CREATE large");
+        client.call("TDIGEST.ADD large 0");
+        for _ in 0..62 {
+            client.call("TDIGEST.MERGE large 1 large");
+        }
+        client.call("TDIGEST.CREATE t");
+        client.call("TDIGEST.ADD t 1 2 3 4 5 6 7 8 9");
+        let before = client.text("TDIGEST.INFO t");
+        for merge in ["new 3 t large large", "t 2 large large", "t 2 large large COMPRESSION 5"] {
+            let reply = client.text(&format!("TDIGEST.MERGE {merge}"));
+            assert_eq!(reply, "-ERR T-Digest: overflow detected\r\n", "{merge}");
+            assert_eq!(client.text("TDIGEST.INFO t"), before, "{merge}");
+        }
+        assert_eq!(client.text("TDIGEST.MERGE new 2 t large"), "+OK\r\n");
+    }
+}
+
+#[test]
+fn a_top_k_counts_its_items_and_keeps_to_the_limit_of_a_key() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let mut client = server.client();
+        client.configure("key-memory-limit", "1048576");
+        assert_eq!(client.text("TOPK.RESERVE k 100"), "+OK\r\n");
+        let usage = |client: &mut Client| -> u64 {
+            let reply = client.text("MEMORY USAGE k");
+            reply.trim_start_matches(':').trim_end().parse().unwrap()
+        };
+        let empty = usage(&mut client);
+        let item = |i: u8| vec![b'a' + i; 100_000];
+        let mut taken = 0;
+        for i in 0..20 {
+            let reply = client.call_words(&[b"TOPK.ADD", b"k", &item(i)]);
+            if reply.starts_with(b"-") {
+                assert!(reply.starts_with(b"-ERR the sketch would exceed the memory limit"));
+                let incr: [&[u8]; 4] = [b"TOPK.INCRBY", b"k", &item(i), b"5"];
+                assert_eq!(client.call_words(&incr), reply);
+            } else {
+                taken += 1;
+            }
+        }
+        assert_eq!(taken, 10);
+        let used = usage(&mut client) - empty;
+        assert!((1_000_000..1_100_000).contains(&used), "{used}");
+        // What it holds may come again.
+        let reply = client.call_words(&[b"TOPK.ADD", b"k", &item(0), &item(0), b"short"]);
+        assert!(reply.starts_with(b"*3\r\n"), "{}", reply.escape_ascii());
+    }
+}
+
+/// An item takes time in proportion to the rows.
+#[test]
+fn sketches_of_absurd_depth_are_refused_and_loaded() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let mut client = server.client();
+        let reply = "CMS: invalid depth: it must be at most 255\r\n";
+        assert_eq!(client.text("CMS.INITBYDIM c 1 256"), format!("-{reply}"));
+        assert_eq!(client.text("CMS.INITBYDIM c 1 255"), "+OK\r\n");
+        assert_eq!(client.text("CMS.INITBYPROB p 0.1 1e-45"), "+OK\r\n");
+        let reply = reply.replace("CMS", "TopK");
+        assert_eq!(client.text("TOPK.RESERVE k 1 1 256 0.9"), format!("-{reply}"));
+        assert_eq!(client.text("TOPK.RESERVE k 1 1 255 0.9"), "+OK\r\n");
+        assert_eq!(client.text("EXISTS c p k"), ":3\r\n");
+    }
+}
+
+/// A source that is named often is read once; with weights of both signs, partial sums decide as ever.
+#[test]
+fn sources_that_are_named_often_count_as_often() {
+    for program in programs() {
+        let server = Server::start(&program, &[]);
+        let mut client = server.client();
+        for key in ["a", "b", "sum"] {
+            client.call(&format!("CMS.INITBYDIM {key} 10 2"));
+        }
+        client.call("CMS.INCRBY a x 3");
+        client.call("CMS.INCRBY b x 1000000000");
+        assert_eq!(client.text("CMS.MERGE sum 4 a b a a"), "+OK\r\n");
+        assert_eq!(client.text("CMS.QUERY sum x"), "*1\r\n:1000000009\r\n");
+        assert_eq!(client.text("CMS.MERGE sum 3 a b a WEIGHTS 2 0 5"), "+OK\r\n");
+        assert_eq!(client.text("CMS.QUERY sum x"), "*1\r\n:21\r\n");
+        for merge in
+            ["sum 5 b b b b b", "sum 2 a a WEIGHTS 4611686018427387904 4611686018427387904"]
+        {
+            let reply = client.text(&format!("CMS.MERGE {merge}"));
+            assert_eq!(reply, "-CMS: MERGE overflow\r\n", "{merge}");
+        }
+        assert_eq!(client.text("CMS.MERGE sum 2 b b WEIGHTS -1 2"), "+OK\r\n");
+        assert_eq!(client.text("CMS.QUERY sum x"), "*1\r\n:1000000000\r\n");
+    }
+}

@@ -78,19 +78,38 @@ impl TDigest {
         }
         let total = self.merged_weight as f64;
         let (first, last) = ((total * low).floor(), (total * high).ceil());
-        let (mut done, mut sum, mut count) = (0.0, 0.0, 0.0);
+        let (mut sum, mut count) = (0.0, 0.0);
+        self.each_within(first, last, |mean, counted| {
+            sum += mean * counted;
+            count += counted;
+        });
+        if f64::is_finite(sum) {
+            return sum / count;
+        }
+        // The sum of huge numbers is no number, their mean is.
+        let (mut mean, mut count) = (0.0, 0.0);
+        self.each_within(first, last, |next, counted| {
+            count += counted;
+            if counted > 0.0 {
+                mean = along(mean, next, counted / count);
+            }
+        });
+        mean
+    }
+
+    /// Calls `each` with the means between two ranks, and how often each counts.
+    fn each_within(&self, first: f64, last: f64, mut each: impl FnMut(f64, f64)) {
+        let mut done = 0.0;
         for &Node { mean, weight } in &self.nodes {
             let weight = weight as f64;
             let mut counted = weight - f64::max(0.0, first - done).min(weight);
             counted = f64::max(0.0, last - done).min(counted);
             done += weight;
-            sum += mean * counted;
-            count += counted;
+            each(mean, counted);
             if done >= last {
                 break;
             }
         }
-        sum / count
     }
 
     /// Where a number is, if there are any.
@@ -135,15 +154,14 @@ fn quantile(digest: &TDigest, share: f64) -> f64 {
     let at = share * total;
     let half_first = first.weight as f64 / 2.0;
     if first.weight > 1 && at < half_first {
-        return digest.min + (at - 1.0) / (half_first - 1.0) * (first.mean - digest.min);
+        return along(digest.min, first.mean, (at - 1.0) / (half_first - 1.0));
     }
     if at > total - 1.0 {
         return digest.max;
     }
     let half_last = last.weight as f64 / 2.0;
     if last.weight > 1 && total - at <= half_last {
-        let inside = (total - at - 1.0) / (half_last - 1.0);
-        return digest.max - inside * (digest.max - last.mean);
+        return along(digest.max, last.mean, (total - at - 1.0) / (half_last - 1.0));
     }
     let mut before = half_first;
     for (&left, &right) in nodes.iter().zip(&nodes[1..]) {
@@ -177,9 +195,30 @@ fn between(left: Node, right: Node, from_left: f64, from_right: f64) -> f64 {
 
 /// The weighted mean of two numbers, which lies between them whatever the rounding.
 fn average(one: f64, one_weight: f64, two: f64, two_weight: f64) -> f64 {
-    let mean = (one * one_weight + two * two_weight) / (one_weight + two_weight);
+    let sum = one * one_weight + two * two_weight;
+    let mean = if sum.is_finite() {
+        sum / (one_weight + two_weight)
+    } else {
+        along(one, two, two_weight / (one_weight + two_weight))
+    };
     let (least, greatest) = if one <= two { (one, two) } else { (two, one) };
     least.max(mean.min(greatest))
+}
+
+/// The number at this share of the way between two, whose distance may be no number.
+fn along(from: f64, to: f64, share: f64) -> f64 {
+    let distance = to - from;
+    if distance.is_finite() { from + share * distance } else { from * (1.0 - share) + to * share }
+}
+
+/// The share of the way between two numbers at which one is. Halves of the largest ones have a distance.
+fn share_of_way(from: f64, to: f64, number: f64) -> f64 {
+    let distance = to - from;
+    if distance.is_finite() {
+        (number - from) / distance
+    } else {
+        (number / 2.0 - from / 2.0) / (to / 2.0 - from / 2.0)
+    }
 }
 
 fn cdf(digest: &TDigest, number: f64) -> f64 {
@@ -196,10 +235,10 @@ fn cdf(digest: &TDigest, number: f64) -> f64 {
     let [first, .., last] = nodes[..] else { return 0.5 };
     let total = digest.merged_weight as f64;
     if number < first.mean {
-        return tail(number - digest.min, first.mean - digest.min, first, total);
+        return tail(digest.min, first, number, total);
     }
     if number > last.mean {
-        return 1.0 - tail(digest.max - number, digest.max - last.mean, last, total);
+        return 1.0 - tail(digest.max, last, number, total);
     }
     let mut before = 0.0;
     for (i, (&left, &right)) in nodes.iter().zip(&nodes[1..]).enumerate() {
@@ -216,12 +255,12 @@ fn cdf(digest: &TDigest, number: f64) -> f64 {
     1.0 - 0.5 / total
 }
 
-/// The share of numbers beyond one that is this far from the end.
-fn tail(distance: f64, width: f64, node: Node, total: f64) -> f64 {
-    if distance == 0.0 {
+/// The share of numbers beyond one that lies between an end and the node there.
+fn tail(end: f64, node: Node, number: f64, total: f64) -> f64 {
+    if number == end {
         return 0.5 / total;
     }
-    (1.0 + distance / width * (node.weight as f64 / 2.0 - 1.0)) / total
+    (1.0 + share_of_way(end, node.mean, number) * (node.weight as f64 / 2.0 - 1.0)) / total
 }
 
 /// How many numbers are below one between two nodes.
@@ -235,5 +274,10 @@ fn share_between(left: Node, right: Node, number: f64, before: f64) -> f64 {
     };
     let distance = (left_weight + right_weight) / 2.0 - left_excluded - right_excluded;
     let base = before + left_weight / 2.0 + left_excluded;
-    base + distance * (number - left.mean) / (right.mean - left.mean)
+    let below = distance * (number - left.mean) / (right.mean - left.mean);
+    if below.is_finite() {
+        base + below
+    } else {
+        base + distance * share_of_way(left.mean, right.mean, number)
+    }
 }

@@ -5,7 +5,9 @@
 //! ```
 //!
 //! A number is a node of weight 1. When the buffer is full, and before every answer, all nodes are sorted, and neighbours that
-//! are small enough together become one: near the median a node may stand for many numbers, at the ends for one only.
+//! are small enough together become one: near the median a node may stand for many numbers, at the ends for one only. If that
+//! frees no place, because weights differ by more than a double can tell apart, the lightest neighbours become one: RedisBloom
+//! refuses numbers then.
 //!
 //! Arithmetic and its order are those of RedisBloom 8's t-digest (t-digest-c), so that answers are equal to the bit.
 //!
@@ -15,6 +17,8 @@
 //! ```
 
 mod answers;
+#[cfg(test)]
+mod laws;
 mod sort;
 
 use std::f64::consts::PI;
@@ -32,6 +36,12 @@ pub const DEFAULT_COMPRESSION: u64 = 100;
 const FIXED_BYTES: u64 = 80;
 const NODE_BYTES: u64 = 16;
 
+/// How far a double is from a weight at most.
+const MOST_ROUNDED: i128 = 512;
+
+/// How far rounding moves a mean at most, as a share of the largest number: thousands of units in the last place.
+const ROUNDING: f64 = 1e-12;
+
 /// Most nodes of a digest.
 const MAX_CAPACITY: u64 = i32::MAX as u64;
 
@@ -40,6 +50,22 @@ const MAX_CAPACITY: u64 = i32::MAX as u64;
 struct Node {
     mean: f64,
     weight: i64,
+}
+
+impl Node {
+    /// This node and one that is not before it, as one. Its mean lies between theirs, whatever the rounding.
+    fn joined(self, other: Self) -> Self {
+        let weight = self.weight + other.weight;
+        let step = (other.mean - self.mean) * other.weight as f64 / weight as f64;
+        let mean = if step.is_finite() {
+            self.mean + step
+        } else {
+            // Ends of the number line: their distance has no number, their mean has.
+            let share = other.weight as f64 / weight as f64;
+            self.mean * (1.0 - share) + other.mean * share
+        };
+        Self { mean: mean.clamp(self.mean, other.mean), weight }
+    }
 }
 
 /// Quantiles of numbers.
@@ -214,12 +240,15 @@ impl TDigest {
         }
         self.merged_weight += self.unmerged_weight;
         self.unmerged_weight = 0;
-        self.compressions += 1;
+        self.compressions = self.compressions.saturating_add(1);
         sort::sort(&mut self.nodes);
         let total = self.merged_weight as f64;
         if total > 1.0 {
             let normalizer = self.compression as f64 / (2.0 * PI * total * total.ln());
             merge_neighbours(&mut self.nodes, total, normalizer);
+        }
+        while self.nodes.len() as u64 >= self.capacity() {
+            merge_lightest(&mut self.nodes);
         }
         self.merged = self.nodes.len();
     }
@@ -244,21 +273,12 @@ fn merge_neighbours(nodes: &mut Vec<Node>, total: f64, normalizer: f64) {
     let mut current = 0;
     let mut before = 0.0;
     for i in 1..nodes.len() {
-        let Node { mean, weight } = nodes[i];
+        let weight = nodes[i].weight;
         let proposed = nodes[current].weight as f64 + weight as f64;
         let size = proposed * normalizer;
         let (left, right) = (before / total, (before + proposed) / total);
         if size <= left * (1.0 - left) && size <= right * (1.0 - right) {
-            let node = &mut nodes[current];
-            node.weight += weight;
-            let step = (mean - node.mean) * weight as f64 / node.weight as f64;
-            if step.is_finite() {
-                node.mean += step;
-            } else {
-                // Ends of the number line: their distance has no number, their mean has.
-                let share = weight as f64 / node.weight as f64;
-                node.mean = node.mean * (1.0 - share) + mean * share;
-            }
+            nodes[current] = nodes[current].joined(nodes[i]);
         } else {
             before += nodes[current].weight as f64;
             current += 1;
@@ -266,6 +286,19 @@ fn merge_neighbours(nodes: &mut Vec<Node>, total: f64, normalizer: f64) {
         }
     }
     nodes.truncate(current + 1);
+}
+
+/// Makes one node of the two neighbours that are lightest together, but for the first and the last node: numbers at the ends stay
+/// exact. There are at least four nodes, since no digest has a smaller capacity.
+fn merge_lightest(nodes: &mut Vec<Node>) {
+    let inner = &nodes[1..nodes.len() - 1];
+    let pairs = inner.windows(2).enumerate();
+    let lightest =
+        pairs.min_by_key(|(_, pair)| i128::from(pair[0].weight) + i128::from(pair[1].weight));
+    if let Some((i, pair)) = lightest {
+        nodes[i + 1] = pair[0].joined(pair[1]);
+        nodes.remove(i + 2);
+    }
 }
 
 /// Fields: compression, min, max (doubles); capacity, merged nodes, unmerged nodes (0), compressions; merged weight, unmerged
@@ -287,7 +320,7 @@ impl Sketch for TDigest {
         to.unsigned(self.merged as u64);
         to.unsigned(0);
         to.unsigned(self.compressions as u64);
-        to.double(self.merged_weight as f64);
+        to.double(rounded_sum(&self.nodes).min(i64::MAX.into()) as f64);
         to.double(0.0);
         self.nodes.iter().for_each(|node| to.double(node.mean));
         self.nodes.iter().for_each(|node| to.double(node.weight as f64));
@@ -321,8 +354,11 @@ impl Sketch for TDigest {
         if merged == 0 {
             (digest.min, digest.max) = (f64::MAX, -f64::MAX);
         }
-        let is_range = digest.min.is_finite() && digest.max.is_finite();
+        let is_range = digest.min.is_finite()
+            && digest.max.is_finite()
+            && (merged == 0 || digest.min <= digest.max);
         DecodeError::unless(is_range, "minimum or maximum")?;
+        digest.settle_means()?;
         Ok(digest)
     }
 }
@@ -337,15 +373,41 @@ impl TDigest {
         }
         for node in &mut self.nodes {
             let weight = from.double()?;
-            DecodeError::unless(weight >= 1.0 && weight.fract() == 0.0, "weight")?;
-            // Weights are saved as doubles, which round those above 2^53, at the end of the range upwards.
+            let is_weight = weight >= 1.0 && weight.fract() == 0.0 && weight <= i64::MAX as f64;
+            DecodeError::unless(is_weight, "weight")?;
             node.weight = weight as i64;
-            let sum = self.merged_weight.saturating_add(node.weight);
-            node.weight = sum - self.merged_weight;
-            self.merged_weight = sum;
-            DecodeError::unless(node.weight > 0, "weight")?;
         }
+        // Weights are saved as doubles, which round those above 2^53: at the end of the range, their sum may be beyond it.
+        let sum: i128 = self.nodes.iter().map(|node| i128::from(node.weight)).sum();
+        let excess = sum - i128::from(i64::MAX);
+        if excess > 0 {
+            DecodeError::unless(excess <= MOST_ROUNDED * self.nodes.len() as i128, "weight")?;
+            let heaviest = self.nodes.iter_mut().max_by_key(|node| node.weight);
+            let heaviest = heaviest.filter(|node| i128::from(node.weight) > excess);
+            heaviest.ok_or(DecodeError::Field { what: "weight" })?.weight -= excess as i64;
+        }
+        self.merged_weight = self.nodes.iter().map(|node| node.weight).sum();
         self.merged = self.nodes.len();
         Ok(())
     }
+
+    /// Refuses means that are not in order, between minimum and maximum. RedisBloom merges means without regard to rounding: what it
+    /// can have moved is moved back.
+    fn settle_means(&mut self) -> Result<(), DecodeError> {
+        let (min, max) = (self.min, self.max);
+        let tolerance = ROUNDING * min.abs().max(max.abs());
+        let mut least = min;
+        for node in &mut self.nodes {
+            let is_near = node.mean >= least - tolerance && node.mean <= max + tolerance;
+            DecodeError::unless(is_near, "mean: they must be in order, from minimum to maximum")?;
+            node.mean = node.mean.clamp(least, max);
+            least = node.mean;
+        }
+        Ok(())
+    }
+}
+
+/// The sum of weights as files have them: as doubles.
+fn rounded_sum(nodes: &[Node]) -> i128 {
+    nodes.iter().map(|node| node.weight as f64 as i128).sum()
 }

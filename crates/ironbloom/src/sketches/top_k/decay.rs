@@ -1,5 +1,7 @@
 //! The probability that the count of another key decays: decay^count.
 
+use crate::hash::SplitMix64;
+
 /// Number of powers in the table.
 const POWERS: usize = 256;
 
@@ -51,9 +53,92 @@ pub(super) fn unit(random: u64) -> f64 {
     ((random >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 
+/// Below this, failures are drawn together.
+const RARE: f64 = 1.0 / 16.0;
+
+/// How often what has this probability fails before it comes true; `None` if it does not within `times`.
+///
+/// Failures of what is rare are drawn with one random number: it fails n times and more with a probability of (1 - p)^n. Powers
+/// are products, which are the same on every machine; logarithms are not.
+#[inline]
+pub(super) fn failures(probability: f64, times: u32, random: &mut SplitMix64) -> Option<u32> {
+    if probability >= RARE {
+        return (0..times).find(|_| unit(random.next_u64()) < probability);
+    }
+    let failures = rare_failures(probability, times, unit(random.next_u64()));
+    (failures < times).then_some(failures)
+}
+
+/// The largest number up to `times`, which is not 0, of failures in a row whose probability is above `chance`.
+fn rare_failures(probability: f64, times: u32, chance: f64) -> u32 {
+    // powers[i] is the probability of 2^i failures.
+    let mut powers = [1.0 - probability; u32::BITS as usize];
+    let highest = times.ilog2() as usize;
+    for i in 1..=highest {
+        powers[i] = powers[i - 1] * powers[i - 1];
+    }
+    let (mut failures, mut power) = (0, 1.0);
+    for i in (0..=highest).rev() {
+        if failures + (1 << i) <= times && power * powers[i] > chance {
+            failures += 1 << i;
+            power *= powers[i];
+        }
+    }
+    failures
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Against the exact law, at 6 sigma for 200,000 draws; both ways of drawing.
+    #[test]
+    fn failures_have_the_law_of_single_draws() {
+        const DRAWS: u32 = 200_000;
+        let mut random = SplitMix64(1);
+        for probability in [0.9, 0.5, 0.07, 0.06, 0.01, 1e-4] {
+            let (mut none, mut below) = (0, [0; 4]);
+            let times = 1000;
+            let bounds = [1, 10, 100, 1000];
+            for _ in 0..DRAWS {
+                match failures(probability, times, &mut random) {
+                    None => none += 1,
+                    Some(failures) => {
+                        assert!(failures < times);
+                        for (below, bound) in below.iter_mut().zip(bounds) {
+                            *below += u32::from(failures < bound);
+                        }
+                    }
+                }
+            }
+            assert_eq!(none + below[3], DRAWS);
+            for (below, bound) in below.into_iter().zip(bounds) {
+                let expected = 1.0 - f64::powi(1.0 - probability, bound as i32);
+                let sigma = (expected * (1.0 - expected) / f64::from(DRAWS)).sqrt();
+                let measured = f64::from(below) / f64::from(DRAWS);
+                let difference = (measured - expected).abs();
+                assert!(difference <= 6.0 * sigma + 1e-9, "{probability} {bound}: {measured}");
+            }
+        }
+    }
+
+    /// The same number as by trying one after the other.
+    #[test]
+    fn rare_failures_are_those_of_the_law_inverted() {
+        for chance in [0.999, 0.5, 0.1, 1e-3, 1e-12] {
+            for times in [1, 2, 3, 100, 1000, 100_000] {
+                let (mut failures, mut power) = (0, 0.99);
+                while failures < times && power > chance {
+                    failures += 1;
+                    power *= 0.99;
+                }
+                let found = rare_failures(0.01, times, chance);
+                assert!(found.abs_diff(failures) <= 1, "{chance} {times}: {found} {failures}");
+                assert!(found <= times);
+            }
+        }
+        assert_eq!(rare_failures(1e-300, u32::MAX, 0.5), u32::MAX);
+    }
 
     #[test]
     fn powers_are_powers() {

@@ -18,8 +18,8 @@ mod decay;
 mod heap;
 
 use self::decay::Decay;
+use self::heap::Heap;
 pub use self::heap::Listed;
-use self::heap::{Entry, Heap};
 use super::ADDRESSABLE;
 use super::error::PlanError;
 use super::file::Sketch;
@@ -163,14 +163,19 @@ impl TopK {
         FIXED_BYTES + self.buckets.len() as u64 + self.plan.heap_bytes()
     }
 
+    /// Bytes of the keys in the heap, which come on top.
+    pub fn key_bytes(&self) -> u64 {
+        self.heap.key_bytes()
+    }
+
     /// Number of keys in the heap.
     pub fn len(&self) -> usize {
-        self.heap.keys().count()
+        self.heap.len()
     }
 
     /// Whether the heap has no key.
     pub fn is_empty(&self) -> bool {
-        self.heap.keys().next().is_none()
+        self.heap.len() == 0
     }
 
     /// Adds a key `count` times. The key whose place it took, if there was one.
@@ -257,19 +262,23 @@ impl TopK {
             set_bucket(&mut self.buckets, bucket, fingerprint, count);
             return count;
         }
-        for left in (1..=added).rev() {
+        let mut left = added;
+        while left > 0 {
             let probability = self.decay.power(count);
             if probability <= decay::NEVER {
                 break;
             }
-            if decay::unit(self.random.next_u64()) >= probability {
-                continue;
-            }
+            // The times that come to nothing, and the one that makes it decay.
+            left = match decay::failures(probability, left, &mut self.random) {
+                Some(failures) => left - failures,
+                None => break,
+            };
             count -= 1;
             if count == 0 {
                 set_bucket(&mut self.buckets, bucket, fingerprint, left);
                 return left;
             }
+            left -= 1;
         }
         set_bucket(&mut self.buckets, bucket, holder, count);
         0
@@ -356,17 +365,17 @@ impl Sketch for TopK {
         to.unsigned(u64::from(self.plan.depth));
         to.double(self.plan.decay);
         to.string(&self.buckets);
-        let mut records = Vec::with_capacity(self.heap.entries().len() * RECORD_BYTES);
+        let mut records = Vec::with_capacity(self.plan.k as usize * RECORD_BYTES);
         let mut state = self.random.0;
         for entry in self.heap.entries() {
             records.extend(entry.fingerprint.to_le_bytes());
-            records.extend((entry.bytes().len() as u32).to_le_bytes());
+            records.extend((entry.key.len() as u32).to_le_bytes());
             records.extend(std::mem::take(&mut state).to_le_bytes());
             records.extend(u64::from(entry.count).to_le_bytes());
         }
         to.string(&records);
         for entry in self.heap.entries() {
-            to.string(&[entry.bytes(), &[0]].concat());
+            to.string(&[entry.key, &[0]].concat());
         }
     }
 
@@ -383,16 +392,16 @@ impl Sketch for TopK {
         DecodeError::unless(is_whole, "number of buckets")?;
         let records = from.string()?;
         DecodeError::unless(records.len() as u64 == plan.heap_bytes(), "size of the heap")?;
-        let mut entries = Vec::with_capacity(k as usize);
+        let mut heap = Heap::new(k as usize);
         let mut state = None;
-        for record in records.as_chunks::<RECORD_BYTES>().0 {
+        for (at, record) in records.as_chunks::<RECORD_BYTES>().0.iter().enumerate() {
             let [head, random, count] = [0, 1, 2].map(|i| word_of(record, i));
             state.get_or_insert(random);
             let mut key = from.string()?;
             DecodeError::unless(key.pop() == Some(0), "end of a key")?;
-            entries.push(Entry::loaded(head as u32, count as u32, key));
+            heap.load(at, head as u32, count as u32, key);
         }
-        Ok(Self::from_parts(plan, buckets, Heap::from_entries(entries), state.unwrap_or(0)))
+        Ok(Self::from_parts(plan, buckets, heap, state.unwrap_or(0)))
     }
 }
 
