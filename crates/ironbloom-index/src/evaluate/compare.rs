@@ -231,12 +231,42 @@ where
             // Float equality is the same as ours except for NaN: 0.0 equals -0.0.
             BooleanBuffer::collect_bool(values.len(), |row| values[row].into() == wanted)
         }
-        wanted => BooleanBuffer::collect_bool(values.len(), |row| {
-            let value: f64 = values[row].into();
-            wanted.accepts(|other| order(value, *other))
-        }),
+        wanted => match ends(&wanted) {
+            Some((low, Some(high))) => BooleanBuffer::collect_bool(values.len(), |row| {
+                let value: f64 = values[row].into();
+                (low <= value) & (value <= high)
+            }),
+            // NaN is above everything.
+            Some((low, None)) => BooleanBuffer::collect_bool(values.len(), |row| {
+                let value: f64 = values[row].into();
+                (low <= value) | value.is_nan()
+            }),
+            None => BooleanBuffer::collect_bool(values.len(), |row| {
+                let value: f64 = values[row].into();
+                wanted.accepts(|other| order(value, *other))
+            }),
+        },
     };
     Ok(BooleanArray::new(passed, array.nulls().cloned()))
+}
+
+/// The least and the greatest number between bounds, for a loop without branches; of no upper bound `None`. None at all for the
+/// bounds that no number but NaN satisfies.
+fn ends(wanted: &Wanted<f64>) -> Option<(f64, Option<f64>)> {
+    let Wanted::Between(low, high) = wanted else { return None };
+    let low = match *low {
+        Bound::Unbounded => f64::NEG_INFINITY,
+        Bound::Included(low) => low,
+        Bound::Excluded(low) if low == f64::INFINITY => return None,
+        Bound::Excluded(low) => low.next_up(),
+    };
+    let high = match *high {
+        Bound::Unbounded => None,
+        Bound::Included(high) => Some(high),
+        Bound::Excluded(high) if high == f64::NEG_INFINITY => return None,
+        Bound::Excluded(high) => Some(high.next_down()),
+    };
+    (!low.is_nan() && !high.is_some_and(f64::is_nan)).then_some((low, high))
 }
 
 /// NaN is equal to itself and above everything, 0.0 is equal to -0.0.
