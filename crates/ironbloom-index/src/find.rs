@@ -509,7 +509,7 @@ struct Batches {
 fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError> {
     let mut parts = Vec::new();
     flatten(predicate, &mut parts);
-    let mut stages: Vec<Stage> = Vec::new();
+    let mut stages: Vec<(Vec<usize>, Vec<Predicate>)> = Vec::new();
     for part in parts {
         let names = part.columns();
         let mut columns =
@@ -517,21 +517,17 @@ fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError
         columns.sort_unstable();
         columns.dedup();
         check_types(table, part, &columns)?;
-        match stages.iter_mut().find(|stage| stage.columns == columns) {
-            Some(stage) => {
-                let before = std::mem::replace(&mut stage.predicate, Predicate::And(Vec::new()));
-                stage.predicate = Predicate::And(vec![before, part.clone()]);
-            }
-            None => {
-                let (predicate, lists) = (part.clone(), LongLists::default());
-                stages.push(Stage { predicate, lists, columns });
-            }
+        match stages.iter_mut().find(|(of, _)| *of == columns) {
+            Some((_, parts)) => parts.push(part.clone()),
+            None => stages.push((columns, vec![part.clone()])),
         }
     }
-    for stage in &mut stages {
-        stage.lists = LongLists::of(&stage.predicate);
-    }
-    Ok(stages)
+    let stage = |(columns, parts)| {
+        // Side by side, as deep as they were written: thousands of parts, one inside the other, would not fit onto a stack.
+        let predicate = Predicate::And(parts);
+        Stage { lists: LongLists::of(&predicate), predicate, columns }
+    };
+    Ok(stages.into_iter().map(stage).collect())
 }
 
 /// Reports a mismatched value before anything is read, even if there is nothing to read.
