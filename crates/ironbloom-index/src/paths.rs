@@ -469,7 +469,7 @@ mod tests {
         let found = tables_at(&[at("t").into()]).unwrap();
         let mut names: Vec<String> = found.iter().map(|table| table.name().into_owned()).collect();
         names.sort();
-        assert_eq!(names, ["b.csv", "c.csv", "gone.csv", "x.csv"]);
+        assert_eq!(names, ["b.csv", "c.csv", "d.csv", "gone.csv"]);
         assert!(found.contains(&at("t/b.csv").into()) && found.contains(&at("t/sub/c.csv").into()));
     }
 
