@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Questions that want much of a table, which an index cannot narrow down: `ironbloom index` beside DuckDB.
 
-Writes a table with DuckDB, indexes all columns, and asks both in turns: DuckDB in this process with two threads, and `ironbloom index find` as a process of its own, from start to end. Called by `make bench-index`; prints a
-Markdown table with medians.
+Writes a table with DuckDB, indexes all columns, and asks both in turns: DuckDB in this process with two threads, and `ironbloom index find` as a new process, from start to end. Called by `make bench-index`; prints a
+Markdown table with medians, of the time and of the time of processors, which depends less on what else the machine does.
 
     index_scan.py IRONBLOOM [ROWS] [--beside OLDER_IRONBLOOM]
 """
@@ -10,6 +10,7 @@ Markdown table with medians.
 import argparse
 import os
 import random
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -42,6 +43,21 @@ def questions(rows):
     ]
 
 
+def processor_time(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+class Watch:
+    """The time that a question takes, and the time of processors."""
+
+    def __init__(self, who):
+        self.who, self.start, self.used = who, time.perf_counter(), processor_time(who)
+
+    def read(self):
+        return time.perf_counter() - self.start, processor_time(self.who) - self.used
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("ironbloom")
@@ -55,8 +71,8 @@ def main():
         connection.execute("set threads = 2; select setseed(0.5)")
         connection.execute(f"copy (select {COLUMNS.format(rows=args.rows)} from range({args.rows}) t(i)) to '{table}'")
         subprocess.run([args.ironbloom, "index", "build", table, "-o", index], check=True, stdout=subprocess.DEVNULL)
-        print("| question | DuckDB | " + " | ".join(f"{os.path.basename(name)} | of its time" for name in programs) + " |")
-        print("|---" * (2 + 2 * len(programs)) + "|")
+        print("| question | DuckDB | " + " | ".join(f"{os.path.basename(name)} | of its time | of its processor time" for name in programs) + " |")
+        print("|---" * (2 + 3 * len(programs)) + "|")
         for name, condition, shown, selected in questions(args.rows):
             form = "csv" if "csv" in shown else "parquet"
             query = f"select {selected or 'count(*)'} from '{table}' where {condition}"
@@ -64,19 +80,20 @@ def main():
             times = {program: [] for program in ["DuckDB", *programs]}
             # The first round is not counted.
             for _ in range(ROUNDS + 1):
-                start = time.perf_counter()
+                watch = Watch(resource.RUSAGE_SELF)
                 known = connection.execute(sql).fetchall()
-                times["DuckDB"].append(time.perf_counter() - start)
+                times["DuckDB"].append(watch.read())
                 for program in programs:
                     with open(output, "wb") as out:
-                        start = time.perf_counter()
+                        watch = Watch(resource.RUSAGE_CHILDREN)
                         subprocess.run([program, "index", "find", index, condition, *shown], check=True, stdout=out)
-                        times[program].append(time.perf_counter() - start)
+                        times[program].append(watch.read())
                     if selected is None:
                         assert int(open(output).read()) == known[0][0], (program, condition, known)
-            middle = {program: statistics.median(some[1:]) for program, some in times.items()}
-            ours = " | ".join(f"{middle[program] * 1e3:.0f} ms | {middle[program] / middle['DuckDB']:.2f}" for program in programs)
-            print(f"| {name} | {middle['DuckDB'] * 1e3:.0f} ms | {ours} |", flush=True)
+            middle = {program: [statistics.median(part) for part in zip(*some[1:])] for program, some in times.items()}
+            theirs, used = middle["DuckDB"]
+            ours = " | ".join(f"{all * 1e3:.0f} ms | {all / theirs:.2f} | {mine / used:.2f}" for all, mine in (middle[program] for program in programs))
+            print(f"| {name} | {theirs * 1e3:.0f} ms | {ours} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -78,6 +79,19 @@ impl Stamp {
     }
 }
 
+/// Opens a file to read it. Opening a named pipe would wait for a writer.
+#[cfg(target_os = "linux")]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 impl FileBytes {
     /// To read some parts of it. Directories are rejected: where they can be opened they cannot be read.
     pub(crate) fn open(location: impl Into<Location>) -> io::Result<Self> {
@@ -89,7 +103,7 @@ impl FileBytes {
         let Some(path) = location.as_file() else {
             return Self::open_object(location, purpose, None);
         };
-        let file = File::open(path)?;
+        let file = open_without_waiting(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
@@ -389,5 +403,18 @@ mod tests {
         let mut rest = Vec::new();
         let error = file.reader(0).read_to_end(&mut rest).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof, "an end that comes too early is no end");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_named_pipe_is_refused_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = ironbloom_testing::Scratch::new("pipe");
+        let pipe = folder.file("t.csv");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(!FileBytes::open(pipe.as_path()).unwrap().is_regular());
+        let refused = crate::table::Table::open(pipe.as_path()).err().unwrap().to_string();
+        assert!(refused.contains("is not a regular file"), "{refused}");
+        assert!(crate::Index::open(pipe.as_path()).is_err());
     }
 }

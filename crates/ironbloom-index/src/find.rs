@@ -114,6 +114,8 @@ pub struct Find<T> {
 struct Question {
     /// Nothing is wanted but how many rows match.
     only_counts: bool,
+    /// Candidate rows that need not be compared: the index knows that all of them match.
+    certain: Vec<Range<u64>>,
     stages: Vec<Stage>,
     select: Vec<usize>,
     select_schema: SchemaRef,
@@ -182,7 +184,8 @@ impl<T: Deref<Target = Table>> Find<T> {
             false => 1,
         };
         let select_schema = std::sync::Arc::new(Schema::new(fields));
-        let question = Question { only_counts: false, stages, select, select_schema };
+        let certain = Vec::new();
+        let question = Question { only_counts: false, certain, stages, select, select_schema };
         let (ready, failed) = (VecDeque::new(), None);
         Ok(Self { table, question, left, ready, failed, threads, report })
     }
@@ -190,6 +193,11 @@ impl<T: Deref<Target = Table>> Find<T> {
     /// Leaves out the numbers of rows, if no columns were selected.
     pub(crate) fn count_only(&mut self) {
         self.question.only_counts = self.question.select.is_empty();
+    }
+
+    /// Names rows that need not be compared: ascending ranges in which all match.
+    pub(crate) fn without_comparing(&mut self, certain: impl IntoIterator<Item = Range<u64>>) {
+        self.question.certain = join(certain, self.table.rows()).0;
     }
 
     /// What has been done so far.
@@ -299,9 +307,11 @@ impl Question {
     /// The matches among these rows, if there are any, and what it cost.
     fn examine(&self, table: &Table, ranges: Vec<Range<u64>>) -> Examined {
         let mut report = Report::default();
-        let (ranges, passed) = self.verify(table, ranges, &mut report)?;
+        let (certain, open) = split(ranges, &self.certain);
+        let (ranges, passed) = self.verify(table, open, &mut report)?;
         if self.only_counts && !table.has_deleted_rows() {
-            let count = passed.map_or(rows_of(&ranges), |passed| passed.count_set_bits() as u64);
+            let compared = passed.map_or(rows_of(&ranges), |passed| passed.count_set_bits() as u64);
+            let count = rows_of(&certain) + compared;
             report.rows_matched += count;
             let batch = empty_batch(&self.select_schema, count as usize);
             return Ok(((count > 0).then_some(Match { rows: Vec::new(), batch }), report));
@@ -311,6 +321,11 @@ impl Question {
             // No stages: an AND of nothing, which is true.
             None => ranges.into_iter().flatten().collect(),
         };
+        if !certain.is_empty() {
+            rows.extend(certain.into_iter().flatten());
+            // Two runs that rise.
+            rows.sort();
+        }
         if table.has_deleted_rows() {
             rows.retain(|&row| !table.is_deleted(row));
         }
@@ -329,8 +344,11 @@ impl Question {
         mut ranges: Vec<Range<u64>>,
         report: &mut Report,
     ) -> Result<(Vec<Range<u64>>, Option<BooleanBuffer>), TableError> {
-        report.rows_verified += rows_of(&ranges);
         let mut passed: Option<BooleanBuffer> = None;
+        if ranges.is_empty() {
+            return Ok((ranges, passed));
+        }
+        report.rows_verified += rows_of(&ranges);
         for (number, stage) in self.stages.iter().enumerate() {
             let mut both = stage.ask(table, &ranges, report)?;
             if let Some(before) = passed {
@@ -491,7 +509,7 @@ struct Batches {
 fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError> {
     let mut parts = Vec::new();
     flatten(predicate, &mut parts);
-    let mut stages: Vec<Stage> = Vec::new();
+    let mut stages: Vec<(Vec<usize>, Vec<Predicate>)> = Vec::new();
     for part in parts {
         let names = part.columns();
         let mut columns =
@@ -499,21 +517,17 @@ fn stages(table: &Table, predicate: &Predicate) -> Result<Vec<Stage>, TableError
         columns.sort_unstable();
         columns.dedup();
         check_types(table, part, &columns)?;
-        match stages.iter_mut().find(|stage| stage.columns == columns) {
-            Some(stage) => {
-                let before = std::mem::replace(&mut stage.predicate, Predicate::And(Vec::new()));
-                stage.predicate = Predicate::And(vec![before, part.clone()]);
-            }
-            None => {
-                let (predicate, lists) = (part.clone(), LongLists::default());
-                stages.push(Stage { predicate, lists, columns });
-            }
+        match stages.iter_mut().find(|(of, _)| *of == columns) {
+            Some((_, parts)) => parts.push(part.clone()),
+            None => stages.push((columns, vec![part.clone()])),
         }
     }
-    for stage in &mut stages {
-        stage.lists = LongLists::of(&stage.predicate);
-    }
-    Ok(stages)
+    let stage = |(columns, parts)| {
+        // Side by side, as deep as they were written: thousands of parts, one inside the other, would not fit onto a stack.
+        let predicate = Predicate::And(parts);
+        Stage { lists: LongLists::of(&predicate), predicate, columns }
+    };
+    Ok(stages.into_iter().map(stage).collect())
 }
 
 /// Reports a mismatched value before anything is read, even if there is nothing to read.
@@ -545,6 +559,26 @@ fn join(candidates: impl IntoIterator<Item = Range<u64>>, rows: u64) -> (Vec<Ran
         }
     }
     (ranges, count)
+}
+
+/// Divides ranges into what lies in others, and what does not; all of them rise.
+fn split(ranges: Vec<Range<u64>>, others: &[Range<u64>]) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let (mut inside, mut outside) = (Vec::new(), Vec::new());
+    if others.is_empty() {
+        return (inside, ranges);
+    }
+    for range in ranges {
+        let mut start = range.start;
+        let first = others.partition_point(|other| other.end <= start);
+        for other in others[first..].iter().take_while(|other| other.start < range.end) {
+            let (low, high) = (other.start.max(start), other.end.min(range.end));
+            outside.extend((start < low).then_some(start..low));
+            inside.push(low..high);
+            start = high;
+        }
+        outside.extend((start < range.end).then_some(start..range.end));
+    }
+    (inside, outside)
 }
 
 /// Drops pieces of the ranges in which nothing passed, and returns the mask of what is left.

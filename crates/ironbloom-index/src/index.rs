@@ -7,7 +7,9 @@ use arrow::array::RecordBatch;
 
 use ironbloom_blocks::bounds::{BlockSpans, Span};
 use ironbloom_blocks::encode::NULL;
-use ironbloom_blocks::{BlockSet, List, Params, Postings, ReadLists, RowRange, Slices, ValueKind};
+use ironbloom_blocks::{
+    BlockSet, List, Lookup, Params, Postings, ReadLists, RowRange, Slices, ValueKind,
+};
 
 use crate::builder::{Buffer, arrays_of};
 use crate::error::{Error, FilePart};
@@ -17,7 +19,7 @@ use crate::images::push_images;
 use crate::location::Location;
 use crate::lock::IndexLock;
 use crate::predicate::Predicate;
-use crate::query::{Unknown, lookup};
+use crate::query::{Unknown, lookup, lookup_of_misses};
 use crate::schema::{Column, adopt_kinds, kind_of};
 use crate::section::Fault;
 use crate::segment::{Segment, SegmentColumn};
@@ -182,6 +184,29 @@ impl Index {
         let lookup = lookup(predicate, &self.columns, unknown)?;
         #[cfg(feature = "object_store")]
         self.prefetch(&lookup, is_meant)?;
+        self.blocks_of(&lookup, is_meant)
+    }
+
+    /// The blocks in which some row may not satisfy this, of these sources: every row of the others does. `None` if that is not
+    /// known of any, or would have to be requested.
+    pub(crate) fn misses_in(
+        &self,
+        predicate: &Predicate,
+        is_meant: &dyn Fn(usize) -> bool,
+    ) -> Option<Vec<Block>> {
+        if self.file.as_ref().is_some_and(|file| file.is_object()) {
+            return None;
+        }
+        let lookup = lookup_of_misses(predicate, &self.columns).ok()?;
+        // What cannot be read proves nothing: rows are compared then.
+        (lookup != Lookup::Any).then(|| self.blocks_of(&lookup, is_meant).ok())?.map(|it| it.blocks)
+    }
+
+    fn blocks_of(
+        &self,
+        lookup: &Lookup,
+        is_meant: &dyn Fn(usize) -> bool,
+    ) -> Result<Candidates, Error> {
         let mut found = Candidates { blocks: Vec::new(), considered: 0 };
         for (number, segment) in self.all_segments() {
             found.considered += segment.rows.present_blocks();
@@ -202,11 +227,7 @@ impl Index {
     /// Requests what a lookup will read of all segments, together: in a few rounds, because what is read tells what is to be
     /// read next. Only if the index is in a bucket.
     #[cfg(feature = "object_store")]
-    fn prefetch(
-        &self,
-        lookup: &ironbloom_blocks::Lookup,
-        is_meant: &dyn Fn(usize) -> bool,
-    ) -> Result<(), Error> {
+    fn prefetch(&self, lookup: &Lookup, is_meant: &dyn Fn(usize) -> bool) -> Result<(), Error> {
         /// More than a lookup takes; if not, the rest is requested as it is read.
         const ROUNDS: usize = 8;
         let Some(file) = self.file.as_ref().filter(|file| file.is_object()) else { return Ok(()) };

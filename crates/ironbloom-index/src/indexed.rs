@@ -41,7 +41,7 @@ use crate::search::{Explanation, Search, by_source};
 use crate::source::{Source, SourceMeta};
 use crate::table::{Compared, CsvOptions, Table, TableError, csv_options_in};
 use crate::united::{United, united};
-use crate::{Candidates, IndexBuilder};
+use crate::{Block, Candidates, IndexBuilder};
 use ironbloom_blocks::Params;
 
 /// Indexes whole tables: these columns of each, or all that can be indexed. `progress` is called every now and then. The index
@@ -403,7 +403,7 @@ impl Indexed {
     /// The blocks that may contain a matching row; no other block does. Columns that are not indexed may be in the predicate,
     /// too: they exclude no blocks, unless they have one value in all rows of a table.
     pub fn candidates(&self, predicate: &Predicate) -> Result<Candidates, IndexedError> {
-        Ok(self.pruned(predicate)?.0)
+        Ok(self.pruned(predicate)?.candidates)
     }
 
     /// The rows that match, table by table in the order of rows, with these columns. Columns that are not indexed may be in the
@@ -414,7 +414,9 @@ impl Indexed {
         select: &[&str],
     ) -> Result<Search<'a>, IndexedError> {
         let start = Instant::now();
-        let (Candidates { blocks, considered }, excluded_tables) = self.pruned(predicate)?;
+        let Pruned { candidates: Candidates { blocks, considered }, excluded_tables, groups } =
+            self.pruned(predicate)?;
+        let certain = self.certain(&blocks, groups);
         let explanation = Explanation {
             considered,
             candidates: blocks.len() as u64,
@@ -428,6 +430,7 @@ impl Indexed {
             predicate,
             select,
             left: by_source(&blocks),
+            certain: by_source(&certain).into_iter().collect(),
             current: None,
             explanation,
             skipped: None,
@@ -446,21 +449,42 @@ impl Indexed {
         Ok(search)
     }
 
-    /// Where matching rows may be, and how many tables are excluded by the values that they have in all of their rows.
-    fn pruned(&self, predicate: &Predicate) -> Result<(Candidates, u64), IndexedError> {
+    /// Where matching rows may be.
+    fn pruned(&self, predicate: &Predicate) -> Result<Pruned, IndexedError> {
         let tables = self.index.sources().len();
-        let mut found = Candidates { blocks: Vec::new(), considered: self.index.blocks() };
+        let mut candidates = Candidates { blocks: Vec::new(), considered: self.index.blocks() };
+        let groups = self.groups(predicate)?;
         let mut asked = 0;
-        for Group { predicate, files } in self.groups(predicate)? {
-            let mut is_meant = vec![false; tables];
-            files.iter().for_each(|&file| is_meant[file] = true);
-            let is_meant = |source: usize| is_meant[source];
-            let meant = self.index.candidates_in(&predicate, Unknown::IsAnything, &is_meant)?;
-            found.blocks.extend(meant.blocks);
+        for Group { predicate, files } in &groups {
+            let is_meant = among(files, tables);
+            let meant = self.index.candidates_in(predicate, Unknown::IsAnything, &is_meant)?;
+            candidates.blocks.extend(meant.blocks);
             asked += files.len();
         }
-        found.blocks.sort_unstable();
-        Ok((found, (tables - asked) as u64))
+        candidates.blocks.sort_unstable();
+        Ok(Pruned { candidates, excluded_tables: (tables - asked) as u64, groups })
+    }
+
+    /// Those of the candidates all of whose rows match, as far as the index knows.
+    fn certain(&self, candidates: &[Block], groups: Vec<Group>) -> Vec<Block> {
+        /// Comparing fewer blocks costs no more than asking for them.
+        const MANY: usize = 64;
+        let mut certain = Vec::new();
+        if candidates.len() < MANY {
+            return certain;
+        }
+        for Group { predicate, files } in groups {
+            let is_meant = among(&files, self.index.sources().len());
+            if let Some(misses) = self.index.misses_in(&predicate, &is_meant) {
+                let mut misses = misses.into_iter().peekable();
+                certain.extend(candidates.iter().copied().filter(|block| {
+                    while misses.next_if(|miss| miss < block).is_some() {}
+                    is_meant(block.source) && misses.peek() != Some(block)
+                }));
+            }
+        }
+        certain.sort_unstable();
+        certain
     }
 
     /// The tables that may have matching rows, and what the index is asked for.
@@ -544,6 +568,21 @@ impl Indexed {
         }
         check
     }
+}
+
+/// Where matching rows may be.
+struct Pruned {
+    candidates: Candidates,
+    /// Tables that are excluded by the values that they have in all of their rows.
+    excluded_tables: u64,
+    groups: Vec<Group>,
+}
+
+/// Says which of this many tables are among these.
+fn among(files: &[usize], tables: usize) -> impl Fn(usize) -> bool + use<> {
+    let mut is_meant = vec![false; tables];
+    files.iter().for_each(|&file| is_meant[file] = true);
+    move |source| is_meant[source]
 }
 
 /// What reading all tables has shown.

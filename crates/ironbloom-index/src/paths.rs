@@ -1,5 +1,6 @@
 //! Which tables are meant by a path: files, folders, patterns, and prefixes of buckets.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,7 @@ pub fn tables_at(given: &[Location]) -> Result<Vec<Location>, PathError> {
             return Err(PathError::NothingMatches(location.clone()));
         }
     }
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     tables.retain(|table: &Location| seen.insert(table.clone()));
     Ok(tables)
 }
@@ -222,16 +223,52 @@ fn add_path(path: &Path, tables: &mut Vec<PathBuf>) -> Result<(), PathError> {
     add_matching(&root, &parts, tables)
 }
 
+/// All tables in a folder and below, by name: each real folder and each real file once, although links lead to it. What has a
+/// name without a link has that one.
 fn add_folder(folder: &Path, tables: &mut Vec<PathBuf>) -> Result<(), PathError> {
+    let (mut found, mut links, mut seen) = (Vec::new(), vec![folder.to_owned()], HashSet::new());
+    while let Some(link) = links.pop() {
+        walk(&link, &mut seen, &mut links, &mut found)?;
+    }
+    let (linked, mut real): (Vec<PathBuf>, Vec<PathBuf>) =
+        found.into_iter().partition(|path| path.is_symlink());
+    if !linked.is_empty() {
+        let mut seen: HashSet<PathBuf> =
+            real.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        // A link that leads nowhere is an error when it is opened.
+        real.extend(
+            linked
+                .into_iter()
+                .filter(|path| path.canonicalize().map_or(true, |to| seen.insert(to))),
+        );
+    }
+    real.sort();
+    tables.append(&mut real);
+    Ok(())
+}
+
+/// Adds the tables in a folder and below that has not been seen before. Links to folders are left for later.
+fn walk(
+    folder: &Path,
+    seen: &mut HashSet<PathBuf>,
+    links: &mut Vec<PathBuf>,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), PathError> {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let real = here.canonicalize().map_err(|error| PathError::Io { path: here.into(), error })?;
+    if !seen.insert(real) {
+        return Ok(());
+    }
     for path in entries(folder)? {
         let name = name_of(&path);
         if !is_data(&name) {
             continue;
         }
-        if path.is_dir() {
-            add_folder(&path, tables)?;
-        } else if is_table(&name) {
-            tables.push(path);
+        match path.is_dir() {
+            true if path.is_symlink() => links.push(path),
+            true => walk(&path, seen, links, found)?,
+            false if is_table(&name) => found.push(path),
+            false => {}
         }
     }
     Ok(())
@@ -402,6 +439,39 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn links_lead_to_each_folder_and_file_once() {
+        use std::os::unix::fs::symlink;
+        let folder = ironbloom_testing::Scratch::new("links");
+        let at = |name: &str| folder.file(name);
+        std::fs::create_dir_all(at("t/sub")).unwrap();
+        std::fs::create_dir(at("elsewhere")).unwrap();
+        for name in ["t/b.csv", "t/sub/c.csv", "elsewhere/d.csv"] {
+            std::fs::write(at(name), "a\n1\n").unwrap();
+        }
+        let links = [
+            ("back", "t"),
+            ("sub/up", "t"),
+            ("sub/up2", "t"),
+            ("also sub", "t/sub"),
+            ("other", "elsewhere"),
+            ("again", "elsewhere"),
+            ("a.csv", "t/b.csv"),
+            ("latest", "t/b.csv"),
+            ("x.csv", "elsewhere/d.csv"),
+            ("gone.csv", "nowhere"),
+        ];
+        for (link, to) in links {
+            symlink(at(to), at("t").join(link)).unwrap();
+        }
+        let found = tables_at(&[at("t").into()]).unwrap();
+        let mut names: Vec<String> = found.iter().map(|table| table.name().into_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["b.csv", "c.csv", "d.csv", "gone.csv"]);
+        assert!(found.contains(&at("t/b.csv").into()) && found.contains(&at("t/sub/c.csv").into()));
+    }
 
     #[test]
     fn patterns_match_as_in_a_shell() {

@@ -31,6 +31,12 @@ pub(crate) fn lookup(
     Query { columns, unknown }.lookup(predicate, false)
 }
 
+/// Where a predicate may be false or unknown: in a block that this does not find, every row satisfies it. [`Lookup::Any`] if that
+/// is not known of any block.
+pub(crate) fn lookup_of_misses(predicate: &Predicate, columns: &[Column]) -> Result<Lookup, Error> {
+    Query { columns, unknown: Unknown::IsAnything }.misses(predicate, false)
+}
+
 struct Query<'a> {
     columns: &'a [Column],
     unknown: Unknown,
@@ -104,7 +110,8 @@ impl Query<'_> {
         Ok(match predicate {
             Predicate::Eq(_, value) => {
                 check_kind(column, value)?;
-                has_value
+                let bound = Bound::Included(value.clone());
+                if is_exact(column.kind) { self.outside(number, &bound, &bound) } else { has_value }
             }
             Predicate::In(_, values) => {
                 values.iter().try_for_each(|value| check_kind(column, value))?;
@@ -113,14 +120,7 @@ impl Query<'_> {
             }
             Predicate::Range { low, high, .. } => {
                 check_bounds(column, low, high)?;
-                let below = last_image(&flipped(low), column.kind);
-                let above = first_image(&flipped(high), column.kind);
-                let below = below.filter(|_| *low != Bound::Unbounded);
-                let above = above.filter(|_| *high != Bound::Unbounded);
-                let below = below.map(|high| Span { low: Image::MIN, high });
-                let above = above.map(|low| Span { low, high: Image::MAX });
-                let spans = [below, above].into_iter().flatten();
-                Lookup::Or(spans.map(|span| Lookup::Between(number, span)).collect())
+                self.outside(number, low, high)
             }
             Predicate::Like(..) => {
                 check_pattern(column)?;
@@ -128,6 +128,60 @@ impl Query<'_> {
             }
             _ => has_value,
         })
+    }
+
+    /// Where a value may lie on the other side of a bound.
+    fn outside(&self, number: usize, low: &Bound<Value>, high: &Bound<Value>) -> Lookup {
+        let kind = self.columns[number].kind;
+        let below = last_image(&flipped(low), kind).filter(|_| *low != Bound::Unbounded);
+        let above = first_image(&flipped(high), kind).filter(|_| *high != Bound::Unbounded);
+        let below = below.map(|high| Span { low: Image::MIN, high });
+        let above = above.map(|low| Span { low, high: Image::MAX });
+        let spans = [below, above].into_iter().flatten();
+        Lookup::Or(spans.map(|span| Lookup::Between(number, span)).collect())
+    }
+
+    /// Where a predicate, or its negation, may be false or unknown.
+    fn misses(&self, predicate: &Predicate, negated: bool) -> Result<Lookup, Error> {
+        let column = match predicate {
+            Predicate::And(parts) | Predicate::Or(parts) => {
+                let parts = parts.iter().map(|part| self.misses(part, negated));
+                let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
+                if matches!(predicate, Predicate::And(_)) != negated {
+                    let is_any = parts.contains(&Lookup::Any);
+                    return Ok(if is_any { Lookup::Any } else { Lookup::Or(parts) });
+                }
+                parts.retain(|part| *part != Lookup::Any);
+                return Ok(if parts.is_empty() { Lookup::Any } else { Lookup::And(parts) });
+            }
+            Predicate::Not(part) => return self.misses(part, !negated),
+            // Never unknown.
+            Predicate::IsNull(_) => return self.lookup(predicate, !negated),
+            // Of these, an index knows where they may hold, not where they always do.
+            Predicate::In(..) | Predicate::Like(..) => return Ok(Lookup::Any),
+            Predicate::Eq(column, _) | Predicate::Range { column, .. } => column,
+        };
+        let number = self.columns.iter().position(|known| known.name == *column);
+        let number = number.filter(|&number| self.columns[number].kind != ValueKind::Null);
+        match number {
+            Some(number) if !compares_with_null(predicate) => {
+                let other = self.lookup(predicate, !negated)?;
+                Ok(Lookup::Or(vec![other, Lookup::Null(number)]))
+            }
+            _ => Ok(Lookup::Any),
+        }
+    }
+}
+
+/// True if it may be unknown where the column is not null.
+fn compares_with_null(predicate: &Predicate) -> bool {
+    let is_null = |bound: &Bound<Value>| {
+        matches!(bound, Bound::Included(Value::Null) | Bound::Excluded(Value::Null))
+    };
+    match predicate {
+        Predicate::Eq(_, value) => *value == Value::Null,
+        Predicate::Range { low, high, .. } => is_null(low) || is_null(high),
+        _ => false,
     }
 }
 
@@ -264,8 +318,50 @@ mod tests {
         let parts = vec![has_value.clone(), Lookup::Or(outside.to_vec())];
         assert_eq!(of(both), Lookup::And(parts));
         assert_eq!(of(not(Predicate::In("x".into(), vec![]))), Lookup::Any);
-        assert_eq!(of(not(Predicate::Eq("x".into(), Value::Int(5)))), has_value);
+        let other = [between(Image::MIN, int(4)), between(int(6), Image::MAX)];
+        assert_eq!(of(not(Predicate::Eq("x".into(), Value::Int(5)))), Lookup::Or(other.to_vec()));
+        let text = Predicate::Eq("t".into(), Value::Text("a".into()));
+        assert_eq!(of(not(text)), Lookup::Between(1, Span::ALL));
         assert_eq!(of(not(range(Bound::Unbounded, Bound::Unbounded))), Lookup::Or(vec![]));
+    }
+
+    #[test]
+    fn a_predicate_is_missed_where_it_is_false_or_unknown() {
+        let column = |name: &str, kind| Column { name: name.into(), kind };
+        let columns = [column("x", ValueKind::Int), column("t", ValueKind::Null)];
+        let misses = |predicate: &Predicate| lookup_of_misses(predicate, &columns).unwrap();
+        let below = || range(Bound::Unbounded, Bound::Excluded(5));
+        let from_five = Lookup::Or(vec![between(Image::of_int(5), Image::MAX)]);
+        let below_five = between(Image::MIN, Image::of_int(4));
+        let or_null = |found: Lookup| Lookup::Or(vec![found, Lookup::Null(0)]);
+        assert_eq!(misses(&below()), or_null(from_five.clone()));
+        let not = |predicate| Predicate::Not(Box::new(predicate));
+        assert_eq!(misses(&not(below())), or_null(below_five));
+        assert_eq!(misses(&Predicate::IsNull("x".into())), between(Image::MIN, Image::MAX));
+        assert_eq!(misses(&not(Predicate::IsNull("x".into()))), Lookup::Null(0));
+        // Unknown for every row, and of columns of which nothing is known.
+        let null = Predicate::Range {
+            column: "x".into(),
+            low: Bound::Included(Value::Null),
+            high: Bound::Unbounded,
+        };
+        let others = [
+            Predicate::Eq("x".into(), Value::Null),
+            null.clone(),
+            not(null),
+            Predicate::Eq("t".into(), Value::Int(1)),
+            Predicate::Eq("other".into(), Value::Int(1)),
+            Predicate::In("x".into(), vec![Value::Int(1)]),
+            Predicate::Or(vec![]),
+        ];
+        for other in others {
+            assert_eq!(misses(&other), Lookup::Any, "{other:?}");
+            let both = Predicate::And(vec![below(), other.clone()]);
+            assert_eq!(misses(&both), Lookup::Any, "{both:?}");
+            let either = Predicate::Or(vec![below(), other]);
+            assert_eq!(misses(&either), Lookup::And(vec![or_null(from_five.clone())]));
+        }
+        assert_eq!(misses(&Predicate::And(vec![])), Lookup::Or(vec![]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A search through the tables of an index, one after the other.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct Search<'a> {
     pub(crate) predicate: Predicate,
     pub(crate) select: Vec<String>,
     pub(crate) left: VecDeque<(usize, Vec<Range<u64>>)>,
+    /// Rows of these that need not be compared, by table.
+    pub(crate) certain: HashMap<usize, Vec<Range<u64>>>,
     pub(crate) current: Option<(usize, Find<Arc<Table>>)>,
     pub(crate) explanation: Explanation,
     /// Why tables were skipped, if that is wanted.
@@ -128,7 +130,7 @@ impl Search<'_> {
                 self.open_ahead()?;
             }
             let table = self.indexed.table(number)?;
-            let find = match self.within(table, ranges.clone()) {
+            let mut find = match self.within(table, ranges.clone()) {
                 // It was taken to be of the version that was indexed. Perhaps it is the same under another one.
                 Err(error) if error.is_of_the_file() && self.is_object(number) => {
                     let table = self.indexed.tables.get_anew(
@@ -140,6 +142,9 @@ impl Search<'_> {
                 }
                 find => find?,
             };
+            if let Some(certain) = self.certain.remove(&number) {
+                find.without_comparing(certain);
+            }
             self.current = Some((number, find));
         }
     }

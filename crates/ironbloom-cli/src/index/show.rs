@@ -134,18 +134,20 @@ impl Show for Csv {
                 let start = self.text.len();
                 let is_null =
                     !cells.append(row, &mut self.text).with_context(|| format!("column {name}"))?;
-                match is_null {
+                match is_null || cells.are_numbers() {
                     true => self.text.push(','),
                     false => end_field(&mut self.text, start),
                 }
             }
             end_line(&mut self.text);
         }
-        output::print(&std::mem::take(&mut self.text))
+        output::print(&self.text)?;
+        self.text.clear();
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        output::print(&std::mem::take(&mut self.text))
+        output::print(&self.text)
     }
 }
 

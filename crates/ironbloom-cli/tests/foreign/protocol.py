@@ -187,6 +187,44 @@ def newer_metadata():
     ask(r, "after the hint", asked, table.scan().to_arrow())
 
 
+def files_listed_twice():
+    """A file that a table lists twice has its rows twice for others: it is refused, when an index is built and when it follows."""
+    catalog = InMemoryCatalog("test", warehouse=str(folder / "warehouse"))
+    catalog.create_namespace("db")
+    rows = Rows(9)
+    table = catalog.create_table("db.twice", SCHEMA)
+    pq.write_table(rows.make(SCHEMA, 30), folder / "x.parquet")
+    table.add_files([f"file://{folder}/x.parquet"])
+    place = pathlib.Path(table.location().removeprefix("file://"))
+    asked = Program(program, folder / "twice.ibx")
+    asked.run("build", "--iceberg", place, "-o", asked.index)
+    table.add_files([f"file://{folder}/x.parquet"], check_duplicate_files=False)
+    assert table.scan().to_arrow().num_rows == 60
+    for command in [["refresh", asked.index], ["build", "--iceberg", place, "-o", folder / "other.ibx"]]:
+        said = asked.run(*command, status=(2,)).stderr
+        assert "lists" in said and "x.parquet twice" in said, said
+
+
+def members_that_are_null():
+    """A commit whose lines name all actions, with null for those that are not meant."""
+    path = folder / "nulls"
+    rows, r = Rows(10), random.Random(10)
+    for _ in range(3):
+        write_deltalake(path, rows.make(SCHEMA, 40), mode="append")
+    names = ["add", "cdc", "commitInfo", "domainMetadata", "metaData", "protocol", "remove", "txn"]
+    for file in log_of(path):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        file.write_text("".join(json.dumps({name: line.get(name) for name in names}) + "\n" for line in lines))
+    asked = Program(program, folder / "nulls.ibx")
+    asked.run("build", "--delta", path, "-o", asked.index, "--block-rows", 64)
+    ask(r, "null members", asked, rows_of(path))
+    gone = first(path, "add")
+    commit(path, {"cdc": None, "remove": {"path": gone["path"], "dataChange": True, "deletionTimestamp": 1}})
+    left = pa.concat_tables(pq.read_table(path / json.loads(line)["add"]["path"]) for file in log_of(path)[:-1] for line in file.read_text().splitlines() if (json.loads(line)["add"] or gone)["path"] != gone["path"])
+    asked.refresh()
+    ask(r, "null members beside a removal", asked, left.cast(SCHEMA))
+
+
 def stays_with(asked, version):
     """An index of one version says so, and is not refreshed."""
     before = pathlib.Path(asked.index).read_bytes()

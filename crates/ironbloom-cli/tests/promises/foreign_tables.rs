@@ -109,6 +109,16 @@ fn a_refresh_looks_for_newer_metadata_of_iceberg_than_the_file_that_was_named() 
 }
 
 #[test]
+fn a_table_that_lists_a_file_twice_is_refused() {
+    run_part("protocol.py", "files_listed_twice");
+}
+
+#[test]
+fn actions_of_delta_count_beside_members_that_are_null() {
+    run_part("protocol.py", "members_that_are_null");
+}
+
+#[test]
 fn an_index_of_an_earlier_version_of_delta_has_its_rows_and_columns_and_stays_with_it() {
     run_part("protocol.py", "versions_of_delta");
 }

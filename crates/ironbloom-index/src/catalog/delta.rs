@@ -74,19 +74,20 @@ struct State {
 
 impl State {
     fn act(&mut self, action: &Json) {
-        let Some((name, what)) = action.as_object().and_then(|action| action.iter().next()) else {
-            return;
-        };
-        match name.as_str() {
-            "protocol" => self.protocol = what.clone(),
-            "metaData" => self.metadata = what.clone(),
-            "add" => {
-                self.files.insert(key(what), what.clone());
+        // One member says what is done; some writers put the others beside it, as null.
+        let members = action.as_object().into_iter().flatten();
+        for (name, what) in members.filter(|(_, what)| !what.is_null()) {
+            match name.as_str() {
+                "protocol" => self.protocol = what.clone(),
+                "metaData" => self.metadata = what.clone(),
+                "add" => {
+                    self.files.insert(key(what), what.clone());
+                }
+                "remove" => {
+                    self.files.remove(&key(what));
+                }
+                _ => {}
             }
-            "remove" => {
-                self.files.remove(&key(what));
-            }
-            _ => {}
         }
     }
 }
@@ -230,6 +231,27 @@ fn z85(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn actions_count_whatever_is_null_beside_them() {
+        let mut state = State::default();
+        let lines = [
+            r#"{"add":null,"cdc":null,"protocol":{"minReaderVersion":1}}"#,
+            r#"{"cdc":null,"metaData":{"id":"7"},"remove":null}"#,
+            r#"{"commitInfo":null,"add":{"path":"a"}}"#,
+            r#"{"add":{"path":"b"},"remove":null}"#,
+            r#"{"cdc":null,"remove":{"path":"a"}}"#,
+            r#"{"txn":{"appId":"x"}}"#,
+            "null",
+        ];
+        for line in lines {
+            state.act(&serde_json::from_str(line).unwrap());
+        }
+        assert_eq!(state.protocol["minReaderVersion"], 1);
+        assert_eq!(state.metadata["id"], "7");
+        let files: Vec<_> = state.files.keys().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(files, ["b"]);
+    }
 
     /// The examples of ZeroMQ's and of Delta's specification.
     #[test]

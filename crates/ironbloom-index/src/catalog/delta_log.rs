@@ -42,7 +42,18 @@ impl Log {
         let mut commits: Vec<u64> = names.iter().filter_map(|name| commit(name)).collect();
         commits.retain(|&version| is_meant(version));
         commits.sort_unstable();
-        let checkpoint = last_checkpoint(&names, is_meant);
+        let mut checkpoints = checkpoints(&names, is_meant);
+        // A writer may have begun one, or left it behind.
+        let checkpoint = loop {
+            let Some((version, files)) = checkpoints.pop() else { break None };
+            let mut is_empty = false;
+            for file in &files {
+                is_empty |= super::is_empty(&folder.join(file))?;
+            }
+            if !is_empty {
+                break Some((version, files));
+            }
+        };
         let first = checkpoint.as_ref().map_or(0, |(version, _)| version + 1);
         commits.retain(|&version| version >= first);
         for (expected, &found) in (first..).zip(&commits) {
@@ -134,8 +145,8 @@ fn commit(name: &str) -> Option<u64> {
         .then(|| digits.parse().ok())?
 }
 
-/// The files of the last checkpoint of the versions that are meant that has all of its parts, and its version.
-fn last_checkpoint(names: &[String], is_meant: impl Fn(u64) -> bool) -> Option<(u64, Vec<String>)> {
+/// The files of each checkpoint of the versions that are meant that has all of its parts, and its version; the last one at the end.
+fn checkpoints(names: &[String], is_meant: impl Fn(u64) -> bool) -> Vec<(u64, Vec<String>)> {
     let mut complete: Vec<(u64, Vec<String>)> = Vec::new();
     for name in names {
         let Some((digits, rest)) = name.split_once(".checkpoint.") else { continue };
@@ -146,7 +157,7 @@ fn last_checkpoint(names: &[String], is_meant: impl Fn(u64) -> bool) -> Option<(
         match parts[..] {
             ["parquet"] | [_, "parquet" | "json"] => complete.push((version, vec![name.clone()])),
             [part, of, "parquet"] if part.parse() == Ok(1u64) => {
-                let of_all: u64 = of.parse().ok()?;
+                let Some(of_all) = of.parse().ok().filter(|&of: &u64| of > 0) else { continue };
                 let part = |part: u64| format!("{digits}.checkpoint.{part:010}.{of}.parquet");
                 let files: Vec<String> = (1..=of_all.min(names.len() as u64)).map(part).collect();
                 if files.len() as u64 == of_all && files.iter().all(|file| names.contains(file)) {
@@ -156,7 +167,8 @@ fn last_checkpoint(names: &[String], is_meant: impl Fn(u64) -> bool) -> Option<(
             _ => {}
         }
     }
-    complete.into_iter().max_by_key(|(version, _)| *version)
+    complete.sort_by_key(|(version, _)| *version);
+    complete
 }
 
 /// The columns of checkpoints that matter here.
@@ -224,5 +236,51 @@ fn json(array: &dyn Array, row: usize) -> Json {
             Json::Object(members.map(member).collect())
         }
         _ => Json::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_counts_if_it_has_all_of_its_parts() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let found = |listed: &[&str]| -> Vec<u64> {
+            let all = checkpoints(&names(listed), |version| version < 100);
+            all.into_iter().map(|(version, _)| version).collect()
+        };
+        let whole = "00000000000000000010.checkpoint.parquet";
+        let [one, two] = ["0000000001", "0000000002"]
+            .map(|part| format!("00000000000000000020.checkpoint.{part}.0000000002.parquet"));
+        assert_eq!(found(&[&one, &two, whole]), [10, 20]);
+        assert_eq!(found(&[&one, whole]), [10]);
+        // None of none parts.
+        let none = "00000000000000000030.checkpoint.0000000001.0000000000.parquet";
+        let no_number = "00000000000000000030.checkpoint.0000000001.x.parquet";
+        assert_eq!(found(&[none, no_number, whole]), [10]);
+        assert_eq!(found(&["00000000000000000100.checkpoint.parquet"]), [0u64; 0]);
+    }
+
+    #[test]
+    fn an_empty_checkpoint_does_not_hide_the_commits() {
+        let folder = ironbloom_testing::Scratch::new("delta log");
+        let log = folder.file("_delta_log");
+        std::fs::create_dir(&log).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(log.join(name), text).unwrap();
+        for version in 0..3 {
+            let line = format!("{{\"add\":{{\"path\":\"{version}\"}}}}\n");
+            write(&format!("{version:020}.json"), &line);
+        }
+        write("00000000000000000001.checkpoint.parquet", "");
+        write("00000000000000000002.checkpoint.parquet", "");
+        let log = Log::open(&folder.path().to_owned().into(), None).unwrap();
+        let mut paths = Vec::new();
+        log.replay(|action| {
+            paths.push(action["add"]["path"].as_str().unwrap().to_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((log.version, paths.join(" ")), (2, "0 1 2".to_owned()));
     }
 }

@@ -18,6 +18,7 @@ mod delta_schema;
 mod iceberg;
 mod iceberg_schema;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use roaring::RoaringTreemap;
@@ -159,9 +160,22 @@ impl DataFile {
 /// The table at this place in this version.
 pub(crate) fn snapshot(version: &TableVersion, table: &Location) -> Result<Snapshot, CatalogError> {
     let at = version.at.as_deref();
-    match version.format {
+    let snapshot = match version.format {
         TableFormat::Iceberg => iceberg::snapshot(table, at),
         TableFormat::Delta => delta::snapshot(table, at),
+    }?;
+    each_file_once(table, snapshot)
+}
+
+/// Refuses a table that lists a file twice. Other readers show its rows twice, and an index has them once.
+fn each_file_once(table: &Location, snapshot: Snapshot) -> Result<Snapshot, CatalogError> {
+    let mut seen = HashSet::new();
+    match snapshot.files.iter().find(|file| !seen.insert(&file.path)) {
+        Some(twice) => {
+            let name = twice.path.display();
+            Err(CatalogError::unsupported(table, format!("it lists {name} twice")))
+        }
+        None => Ok(snapshot),
     }
 }
 
@@ -170,10 +184,11 @@ pub(crate) fn newest(
     format: TableFormat,
     table: &Location,
 ) -> Result<(Location, Snapshot), CatalogError> {
-    match format {
-        TableFormat::Iceberg => iceberg::newest(table),
-        TableFormat::Delta => Ok((table.clone(), delta::snapshot(table, None)?)),
-    }
+    let (place, snapshot) = match format {
+        TableFormat::Iceberg => iceberg::newest(table)?,
+        TableFormat::Delta => (table.clone(), delta::snapshot(table, None)?),
+    };
+    Ok((place, each_file_once(table, snapshot)?))
 }
 
 /// The format of the table in this folder, if it is one.
@@ -189,6 +204,14 @@ pub fn table_format(folder: &Location) -> Option<TableFormat> {
     }
     let names = names_in(&folder.join("metadata")).ok()?;
     names.iter().any(|name| name.ends_with(".metadata.json")).then_some(TableFormat::Iceberg)
+}
+
+/// Whether there is nothing in a file of metadata.
+fn is_empty(path: &Location) -> Result<bool, CatalogError> {
+    let file = FileBytes::open(path);
+    let file =
+        file.map_err(|error| CatalogError::Table(TableError::Io { path: path.into(), error }))?;
+    Ok(file.len() == 0)
 }
 
 /// All bytes of a file of metadata.

@@ -7,7 +7,7 @@ use arrow::array::types::*;
 use arrow::array::{
     Array, ArrayAccessor, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
 };
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, TimeUnit, i256};
 
@@ -163,12 +163,8 @@ where
     let values = array.values();
     let passed = match intervals.as_slice() {
         [] => BooleanBuffer::new_unset(values.len()),
-        &[(low, high)] if low == high => {
-            BooleanBuffer::collect_bool(values.len(), |row| values[row] == low)
-        }
-        &[(low, high)] => BooleanBuffer::collect_bool(values.len(), |row| {
-            low <= values[row] && values[row] <= high
-        }),
+        &[(low, high)] if low == high => which(values, |value| value == low),
+        &[(low, high)] => which(values, |value| (low <= value) & (value <= high)),
         many => {
             let set = IntervalSet::new(many.to_vec());
             BooleanBuffer::collect_bool(values.len(), |row| set.contains(values[row]))
@@ -229,14 +225,70 @@ where
         {
             let wanted = values_wanted[0];
             // Float equality is the same as ours except for NaN: 0.0 equals -0.0.
-            BooleanBuffer::collect_bool(values.len(), |row| values[row].into() == wanted)
+            which(values, |value| value.into() == wanted)
         }
-        wanted => BooleanBuffer::collect_bool(values.len(), |row| {
-            let value: f64 = values[row].into();
-            wanted.accepts(|other| order(value, *other))
-        }),
+        wanted => match ends(&wanted) {
+            Some((low, Some(high))) => which(values, |value| {
+                let value: f64 = value.into();
+                (low <= value) & (value <= high)
+            }),
+            // NaN is above everything.
+            Some((low, None)) => which(values, |value| {
+                let value: f64 = value.into();
+                (low <= value) | value.is_nan()
+            }),
+            None => BooleanBuffer::collect_bool(values.len(), |row| {
+                let value: f64 = values[row].into();
+                wanted.accepts(|other| order(value, *other))
+            }),
+        },
     };
     Ok(BooleanArray::new(passed, array.nulls().cloned()))
+}
+
+/// Which values pass a test without branches. Flags of a byte each come first, many at a time; setting bits one after the other
+/// takes longer than comparing.
+fn which<T: Copy>(values: &[T], passes: impl Fn(T) -> bool) -> BooleanBuffer {
+    let word = |values: &[T]| {
+        let mut flags = [0u8; 64];
+        for (flag, &value) in flags.iter_mut().zip(values) {
+            *flag = u8::from(passes(value));
+        }
+        packed(&flags)
+    };
+    let (whole, rest) = values.as_chunks::<64>();
+    let mut words = Vec::with_capacity(values.len().div_ceil(64));
+    words.extend(whole.iter().map(|values| word(values)));
+    words.extend((!rest.is_empty()).then(|| word(rest)));
+    BooleanBuffer::new(Buffer::from_vec(words), 0, values.len())
+}
+
+/// The lowest bits of these bytes, that of the first one lowest.
+fn packed(flags: &[u8; 64]) -> u64 {
+    /// Moves the lowest bit of byte i to bit 56 + i; no two products meet, so there is no carry.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (eights, _) = flags.as_chunks::<8>();
+    let bits = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56;
+    eights.iter().rev().fold(0, |word, eight| word << 8 | bits(eight))
+}
+
+/// The least and the greatest number between bounds, for a loop without branches; of no upper bound `None`. None at all for the
+/// bounds that no number but NaN satisfies.
+fn ends(wanted: &Wanted<f64>) -> Option<(f64, Option<f64>)> {
+    let Wanted::Between(low, high) = wanted else { return None };
+    let low = match *low {
+        Bound::Unbounded => f64::NEG_INFINITY,
+        Bound::Included(low) => low,
+        Bound::Excluded(low) if low == f64::INFINITY => return None,
+        Bound::Excluded(low) => low.next_up(),
+    };
+    let high = match *high {
+        Bound::Unbounded => None,
+        Bound::Included(high) => Some(high),
+        Bound::Excluded(high) if high == f64::NEG_INFINITY => return None,
+        Bound::Excluded(high) => Some(high.next_down()),
+    };
+    (!low.is_nan() && !high.is_some_and(f64::is_nan)).then_some((low, high))
 }
 
 /// NaN is equal to itself and above everything, 0.0 is equal to -0.0.
@@ -315,6 +367,52 @@ impl<V> Wanted<V> {
                     }
             }
             Self::Nothing => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_those_of_the_values_that_pass() {
+        for length in [0, 1, 7, 8, 63, 64, 65, 127, 128, 1000] {
+            let mut random = ironbloom_testing::Random(length);
+            let values: Vec<u64> = (0..length).map(|_| random.below(100)).collect();
+            for limit in [0, 1, 50, 100] {
+                let passed = which(&values, |value| value < limit);
+                let wanted: Vec<bool> = values.iter().map(|value| *value < limit).collect();
+                assert_eq!(passed.iter().collect::<Vec<_>>(), wanted, "{length} below {limit}");
+            }
+        }
+        for bit in 0..64 {
+            let mut flags = [0; 64];
+            flags[bit] = 1;
+            assert_eq!(packed(&flags), 1 << bit);
+            assert_eq!(packed(&flags.map(|flag| 1 - flag)), !(1 << bit));
+        }
+    }
+
+    /// All bounds and values of floats, compared one by one.
+    #[test]
+    fn ranges_of_floats_have_the_values_in_the_order_of_floats() {
+        let numbers =
+            [f64::NEG_INFINITY, -1.5, -0.0, 0.0, 5e-324, 1.5, f64::MAX, f64::INFINITY, f64::NAN];
+        let bounds =
+            |value: f64| [Bound::Included(value), Bound::Excluded(value), Bound::Unbounded];
+        let array: PrimitiveArray<Float64Type> = numbers.to_vec().into();
+        for low in numbers.into_iter().flat_map(bounds) {
+            for high in numbers.into_iter().flat_map(bounds) {
+                let [from, to] = [low, high].map(|bound| bound.map(Value::Float));
+                let test = Test::Between(from.as_ref(), to.as_ref());
+                let passed = compare(&array, &test).unwrap();
+                let wanted = Wanted::Between(low, high);
+                for (row, value) in numbers.iter().enumerate() {
+                    let passes = wanted.accepts(|other| order(*value, *other));
+                    assert_eq!(passed.value(row), passes, "{value} in {low:?} to {high:?}");
+                }
+            }
         }
     }
 }

@@ -103,6 +103,22 @@ fn plain(array: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
             decimals(&widened::<Decimal64Type, Decimal128Type>(array), *p, *s, to)?
         }
         (D::Decimal128(p, s), D::Decimal128(..)) => decimals(array, *p, *s, to)?,
+        (from, D::Decimal128(..)) if from.is_integer() => {
+            let digits = match from {
+                D::Int8 => 3,
+                D::Int16 => 5,
+                D::Int32 => 10,
+                _ => 20,
+            };
+            let integers = integers(array, &D::Int64)?;
+            decimals(&widened::<Int64Type, Decimal128Type>(&integers), digits, 0, to)?
+        }
+        // Midnight. Further days than a timestamp reaches are refused.
+        (D::Date32, D::Timestamp(unit, None)) => {
+            let days = array.as_primitive::<Date32Type>();
+            let midnights = days.unary::<_, TimestampSecondType>(|day| i64::from(day) * 86_400);
+            timestamps(&(Arc::new(midnights) as ArrayRef), *unit, None)?
+        }
         (D::Date64, D::Date32) => {
             let days = array.as_primitive::<Date64Type>();
             Arc::new(days.unary::<_, Date32Type>(|ms| ms.div_euclid(86_400_000) as i32))
@@ -319,4 +335,43 @@ fn maps(array: &ArrayRef, entries: &Arc<Field>, by: Matching) -> Result<ArrayRef
     let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
     let made = MapArray::try_new(Arc::clone(entries), offsets, entry_arrays, nulls, false);
     Ok(Arc::new(made.map_err(|error| error.to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Date32Array, Decimal128Array, Int32Array, TimestampMicrosecondArray};
+
+    fn read_as(array: impl Array + 'static, to: DataType) -> Option<ArrayRef> {
+        converted(&(Arc::new(array) as ArrayRef), &Field::new("x", to, true))
+    }
+
+    /// As Delta widens types.
+    #[test]
+    fn integers_become_decimals_and_days_become_midnights() {
+        let integers = || Int32Array::from(vec![Some(i32::MIN), None, Some(7), Some(i32::MAX)]);
+        let decimals = read_as(integers(), DataType::Decimal128(12, 2)).unwrap();
+        let hundredths = |number: i32| i128::from(number) * 100;
+        let wanted = [Some(hundredths(i32::MIN)), None, Some(700), Some(hundredths(i32::MAX))];
+        let wanted = Decimal128Array::from(wanted.to_vec());
+        assert_eq!(
+            decimals.as_ref(),
+            &wanted.with_precision_and_scale(12, 2).unwrap() as &dyn Array
+        );
+        assert!(read_as(integers(), DataType::Decimal128(11, 2)).is_none(), "nine digits");
+
+        let days = || Date32Array::from(vec![Some(-1), None, Some(19_000)]);
+        let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let midnights = read_as(days(), micros.clone()).unwrap();
+        let wanted = [Some(-86_400_000_000), None, Some(19_000 * 86_400_000_000)];
+        assert_eq!(
+            midnights.as_ref(),
+            &TimestampMicrosecondArray::from(wanted.to_vec()) as &dyn Array
+        );
+        let seconds = DataType::Timestamp(TimeUnit::Second, None);
+        assert!(read_as(Date32Array::from(vec![i32::MAX]), seconds).is_some());
+        assert!(read_as(Date32Array::from(vec![i32::MAX]), micros).is_none());
+        let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        assert!(read_as(days(), zoned).is_none());
+    }
 }

@@ -29,7 +29,7 @@ use super::compressed::{Content, Packing};
 use super::csv_notes::{self, CsvNotes};
 use super::csv_options::{CsvOptions, Dialect};
 use super::csv_rows::{BadRows, Records, STRIDE, Stride, bad_line, find_rows, first_byte, line_at};
-use super::csv_times::{Offsets, with_zones, without_zones};
+use super::csv_times::{Offsets, is_leap_second, may_have_leap_seconds, with_zones, without_zones};
 use super::notes;
 use super::{Reads, Scan, TableError};
 use crate::file_bytes::{CUT_OFF, FileBytes, PIECE_BYTES, REPLACED};
@@ -216,6 +216,34 @@ impl CsvTable {
             retype(column, offsets[column].fitted(self.schema.field(column).data_type()));
         }
         self.schema = Arc::new(Schema::new(fields));
+        Ok(())
+    }
+
+    /// The reader of `arrow` makes another moment of a second 60, which no timestamp is.
+    fn refuse_leap_seconds(
+        &self,
+        schema: &SchemaRef,
+        rows: usize,
+        bytes: &[u8],
+        columns: &[usize],
+    ) -> Result<(), ArrowError> {
+        if !may_have_leap_seconds(bytes) {
+            return Ok(());
+        }
+        for &column in columns {
+            if !matches!(schema.field(column).data_type(), DataType::Timestamp(..)) {
+                continue;
+            }
+            let mut fields = schema.fields().to_vec();
+            fields[column] = Arc::new(Field::new("text", DataType::Utf8, true));
+            let schema = Arc::new(Schema::new(fields));
+            let texts = self.decode_as(&schema, rows, bytes, &[column])?;
+            let texts = texts.column(0).as_string::<i32>();
+            if let Some(text) = texts.iter().flatten().find(|text| is_leap_second(text)) {
+                let what = format!("{text} is a leap second, which no timestamp is");
+                return Err(ArrowError::CsvError(what));
+            }
+        }
         Ok(())
     }
 
@@ -462,6 +490,7 @@ impl CsvTable {
         bytes: &[u8],
         columns: &[usize],
     ) -> Result<RecordBatch, ArrowError> {
+        self.refuse_leap_seconds(schema, rows, bytes, columns)?;
         let mut decoder = ReaderBuilder::new(without_zones(schema))
             .with_format(self.format())
             .with_header(false)

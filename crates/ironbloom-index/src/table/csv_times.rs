@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, RecordBatch, make_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use memchr::memmem;
 
 /// The forms that the values of a column have had so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,17 @@ impl Offsets {
 fn has_offset(text: &str) -> bool {
     const DATE: usize = "2024-06-01".len();
     text.get(DATE..).is_some_and(|time| time.contains(['Z', 'z', '+', '-']))
+}
+
+/// True if a date and time is in a second 60: `2016-12-31T23:59:60`.
+pub(super) fn is_leap_second(text: &str) -> bool {
+    const MINUTES: usize = "2016-12-31T23:59".len();
+    text.trim_start().get(MINUTES..).is_some_and(|seconds| seconds.starts_with(":60"))
+}
+
+/// False if no text in these bytes is in a second 60.
+pub(super) fn may_have_leap_seconds(bytes: &[u8]) -> bool {
+    memmem::find(bytes, b":60").is_some()
 }
 
 /// The schema as the reader of `arrow` takes it, which knows no names of zones; it makes moments in UTC of all offsets.

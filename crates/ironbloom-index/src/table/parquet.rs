@@ -567,7 +567,8 @@ fn named(path: &Location, error: &ParquetError) -> TableError {
 /// Words in errors of the `parquet` crate about files that other readers accept, and what is not supported then.
 const UNSUPPORTED: [(&str, &str); 1] = [(
     "Invalid delta bit width",
-    "has integers of 32 bits whose differences take more (DELTA_BINARY_PACKED, as DuckDB writes them with parquet_version      v2), which is not supported: write it with version 1 of the data pages",
+    "has integers of 32 bits whose differences are stored in 33 (DELTA_BINARY_PACKED, as DuckDB writes them with \
+     parquet_version v2), which is not supported: write it with parquet_version v1",
 )];
 
 /// The error that this text stands for: errors become text on the way here.

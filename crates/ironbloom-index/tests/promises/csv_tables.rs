@@ -414,3 +414,28 @@ fn a_grown_file_is_told_from_a_changed_one_when_it_is_opened() {
     let shorter = opened(text[..text.len() - 10].into());
     assert!(matches!(shorter, TableError::Changed { .. }), "{shorter}");
 }
+
+/// No timestamp is in a second 60: such a column is text, and refused where it must not be.
+#[test]
+fn leap_seconds_are_not_made_other_moments() {
+    let text = "id,t\n1,2016-12-31T23:59:60\n2,2024-06-01T12:00:00\n";
+    let file = TemporaryFile::with("csv", text);
+    let table = Table::open(file.path()).unwrap();
+    assert_eq!(*table.schema().field(1).data_type(), DataType::Utf8);
+    for table in [&table, &reopen(&table)] {
+        let shown = scan_all(table);
+        assert_eq!(shown.column(1).as_string::<i32>().value(0), "2016-12-31T23:59:60");
+    }
+    let mut given = CsvOptions::default();
+    given.types = vec![("t".to_owned(), csv_type("timestamp").unwrap())];
+    let refused = Table::open_with(file.path(), &given).err().unwrap().to_string();
+    assert!(refused.contains("line 2") && refused.contains("leap second"), "{refused}");
+    // A table that was indexed without one.
+    let plain = TemporaryFile::with("csv", "id,t\n1,2016-12-31T23:59:59\n2,\n");
+    let notes = Table::open(plain.path()).unwrap().notes(&[0, 1]).unwrap();
+    std::fs::write(plain.path(), "id,t\n1,2016-12-31T23:59:59\n2,\n3,2016-12-31 23:59:60Z\n")
+        .unwrap();
+    let grown = Table::open_grown(plain.path(), &notes).unwrap();
+    let read = grown.scan(&[0, 1], 64).unwrap().find_map(Result::err).unwrap().to_string();
+    assert!(read.contains("leap second"), "{read}");
+}

@@ -141,6 +141,32 @@ fn what_does_not_fit_the_table_is_said_before_anything_is_read() {
     assert_eq!(error(text, &[]), format!("{path}: column a is Int64, which Text(\"x\") is not"));
 }
 
+/// Conditions as long as a shell or a program makes them: side by side, they take no more of the stack than one.
+#[test]
+fn thousands_of_parts_of_a_condition_are_compared() {
+    let (_file, table) = numbers();
+    let below = |column: &str, limit| {
+        let (low, high) = (Bound::Unbounded, Bound::Excluded(Value::Int(limit)));
+        Predicate::Range { column: column.into(), low, high }
+    };
+    let others = |column: &'static str| {
+        (5..5000).map(move |value| Predicate::Not(Box::new(equal(column, value))))
+    };
+    let of_one: Vec<_> = [below("a", 10)].into_iter().chain(others("a")).collect();
+    let of_two: Vec<_> = others("a").chain(others("b")).chain([below("b", 7)]).collect();
+    let either: Vec<_> = (5..5000).map(|value| equal("a", value + 990)).collect();
+    let rows = |predicate: &Predicate| {
+        let found = find(&table, predicate, &[0, 1], 512, &[]).rows;
+        // As deep as conditions may be, and no deeper.
+        let nested = Predicate::And(vec![Predicate::And(vec![predicate.clone()])]);
+        assert_eq!(find(&table, &nested, &[0, 1], 512, &[]).rows, found);
+        found
+    };
+    assert_eq!(rows(&Predicate::And(of_one)), [0, 1, 2, 3, 4, 1000, 1001, 1002, 1003, 1004]);
+    assert_eq!(rows(&Predicate::And(of_two)).len(), 10);
+    assert_eq!(rows(&Predicate::Or(either)), [995, 996, 997, 998, 999]);
+}
+
 #[test]
 fn a_table_that_is_written_to_while_it_is_open_is_refused() {
     let (file, table) = numbers();

@@ -51,7 +51,16 @@ impl Model {
             }
             let wanted: Vec<Vec<u64>> =
                 self.tables.iter().map(|(_, batch)| matching_rows(&predicate, batch)).collect();
-            prop_assert_eq!(found, wanted, "{:?}", predicate);
+            prop_assert_eq!(found, wanted.clone(), "{:?}", predicate);
+            let mut search = indexed.find(&predicate, &[]).unwrap();
+            search.count_only();
+            let mut counts = vec![0; self.tables.len()];
+            for part in search {
+                let (table, part) = part.unwrap();
+                counts[table] += part.batch.num_rows();
+            }
+            let wanted: Vec<usize> = wanted.iter().map(Vec::len).collect();
+            prop_assert_eq!(counts, wanted, "{:?}", predicate);
         }
         Ok(())
     }
