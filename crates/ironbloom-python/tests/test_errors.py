@@ -87,7 +87,7 @@ WRONG: list[Callable[[], Any]] = [
     lambda: ib.Bloom(100).add_many(np.array(["\ud800"])),
     lambda: ib.key_bytes("\ud800"),
     lambda: list(ib.dedup(["\ud800"])),
-    lambda: ib.dedup_table(pd.DataFrame({"a": ["\ud800"]})),
+    lambda: ib.dedup_table(pd.DataFrame({"a": ["\ud800"]}, dtype=object)),
     lambda: ib.dedup_table(pd.DataFrame({"a": [[1]]})),
     lambda: ib.Joint(100, 0.01, ["a"]).add_many(pd.DataFrame({"a": [[1], "b"]})),
 ]
@@ -235,3 +235,19 @@ def test_a_build_that_fails_takes_its_table_away(tmp_path: pathlib.Path) -> None
         ib.Index.build(table, path)  # its table is there already, and is not replaced
     assert sorted(os.listdir(tmp_path)) == before
     assert index.find("a = 2").num_rows == 1
+
+
+def test_objects_that_arrow_would_take_for_one_type_are_not_indexed(tmp_path: pathlib.Path) -> None:
+    utc = dt.timezone.utc
+    for values in (
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=utc)],
+        [dt.time(1), dt.time(1, tzinfo=utc)],
+        [dt.time(1, tzinfo=utc)],
+        ["1", b"1"],
+    ):
+        with pytest.raises(ib.InvalidColumn, match="column a"):
+            ib.Index.build(pd.DataFrame({"a": pd.Series(values, dtype=object)}), tmp_path / "t.ibx")
+    assert not os.listdir(tmp_path)
+    frame = pd.DataFrame({"a": pd.Series([dt.date(2020, 1, 1), None, dt.date(2020, 1, 2)], dtype=object), "b": ["x", None, "y"]})
+    assert ib.Index.build(frame, tmp_path / "t.ibx").find("a = '2020-01-02'").num_rows == 1

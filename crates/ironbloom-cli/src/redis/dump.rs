@@ -20,7 +20,7 @@ use super::survey;
 use crate::failure::Advice;
 use crate::progress::Progress;
 use crate::report::{self, Cell};
-use crate::{Outcome, dash, file, interrupt, number, output};
+use crate::{Outcome, dash, file, number, output};
 
 /// Save a filter from a server to a file
 ///

@@ -59,8 +59,8 @@ def dedup_table(
     if library == "pandas" and hasattr(table, "columns"):
         chosen = columns_of_pandas(table, names)
         read = table_of_pandas(chosen, [str(place) for place in range(len(chosen))])
-        mask = [seen.is_new(row) for row in _rows(chosen)] if read is None or not chosen else seen.new_rows(read)
-        return table[sys.modules["numpy"].asarray(mask, dtype=bool)]
+        new = [seen.is_new(row) for row in _rows(chosen)] if read is None or not chosen else seen.new_rows(read)
+        return table[sys.modules["numpy"].asarray(new, dtype=bool)]
     refuse_unread(table)
     mask = seen.new_rows(table, names)
     if mask is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._filters import natural
-from ._mirror import as_rows
+from ._mirror import as_table
 from ._native import Batches, Column, Expr, Table, col
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class _Files:
                     raise TypeError("rows to append need the name of a new Parquet file: parquet=")
                 parquet = os.path.splitext(index)[0] + ".parquet"
             path = os.fspath(parquet)
-            _native.write_parquet(as_rows(tables), path)
+            _native.write_parquet(as_table(tables), path)
             self._written, self._files = path, [path]
         elif isinstance(tables, (str, os.PathLike)):
             self._files = [os.fspath(tables)]

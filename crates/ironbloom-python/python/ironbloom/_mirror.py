@@ -8,6 +8,7 @@ are taken one by one, as the objects that they are.
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,6 +22,10 @@ _OBJECTS_OF_DUCKDB = {"uuid", "bit", "time with time zone", "uhugeint"}
 
 # Types of polars that are pointers in Arrow, or that Arrow does not have, or writes in another way.
 _OBJECTS_OF_POLARS = {"Object", "Int128", "UInt128", "Null"}
+
+
+# Types of pandas that may say that they are objects, and are columns of Arrow.
+_NOT_OBJECTS = {"ArrowDtype", "CategoricalDtype", "DatetimeTZDtype"}
 
 
 def _library(keys: object) -> str:
@@ -52,6 +57,19 @@ def as_rows(table: Any, names: Sequence[str]) -> Any:
         read = table_of_pandas(columns, names)
         return zip(*columns, strict=True) if read is None else read
     refuse_unread(table)
+    return table
+
+
+def as_table(table: Any) -> Any:
+    """A table that is written as Arrow has it. In an object column of pandas, Arrow makes one type of several without a word."""
+    refuse_unread(table)
+    if _library(table) == "pandas" and hasattr(table, "columns"):
+        for name, column in zip(table.columns, columns_of_pandas(table, None), strict=True):
+            if column.dtype.kind == "O" and type(column.dtype).__name__ not in _NOT_OBJECTS:
+                values = column.to_numpy(dtype=object)[~column.isna().to_numpy()]
+                types = {(type(value), getattr(value, "tzinfo", None) is None) for value in values}
+                if len(types) > 1 or any(one is datetime.time and not naive for one, naive in types):
+                    raise InvalidColumn(f"column {name} holds objects of several types, or times with a zone: convert it first")
     return table
 
 
@@ -100,7 +118,7 @@ def table_of_pandas(columns: Sequence[Any], names: Sequence[str]) -> Any:
 
 def _arrow_of_pandas(column: Any, pyarrow: Any) -> Any:
     try:
-        if column.dtype.kind == "O" and type(column.dtype).__name__ not in ("ArrowDtype", "CategoricalDtype", "DatetimeTZDtype"):
+        if column.dtype.kind == "O" and type(column.dtype).__name__ not in _NOT_OBJECTS:
             missing, values = column.isna().to_numpy(), column.to_numpy(dtype=object)
             if all(type(value) is str for value in values[~missing]):
                 return pyarrow.array(values, type=pyarrow.large_string(), mask=missing)

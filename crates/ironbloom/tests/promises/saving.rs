@@ -162,6 +162,7 @@ fn leftovers_are_those_of_this_file_whose_writer_is_dead() {
     let dead = [".seen.4711-0.tmp", ".seen.4711-3.tmp"];
     let others = [
         ".seen.1.4711-0.tmp", // of the file seen.1
+        ".seen..4711-0.tmp",  // of the file seen.
         ".seen.2024.tmp",
         ".seen.2024.1.tmp",
         ".seen.tmp",
@@ -175,6 +176,8 @@ fn leftovers_are_those_of_this_file_whose_writer_is_dead() {
     for name in dead.into_iter().chain(others) {
         std::fs::write(scratch.file(name), b"half a file").unwrap();
     }
+    FileLock::acquire(scratch.file("see")).unwrap().remove_leftovers();
+    FileLock::acquire(scratch.file("seen.2")).unwrap().remove_leftovers();
     FileLock::acquire(&path).unwrap().remove_leftovers();
     for name in dead {
         assert!(!scratch.file(name).exists(), "{name}");
