@@ -230,6 +230,7 @@ fn many_small_sub_filters_are_compacted_between_commands() {
         header.extend([2u16, 20, 1].iter().flat_map(|number| number.to_le_bytes()));
         let load: [&[u8]; 4] = [b"CF.LOADCHUNK", b"many", b"1", &header];
         assert_eq!(client.call_words(&load), b"+OK\r\n");
+        client.configure("cf-max-expansions", "65535");
         insert(&mut client, "many", 0..100);
         begin(&mut client, "many");
         wait_for_jobs(&mut client);

@@ -66,14 +66,14 @@ fn try_init(
         return Err(EXISTS.into());
     }
     let plan = plan()?;
-    if !allows_depth(call, plan.depth) {
-        return Err(TOO_DEEP.into());
-    }
     let sketch = CountMin::planned(plan, memory_limit(call)).map_err(|error| match error {
         PlanError::OverLimit { .. } => text::SKETCH_OVER_LIMIT,
         PlanError::Memory { .. } => NO_MEMORY,
         _ => SIZE,
     })?;
+    if !allows_depth(call, plan.depth) {
+        return Err(TOO_DEEP.into());
+    }
     key.set(sketch);
     reply_done(call);
     Ok(())

@@ -43,14 +43,14 @@ fn try_reserve(call: &Call<'_>) -> Result<(), Refusal> {
         (plan.width, plan.depth) = (number(3, WIDTH)?, number(4, DEPTH)?);
         let decay = call.double(5).filter(|&decay| decay > 0.0 && decay <= 1.0);
         plan.decay = decay.ok_or(DECAY)?;
-        if !allows_depth(call, plan.depth.into()) {
-            return Err(TOO_DEEP.into());
-        }
     }
     let sketch = TopK::planned(plan, memory_limit(call)).map_err(|error| match error {
         PlanError::OverLimit { .. } => text::SKETCH_OVER_LIMIT,
         _ => NO_MEMORY,
     })?;
+    if !allows_depth(call, plan.depth.into()) {
+        return Err(TOO_DEEP.into());
+    }
     key.set(sketch);
     reply_done(call);
     Ok(())

@@ -263,6 +263,16 @@ impl TopK {
             return count;
         }
         let mut left = added;
+        if self.plan.decay == 1.0 {
+            // Every time takes one from the count, and what is left after that is the key's.
+            if left < count {
+                set_bucket(&mut self.buckets, bucket, holder, count - left);
+                return 0;
+            }
+            left -= count - 1;
+            set_bucket(&mut self.buckets, bucket, fingerprint, left);
+            return left;
+        }
         while left > 0 {
             let probability = self.decay.power(count);
             if probability <= decay::NEVER {
@@ -407,4 +417,23 @@ impl Sketch for TopK {
 
 fn word_of(record: &[u8; RECORD_BYTES], i: usize) -> u64 {
     u64::from_le_bytes(record.as_chunks::<8>().0[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At once what adding one at a time does.
+    #[test]
+    fn a_decay_of_one_takes_away_as_often_as_another_key_is_added() {
+        for (first, then) in [(1, 1), (5, 3), (5, 5), (5, 6), (5, 100), (7, 0)] {
+            let plan = TopKPlan { k: 1, width: 1, depth: 2, decay: 1.0 };
+            let (mut at_once, mut singly) = (TopK::new(plan).unwrap(), TopK::new(plan).unwrap());
+            at_once.add("a", first);
+            at_once.add("b", then);
+            (0..first).for_each(|_| drop(singly.add("a", 1)));
+            (0..then).for_each(|_| drop(singly.add("b", 1)));
+            assert_eq!(at_once.buckets, singly.buckets, "{first} {then}");
+        }
+    }
 }
