@@ -278,11 +278,17 @@ impl TopK {
             if probability <= decay::NEVER {
                 break;
             }
-            // The times that come to nothing, and the one that makes it decay.
-            left = match decay::failures(probability, left, &mut self.random) {
-                Some(failures) => left - failures,
-                None => break,
-            };
+            if probability < decay::RARE {
+                // The times that come to nothing before one that makes it decay, if there is one.
+                let failures = decay::failures(probability, left, self.random.next_u64());
+                if failures == left {
+                    break;
+                }
+                left -= failures;
+            } else if decay::unit(self.random.next_u64()) >= probability {
+                left -= 1;
+                continue;
+            }
             count -= 1;
             if count == 0 {
                 set_bucket(&mut self.buckets, bucket, fingerprint, left);
