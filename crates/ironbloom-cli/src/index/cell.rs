@@ -33,10 +33,13 @@ pub(super) struct Cells<'a> {
     form: Form<'a>,
 }
 
+/// Appends the cell of a row to a text.
+type Append<'a> = Box<dyn Fn(usize, &mut String) + 'a>;
+
 /// How cells become text.
 enum Form<'a> {
     /// Integers and text, without the detour over a formatter: of millions of cells, it would take most of the time.
-    Direct(Box<dyn Fn(usize, &mut String) + 'a>),
+    Direct(Append<'a>),
     /// Of a type that `arrow` writes as we want it.
     Plain(ArrayFormatter<'a>),
     /// Nested values, as JSON.
