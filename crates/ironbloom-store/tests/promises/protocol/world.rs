@@ -544,7 +544,7 @@ impl World {
             self.claim(setup);
         }
         let Some(guard) = &mut self.guard else { return };
-        if !(guard.doubts.everything && !guard.doubts_are_over(setup)) {
+        if !guard.doubts.everything || guard.doubts_are_over(setup) {
             guard.begin_scan(setup);
         }
     }

@@ -312,13 +312,13 @@ fn a_follower_notices_that_its_address_leads_to_another_server() {
     );
 }
 
-fn elsewhere<B: Watch>(
+fn elsewhere<B>(
     proxy: &Proxy,
     other: u16,
     connect: impl AsyncFn() -> Result<B, B::Error>,
     write: impl FnOnce(),
 ) where
-    B: AsyncBackend,
+    B: AsyncBackend + Watch,
 {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = eventually(|| runtime.block_on(connect()));
