@@ -305,14 +305,16 @@ fn damaged_filters_of_rows_are_refused() {
 fn what_the_user_says_of_values_counts_for_rows_too() {
     let scratch = Scratch::new();
     scratch.write("empty.csv", "a,b\n");
-    scratch.write("numbers.csv", "a,b\n1,2\n03,4\n");
+    scratch.write("numbers.csv", "a,b\n1,2\n3,4\n");
     let build = ["build", "-o", "t.ibf", "--kind", "joint", "--csv", "a,b", "--rate", "1e-6"];
     let build = |rest: &[&str]| {
         let done = scratch.command(build.iter().chain(rest)).output().unwrap();
         assert!(done.status.success(), "{done:?}");
     };
-    // Nothing is known of an empty filter: the user decides.
+    // Values are text unless the user says so, also in a table without rows.
     build(&["--capacity", "100", "empty.csv"]);
+    scratch.refuses(["add", "t.ibf", "--keys", "long", "numbers.csv"], "", "t.ibf: ");
+    build(&["--capacity", "100", "--keys", "long", "empty.csv"]);
     scratch.run(["add", "t.ibf", "--keys", "long", "numbers.csv"]).succeeds();
     assert!(scratch.info("t.ibf").to_string().contains("a: integers"), "{}", scratch.info("t.ibf"));
     scratch.run(["check", "t.ibf", "--where", "a=3", "--where", "b=4"]).succeeds();

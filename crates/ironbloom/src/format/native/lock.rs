@@ -150,10 +150,10 @@ impl FileLock {
         let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return };
         let Ok(entries) = fs::read_dir(folder) else { return };
         let prefix = prefix.to_string_lossy();
+        let prefix = prefix.strip_suffix('.').unwrap_or(&prefix);
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let end =
-                name.to_str().and_then(|name| name.strip_prefix(prefix.trim_end_matches('.')));
+            let end = name.to_str().and_then(|name| name.strip_prefix(prefix));
             if end.is_some_and(is_temporary_suffix) {
                 remove_if_abandoned(&entry.path());
             }
