@@ -44,6 +44,7 @@ const COMMANDS: &[&str] = &[
     "BF.MERGESLICE new b2 0 0 0 1",
     "BF.MERGESLICE new n1 0 0 0 1",
     "BF.MERGESLICE b2 b1 0 0 0 100",
+    "BF.MERGESLICE new b3 0 0 0 100",
     "CF.RESERVE new 100 BUCKETSIZE 2 MAXITERATIONS 20 EXPANSION 1",
     "CF.RESERVE new 100 ERROR 0.01 EXPANSION 0",
     "CF.ADD c1 x",
@@ -64,6 +65,7 @@ const COMMANDS: &[&str] = &[
     "TDIGEST.RESET t3",
     "TDIGEST.ADD t1 1 2 3 -4e300",
     "TDIGEST.MERGE t1 2 t1 t2 COMPRESSION 10",
+    "TDIGEST.MERGE t1 3 t1 t1 t2",
     "TDIGEST.MERGE t2 2 t1 t1 OVERRIDE",
     "TDIGEST.QUANTILE t1 0 0.5 1",
     "TDIGEST.CDF t1 1 2",
@@ -136,7 +138,10 @@ fn state(client: &mut Client) -> Vec<String> {
 }
 
 fn changed(command: &str, random: &mut Random) -> Vec<String> {
-    let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    // A name that nothing has yet.
+    let new = format!("new{}", random.below(1 << 20));
+    let own = |word: &str| if word == "new" { new.clone() } else { word.to_owned() };
+    let mut words: Vec<String> = command.split(' ').map(own).collect();
     for _ in 0..random.below(4) {
         let at = 1 + random.index(words.len());
         let word = WORDS[random.index(WORDS.len())].to_owned();
@@ -182,7 +187,7 @@ fn a_refused_command_changes_nothing_anywhere() {
             }
             client.call("TDIGEST.ADD t1 1 2 3");
             let mut before = state(&mut client);
-            for _ in 0..60 {
+            for _ in 0..150 {
                 let words = changed(COMMANDS[random.index(COMMANDS.len())], &mut random);
                 let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                 let reply = client.call_words(&bytes);
