@@ -230,7 +230,7 @@ fn that_refuse() -> Vec<AnyFilter> {
     for number in 0..100_000 {
         let _ = joint.insert(&[number, number]);
     }
-    let fuse = BinaryFuse::with_rate(&[1, 2, 3], 0.01).unwrap();
+    let fuse = BinaryFuse::from_keys([1, 2, 3], 0.01).unwrap();
     vec![cuckoo.into(), dleft.into(), joint.into(), fuse.into()]
 }
 
