@@ -246,7 +246,7 @@ fn a_refused_key_leaves_the_filter_as_it_was_to_the_last_bit() {
             assert!(changed.to_bytes() == before, "{what} of {}", filter.kind());
         };
         if let Some(rows) = filter.as_multi() {
-            let row = [0, 1].map(|i| rows.attributes().hash(i, "text").unwrap());
+            let row = [0, 1].map(|i| rows.attributes().hash_fn_of(i).unwrap().hash("text"));
             let types = [KeyTypes::from(KeyType::Bytes); 2];
             refused("a row by its hashes", &|filter| {
                 filter.as_multi_mut().unwrap().insert_hashed_of(&types, &row).is_ok()
