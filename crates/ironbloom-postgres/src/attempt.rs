@@ -76,6 +76,16 @@ pub(crate) fn warn(name: &str, error: &CaughtError) {
         .report(pg_sys::elog::PgLogLevel::WARNING);
 }
 
+/// Tells the user that a tail was left as it was.
+pub(crate) fn warn_of_workers(name: &str) {
+    let message = format!(
+        "index \"{name}\" was not sealed: its functions cannot be run beside parallel workers"
+    );
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, "ironbloom")
+        .set_hint("No query misses a row because of it. VACUUM (PARALLEL 0) seals it.")
+        .report(pg_sys::elog::PgLogLevel::WARNING);
+}
+
 struct Failed {
     /// The index and its file: a rebuilt index deserves another attempt.
     index: (pg_sys::Oid, u32),

@@ -1,7 +1,8 @@
 //! A new row: nearly nothing to do.
 //!
 //! On a page of the tail nothing is written. If the tail has become long, the insert seals it; what is left of a load is
-//! sealed when its transaction commits, so that queries right after it find a short tail.
+//! sealed when its transaction commits, so that queries right after it find a short tail. An index whose sealing runs code of
+//! users is sealed by inserts and VACUUM only.
 
 use std::cell::RefCell;
 
@@ -14,6 +15,7 @@ use crate::hashing::Hasher;
 use crate::maintain::{LONG_PENDING, LONG_TAIL, Maintained, SHORT_TAIL};
 use crate::meta::NULL;
 use crate::pending::{self, Noted};
+use crate::shape;
 use crate::storage::Index;
 
 thread_local! {
@@ -35,13 +37,12 @@ unsafe extern "C-unwind" fn at_end(
 ) {
     use pg_sys::XactEvent as Event;
     let tails = TAILS.with_borrow_mut(std::mem::take);
-    let prepares = event == Event::XACT_EVENT_PRE_PREPARE;
-    if tails.is_empty() || !(prepares || event == Event::XACT_EVENT_PRE_COMMIT) {
+    if !matches!(event, Event::XACT_EVENT_PRE_COMMIT | Event::XACT_EVENT_PRE_PREPARE) {
         return;
     }
     for oid in tails {
         // SAFETY: the transaction still runs. Whatever happens in there, it commits.
-        if let Err(error) = attempt(|| unsafe { seal_tail(oid, prepares) }) {
+        if let Err(error) = attempt(|| unsafe { seal_tail(oid) }) {
             attempt::warn(&name_of(oid), &error);
         }
     }
@@ -49,10 +50,13 @@ unsafe extern "C-unwind" fn at_end(
 
 /// Waits for nothing: whoever has locked the table or the index against writers leaves nothing to be sealed, or will do so.
 ///
+/// Runs no code of users: the server has closed the transaction's cursors, and foreign servers have committed theirs. What such
+/// code opened now would outlive the transaction.
+///
 /// # Safety
 ///
 /// Inside a transaction, and in a subtransaction of it: locks are left to its end.
-unsafe fn seal_tail(oid: pg_sys::Oid, prepares: bool) {
+unsafe fn seal_tail(oid: pg_sys::Oid) {
     const LOCK: i32 = pg_sys::RowExclusiveLock as i32;
     const UNLOCKED: i32 = pg_sys::NoLock as i32;
     // SAFETY: relations are closed when they have been used. An index that was dropped meanwhile is left alone.
@@ -67,10 +71,8 @@ unsafe fn seal_tail(oid: pg_sys::Oid, prepares: bool) {
             return;
         }
         let index = pg_sys::try_relation_open(oid, UNLOCKED);
-        // An expression that looks at temporary tables would keep the transaction from being prepared.
-        let left = !index.is_null() && prepares && Index::new(index).has_expressions();
-        if !index.is_null() && !left {
-            // Expressions may look at tables.
+        if !index.is_null() && !shape::runs_code_of_users(Index::new(index)) {
+            // Values that are stored out of line are read under a snapshot.
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             Maintained::new(heap, Index::new(index)).at_commit();
             pg_sys::PopActiveSnapshot();

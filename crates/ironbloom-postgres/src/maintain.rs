@@ -171,20 +171,33 @@ impl Maintained {
         self.merge(siblings);
     }
 
-    /// For VACUUM, which has more to do than this.
+    /// For VACUUM, which has more to do than this. Beside parallel workers an error cannot be caught: nothing that may raise one
+    /// for a row is run there.
     pub(crate) fn tidy_if_possible(self) {
-        self.if_possible(|| self.tidy());
+        // SAFETY: a flag of this process.
+        let beside_workers = unsafe { pg_sys::IsInParallelMode() };
+        let seals = !(beside_workers && shape::runs_code_of_users(self.index));
+        self.if_possible(|| self.tidy_with(seals));
     }
 
     /// Everything, but no segment that is large already.
     pub(crate) fn tidy(self) {
+        self.tidy_with(true);
+    }
+
+    fn tidy_with(self, seals: bool) {
         if !self.is_valid() {
             return;
         }
         let _turn = Turn::wait(self.index);
         self.lower_marks();
         // Rows may still come to the last page.
-        self.seal(self.heap_pages().saturating_sub(1), &mut |_, _| {}, false);
+        let end = self.heap_pages().saturating_sub(1);
+        if seals {
+            self.seal(end, &mut |_, _| {}, false);
+        } else if end.saturating_sub(self.index.meta().sealed) >= SHORT_TAIL {
+            attempt::warn_of_workers(&self.index.name());
+        }
         self.flush();
         // Before the merge: one that fails each time would leave more lost pages each time.
         self.free_lost_pages();

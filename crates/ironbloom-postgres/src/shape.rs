@@ -22,6 +22,7 @@ use pgrx_pg_sys::panic::ErrorReport;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::folding::{attribute, column_type};
+use crate::hashing::HASH_PROC;
 use crate::meta::Meta;
 use crate::storage::Index;
 
@@ -67,6 +68,74 @@ fn describe(kind: pg_sys::Oid, to: &mut Vec<u8>) {
                 pg_sys::FreeTupleDesc(row);
             }
             _ => {}
+        }
+    }
+}
+
+/// Whether reading rows to seal them may run code of users: index expressions, a predicate, or a hash function that is not
+/// written in C. Such code is kept out of places where the server expects none: the end of a transaction, where its own work
+/// for cursors and foreign servers is done already, and VACUUM beside parallel workers, where an error cannot be caught.
+pub(crate) fn runs_code_of_users(index: Index) -> bool {
+    let hashes = |column: usize| {
+        // SAFETY: the index is open and has that column.
+        let function =
+            unsafe { pg_sys::index_getprocid(index.relation(), column as i16 + 1, HASH_PROC) };
+        is_code_of_users(function) || is_hashed_by_users(column_type(index, column))
+    };
+    index.has_expressions() || (0..index.columns()).any(hashes)
+}
+
+/// Whether a function is written in another language than C, which only superusers can use.
+fn is_code_of_users(function: pg_sys::Oid) -> bool {
+    const PROC: i32 = pg_sys::SysCacheIdentifier::PROCOID as i32;
+    const LANGUAGE: i16 = pg_sys::Anum_pg_proc_prolang as i16;
+    /// The server's languages `internal` and `c`.
+    const IN_C: [usize; 2] = [12, 13];
+    if u32::from(function) < pg_sys::FirstNormalObjectId {
+        return false;
+    }
+    // SAFETY: looks into the catalogue, and keeps nothing of the row.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(PROC, function.into());
+        if row.is_null() {
+            return true;
+        }
+        let mut null = false;
+        let language = pg_sys::SysCacheGetAttr(PROC, row, LANGUAGE, &mut null).value();
+        pg_sys::ReleaseSysCache(row);
+        !IN_C.contains(&language)
+    }
+}
+
+/// Whether hashing values of a type calls code of users: the server hashes arrays, ranges and rows by the hash functions of
+/// the values inside.
+fn is_hashed_by_users(kind: pg_sys::Oid) -> bool {
+    const WANTED: i32 = pg_sys::TYPECACHE_HASH_EXTENDED_PROC as i32;
+    // SAFETY: looks into the catalogue; entries of the type cache stay, and the description of a row type is a copy.
+    unsafe {
+        pg_sys::check_stack_depth();
+        let kind = pg_sys::getBaseType(kind);
+        let function = (*pg_sys::lookup_type_cache(kind, WANTED)).hash_extended_proc;
+        if function != pg_sys::InvalidOid && is_code_of_users(function) {
+            return true;
+        }
+        let element = pg_sys::get_element_type(kind);
+        if element != pg_sys::InvalidOid {
+            return is_hashed_by_users(element);
+        }
+        match pg_sys::get_typtype(kind) as u8 {
+            pg_sys::TYPTYPE_RANGE => is_hashed_by_users(pg_sys::get_range_subtype(kind)),
+            #[cfg(not(feature = "pg13"))]
+            pg_sys::TYPTYPE_MULTIRANGE => is_hashed_by_users(pg_sys::get_multirange_range(kind)),
+            pg_sys::TYPTYPE_COMPOSITE => {
+                let row = pg_sys::lookup_rowtype_tupdesc_copy(kind, -1);
+                let by_users = (0..(*row).natts as usize)
+                    .map(|i| attribute(row, i))
+                    .any(|column| !column.attisdropped && is_hashed_by_users(column.atttypid));
+                pg_sys::FreeTupleDesc(row);
+                by_users
+            }
+            _ => false,
         }
     }
 }

@@ -47,6 +47,9 @@ unsafe fn statistics(
 
 /// Called with dead rows, which concern nobody here; and at the end of a concurrent build, to learn which rows the index has.
 /// Then it gets them: the table is sealed now, and what comes from here on is noted.
+///
+/// A build that has failed leaves an index that is not valid, and that VACUUM calls this for, too. Only a build wants its progress
+/// reported: VACUUM reports its own. If a build did not say so, it would insert the rows one by one.
 #[pg_guard]
 pub(crate) unsafe extern "C-unwind" fn bulk_delete(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -57,7 +60,8 @@ pub(crate) unsafe extern "C-unwind" fn bulk_delete(
     // SAFETY: the server's own arguments; its callback gets rows that exist.
     unsafe {
         let index = (*info).index;
-        if !(*(*index).rd_index).indisvalid
+        if (*info).report_progress
+            && !(*(*index).rd_index).indisvalid
             && let Some(callback) = callback
         {
             let mut report = |block: u32, offset: u16| {

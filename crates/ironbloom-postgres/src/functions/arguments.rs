@@ -116,6 +116,15 @@ impl For {
             );
         }
     }
+
+    /// The same for the table of an index; nothing if there is none.
+    pub(super) fn require_for(self, index: pg_sys::Oid) {
+        // SAFETY: looks into the catalogue.
+        let table = unsafe { pg_sys::IndexGetRelation(index, true) };
+        if table != pg_sys::InvalidOid {
+            self.require(table);
+        }
+    }
 }
 
 fn not_ours(name: &str) -> ! {

@@ -63,6 +63,7 @@ sql_function!(pg_finfo_ironbloom_status);
 unsafe extern "C-unwind" fn ironbloom_status(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: declared so in SQL.
     let oid = unsafe { index_of(call) };
+    For::Readers.require_for(oid);
     let sizes = Cell::new(None);
     let read = attempt(|| {
         with_index_if_free(oid, For::Readers, pg_sys::AccessShareLock, |heap, index| {

@@ -227,6 +227,14 @@ impl Server {
         if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
     }
 
+    /// Warnings and errors of a script that ends well.
+    pub(crate) fn warnings(&self, sql: &str) -> String {
+        let done = self.session(sql).wait_with_output().unwrap();
+        let printed = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{printed}");
+        printed
+    }
+
     pub(crate) fn sql(&self, sql: &str) -> String {
         self.try_sql(sql).unwrap_or_else(|error| {
             panic!("{error}\n{}", sql.chars().take(2_000).collect::<String>())

@@ -8,6 +8,7 @@ mod history;
 mod kinds;
 mod schema;
 
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -127,6 +128,20 @@ struct Totals {
     examples: Vec<String>,
 }
 
+impl fmt::Display for Totals {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, questions, scans, wrong, examples } = self;
+        write!(
+            to,
+            "{rounds} rounds, {questions} questions, {scans} scans of indexes, {wrong} wrong"
+        )?;
+        if let Some(example) = examples.last() {
+            write!(to, ": {example}")?;
+        }
+        Ok(())
+    }
+}
+
 /// One table's life.
 fn round(server: &Server, kinds: &[&Kind], seed: u64, number: u64) -> Totals {
     const EXAMPLES: usize = 3;
@@ -166,6 +181,8 @@ fn every_answer_is_that_of_a_scan_of_the_table() {
             totals.scans += one.scans;
             totals.wrong += one.wrong;
             totals.examples.extend(one.examples);
+            // After each round: whoever stops it keeps what it has found.
+            println!("{totals}");
         }
     };
     std::thread::scope(|scope| {
@@ -173,8 +190,7 @@ fn every_answer_is_that_of_a_scan_of_the_table() {
             scope.spawn(work);
         }
     });
-    let Totals { rounds, questions, scans, wrong, examples } = totals.into_inner().unwrap();
-    println!("{rounds} rounds, {questions} questions, {scans} scans of indexes, {wrong} wrong");
+    let Totals { questions, scans, wrong, examples, .. } = totals.into_inner().unwrap();
     assert!(wrong == 0, "{wrong} of {questions} wrong:\n{examples:#?}");
     // Otherwise this would compare scans of tables with each other.
     assert!(scans > questions / 2, "{scans} scans of indexes for {questions} questions");
