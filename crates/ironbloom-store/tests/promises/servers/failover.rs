@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ironbloom_store::{
-    AsyncBackend, AsyncGuard, AsyncPostgres, AsyncRedis, Backend, Connections, Follower, Guard,
-    GuardKind, Options, Postgres, Redis, Watch,
+    AsyncGuard, AsyncPostgres, AsyncRedis, Backend, Connections, Follower, Guard, GuardKind,
+    Options, Postgres, Redis, Watch,
 };
 use ironbloom_testing::postgres::PostgresServer;
 use ironbloom_testing::redis::RedisServer;
@@ -304,6 +304,8 @@ fn a_follower_notices_that_its_address_leads_to_another_server() {
     let Some(second) = PostgresServer::start(second.path()) else { return };
     let proxy = Proxy::to(first.port);
     let url = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", proxy.port);
+    // Otherwise a proof would fail for want of a table.
+    eventually(|| Postgres::connect(&second.url(), "t"));
     elsewhere(
         &proxy,
         second.port,
@@ -312,14 +314,12 @@ fn a_follower_notices_that_its_address_leads_to_another_server() {
     );
 }
 
-fn elsewhere<B>(
+fn elsewhere<B: Watch>(
     proxy: &Proxy,
     other: u16,
     connect: impl AsyncFn() -> Result<B, B::Error>,
     write: impl FnOnce(),
-) where
-    B: AsyncBackend + Watch,
-{
+) {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let store = eventually(|| runtime.block_on(connect()));
     let (guard, task) = runtime.block_on(async {
