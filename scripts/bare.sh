@@ -14,7 +14,7 @@
 set -euo pipefail
 # Everyone inside must be able to read what is made here.
 umask 022
-unset CDPATH
+unset CDPATH "${!GIT_@}"
 # A plain `su` keeps the user's PATH, which lacks the administrator's programs.
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -50,9 +50,10 @@ if [[ -z $root ]]; then
 	parent=$(cd "$parent" && pwd)
 	# Machines of runs that were killed: those that run hold a lock. One that has just been made is about to take it.
 	for old in "$parent"/bare.??????; do
-		[[ -d $old && -z $(find "$old" -maxdepth 0 -mmin -1) ]] || continue
+		# Nothing that merely has such a name.
+		[[ -d $old && -f $old.log && -L $old.door && -z $(find "$old" -maxdepth 0 -mmin -1) ]] || continue
 		if flock --nonblock "$old.log" true 2> /dev/null; then
-			[[ ! -L $old.door ]] || rmdir "$(readlink "$old.door")" 2> /dev/null || true
+			rmdir "$(readlink "$old.door")" 2> /dev/null || true
 			rm -rf --one-file-system "$old" "$old.log" "$old.gitconfig" "$old.door"
 		fi
 	done

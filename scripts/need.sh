@@ -28,15 +28,12 @@ has() {
 	esac
 }
 
-# Of the PostgreSQL that is asked for.
-major() { "$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
-
 packages_of() {
 	case $1 in
 		cc) echo gcc libc6-dev ;;
 		python3) echo python3 python3-venv ;;
 		# Only its programs are used: tests and benchmarks start private servers.
-		postgres) if [[ -n ${PG_CONFIG-} ]]; then echo "postgresql-$(major)"; else echo postgresql; fi ;;
+		postgres) if [[ -n ${PG_CONFIG-} ]]; then echo "postgresql-$major"; else echo postgresql; fi ;;
 		postgres-headers) echo postgresql-server-dev-all ;;
 		libclang) echo clang libclang-dev ;;
 		script) echo bsdutils ;;
@@ -44,9 +41,11 @@ packages_of() {
 	esac
 }
 
-if [[ -n ${PG_CONFIG-} ]] && ! command -v "$PG_CONFIG" > /dev/null; then
-	echo "error: PG_CONFIG=$PG_CONFIG is not a program" >&2
-	exit 1
+# The PostgreSQL that is asked for. The name of a package is made of it, and apt-get removes a package whose name ends with a minus.
+major=''
+if [[ -n ${PG_CONFIG-} ]]; then
+	major=$("$PG_CONFIG" --version 2> /dev/null | sed -n 's/^PostgreSQL \([0-9][0-9]*\).*/\1/p') || true
+	[[ $major =~ ^[0-9]+$ ]] || { echo "error: PG_CONFIG=$PG_CONFIG is not PostgreSQL's pg_config, or does not work" >&2; exit 1; }
 fi
 if ! command -v cargo > /dev/null; then
 	echo "error: please install Rust; rust-toolchain.toml says which version" >&2

@@ -8,13 +8,17 @@ library=$1
 config=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # The name of a socket has 107 bytes at most, and the server's user must be able to pass to it.
-parent=${TMPDIR:-/tmp}
-if (( ${#parent} > 60 )) || { [[ $(id -u) == 0 ]] && ! runuser -u postgres -- test -x "$parent"; }; then parent=/tmp; fi
+parent=$(realpath -- "${TMPDIR:-/tmp}")
+# Folders of sockets are a list with commas.
+if (( $(printf %s "$parent" | wc -c) > 60 )) || [[ $parent == *,* ]] || { [[ $(id -u) == 0 ]] && ! runuser -u postgres -- test -x "$parent"; }; then parent=/tmp; fi
 folder=$(mktemp -d "$parent/ironbloom.XXXXXX")
 chmod 755 "$folder"
 server=''
 end() {
-	if [[ -n $server ]]; then kill -INT "$server" 2> /dev/null || true; wait "$server" || true; fi
+	trap '' INT TERM HUP
+	# Again and again: it ignores the first signals until it has its own handlers, as everything that a script starts beside itself.
+	while [[ -n $server ]] && kill -INT "$server" 2> /dev/null; do sleep 0.2; done
+	cd /
 	rm -rf "$folder"
 }
 trap end EXIT
@@ -22,6 +26,7 @@ trap 'exit 130' INT TERM HUP
 bin=$(bash "$here/server.sh" "$folder/server" "$library" "$config")
 as_user=()
 if [[ $(id -u) == 0 ]]; then
+	id postgres > /dev/null 2>&1 || { echo "error: please make a user called postgres (useradd --system postgres): the server does not run as root" >&2; exit 1; }
 	# The server refuses to run as root.
 	as_user=(runuser -u postgres --)
 	chown -R postgres "$folder"
@@ -37,4 +42,5 @@ echo "     create extension ironbloom;        end: Ctrl-C"
 if (( ${#as_user[@]} )); then as_user=(setpriv --reuid postgres --regid postgres --init-groups --); fi
 "${as_user[@]}" "$bin/postgres" -D "$folder/data" -k "$folder" -c listen_addresses= &
 server=$!
-wait "$server"
+wait "$server" || true
+server=''

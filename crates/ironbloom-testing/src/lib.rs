@@ -30,7 +30,7 @@ pub mod tls;
 
 pub use ports::free_port;
 pub use process::{
-    Running, Signal, Start, end_with_this_program, eventually, is_root, signal, wait_until,
+    Running, Signal, Start, end_with_this_program, eventually, is_root, marked, signal, wait_until,
 };
 pub use proxy::Proxy;
 pub use random::Random;

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt::{Debug, Display};
+use std::fs;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::ops::{Deref, DerefMut};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, geteuid, kill_process};
 
@@ -73,16 +74,19 @@ impl Start for Command {
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "the one place that makes sure of the end")]
     fn start(&mut self) -> Running {
-        let child =
-            self.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.get_program()));
+        let child = marked(self)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{:?}: {error}", self.get_program()));
         tell_warden("+", child.id());
         Running(Some(child))
     }
 }
 
 /// A shell that is told of each process that starts and ends, and of the data folders of servers that detach themselves. Its input
-/// ends with this program, however that ends, also by a signal or an abort; it then ends the processes that are left.
+/// ends with this program, however that ends, also by a signal or an abort; it then ends the processes that are left. Those that were
+/// just being started, and what they have started themselves, it knows by their environment.
 static WARDEN: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
+    // A data folder belongs to another user, who may write anything into it: a number counts only if its process works there.
     const ENDS_WHAT_IS_LEFT: &str = "\
         trap '' HUP INT TERM
         left=' '
@@ -93,15 +97,25 @@ static WARDEN: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
                 server) set -- \"$@\" \"$process\" ;;
             esac
         done
-        for data; do
-            if read -r process < \"$data/postmaster.pid\"; then left=\"$left$process \"; fi
-        done
+        look() {
+            for file in $(grep -lszx \"$0\" /proc/[0-9]*/environ); do
+                file=${file#/proc/}
+                left=\"$left${file%/environ} \"
+            done
+            for data; do
+                [ -f \"$data/postmaster.pid\" ] && read -r process < \"$data/postmaster.pid\" || continue
+                case $process in '' | *[!0-9]* | 0* | 1) continue ;; esac
+                [ \"$(readlink \"/proc/$process/cwd\")\" != \"$data\" ] || left=\"$left$process \"
+            done
+        }
+        look \"$@\"
         [ \"$left\" != ' ' ] || exit 0
         kill -INT $left
         sleep 2
+        look \"$@\"
         kill -KILL $left";
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", ENDS_WHAT_IS_LEFT]).stdin(Stdio::piped());
+    shell.args(["-c", ENDS_WHAT_IS_LEFT, &format!("{MARK}={}", *PROGRAM)]).stdin(Stdio::piped());
     // A signal to the group of this program is none to the shell, and its output is not waited for.
     shell.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
     #[expect(
@@ -113,9 +127,24 @@ static WARDEN: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
     Mutex::new(warden.stdin.expect("it is piped"))
 });
 
+/// Name of the variable in the environment of what this program starts.
+const MARK: &str = "IRONBLOOM_STARTED_BY";
+
+/// Name of this program among all that ever run on the machine.
+static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}", std::process::id(), now.as_nanos())
+});
+
+/// Makes sure that a command, and all that it starts, ends with this program, although it is not started by [`Start`].
+pub fn marked(command: &mut Command) -> &mut Command {
+    drop(WARDEN.lock());
+    command.env(MARK, &*PROGRAM)
+}
+
 /// Makes sure that a PostgreSQL server over this data folder, which detaches itself from whoever starts it, ends with this program.
 pub fn end_with_this_program(data: &Path) {
-    tell_warden("server", data.display());
+    tell_warden("server", fs::canonicalize(data).unwrap().display());
 }
 
 fn tell_warden(change: &str, process: impl Display) {
@@ -241,8 +270,9 @@ mod tests {
         let Some(note) = env::var_os("IRONBLOOM_KILLED_PROGRAM") else { return };
         // Its number is forgotten, so that the warden ends none that comes again.
         drop(sleeper());
-        let left = sleeper();
-        std::fs::write(note, left.id().to_string()).unwrap();
+        // Of the two, one is started by the other.
+        let script = "sleep 600 & echo $! > \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
+        let _left = Command::new("sh").args(["-c", script]).arg(note).start();
         thread::sleep(Duration::from_secs(600));
     }
 
@@ -257,7 +287,7 @@ mod tests {
             let mut program = program.stdout(Stdio::null()).stderr(Stdio::null()).start();
             let started: u32 = eventually(|| {
                 let noted = std::fs::read_to_string(&note).unwrap_or_default();
-                noted.parse()
+                noted.trim().parse()
             });
             assert!(is_running(started));
             program.signal(ending);

@@ -1,6 +1,7 @@
 //! Folders and files of one test, removed when it ends.
 
 use std::fs;
+use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,9 @@ impl Scratch {
     /// syncing a disk takes milliseconds. The name is for people who look for it.
     pub fn new(name: &str) -> Self {
         let memory = Path::new("/dev/shm");
-        if serves_tests(memory) { Self::in_folder(memory, name) } else { Self::on_disk(name) }
+        let in_memory = || Self::try_in_folder(memory, name).ok();
+        let made = if serves_tests(memory) { in_memory() } else { None };
+        made.unwrap_or_else(|| Self::on_disk(name))
     }
 
     /// Creates a folder among the temporary files, for tests with large ones.
@@ -67,10 +70,15 @@ impl Scratch {
     }
 
     fn in_folder(parent: &Path, name: &str) -> Self {
-        let path = unique(parent, name, "");
         fs::create_dir_all(parent).unwrap();
-        fs::create_dir(&path).unwrap();
-        Self(path)
+        Self::try_in_folder(parent, name).unwrap()
+    }
+
+    /// Fails where this user may not write.
+    fn try_in_folder(parent: &Path, name: &str) -> io::Result<Self> {
+        let path = unique(parent, name, "");
+        fs::create_dir(&path)?;
+        Ok(Self(path))
     }
 
     /// The folder itself.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use ironbloom_testing::postgres::{INITDB, plain};
 use ironbloom_testing::{
-    Running, Scratch, Signal, Start as _, end_with_this_program, is_root, signal,
+    Running, Scratch, Signal, Start as _, end_with_this_program, is_root, marked, signal,
 };
 
 pub(crate) use ironbloom_testing::postgres::as_user;
@@ -133,7 +133,7 @@ impl Server {
             .args(["-w", "-t", "120", "-l"])
             .arg(self.folder.join("log"));
         control.arg("-o").arg(format!("-k '{}'", self.folder.display())).args(arguments);
-        control
+        marked(&mut control)
             .current_dir(&self.folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
