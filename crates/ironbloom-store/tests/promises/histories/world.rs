@@ -519,7 +519,7 @@ impl<'c> World<'c> {
         }
         self.tasks.clear();
         self.follower = None;
-        self.ledger.server().subscription = None;
+        self.ledger.server().unsubscribe();
         if orderly {
             let guard = self.guard();
             let closed = wait_for(async { guard.checkpoint().await }).is_ok();
