@@ -178,6 +178,7 @@ impl<B: AsyncBackend> Core<B> {
         if self.front.is_deaf() {
             return Err(Error::Unheard);
         }
+        let _noticing = Noticing(self);
         let built = caught(self.build()).await;
         if !matches!(built, Ok(()) | Err(Error::Closed | Error::InDoubt)) {
             self.front.count_rebuild(false);
@@ -192,6 +193,7 @@ impl<B: AsyncBackend> Core<B> {
         let unfinished = Unfinished { front: &self.front, next: next.clone() };
         self.front.begin(next.clone());
         self.scan_into(&next).await?;
+        self.notice_exchange(); // then this filter is one of a state that is no more
         if unfinished.finish() { Ok(()) } else { Err(Error::Overtaken) }
     }
 
@@ -228,7 +230,7 @@ impl<B: AsyncBackend> Core<B> {
     }
 }
 
-/// A store is given a generation. However that ends, it may have been found in another state.
+/// A store is given a generation, or scanned. However that ends, it may have been found in another state.
 struct Noticing<'g, B: AsyncBackend>(&'g Core<B>);
 
 impl<B: AsyncBackend> Drop for Noticing<'_, B> {

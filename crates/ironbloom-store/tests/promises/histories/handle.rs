@@ -320,7 +320,7 @@ impl Changes for Heard {
             if subscription.lost {
                 drop(subscription);
                 let mut server = self.ledger.server();
-                server.subscription = None;
+                server.unsubscribe();
                 server.hear(None, u64::MAX); // the follower distrusts the filter before anyone else does something
                 return Err(Broken::Lost);
             }

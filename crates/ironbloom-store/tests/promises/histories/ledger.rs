@@ -174,6 +174,12 @@ impl Server {
         }
     }
 
+    /// Nothing is told any more.
+    pub(super) fn unsubscribe(&mut self) {
+        self.subscription = None;
+        self.untold.clear();
+    }
+
     /// The guard was told of a put. Unless it was its own, a window counts it.
     pub(super) fn tell(&mut self, key: &str) {
         let now = self.tick();

@@ -452,6 +452,8 @@ impl<'c> World<'c> {
         let mut server = self.ledger.server();
         server.restore(backup.contents, ends);
         drop(server);
+        // Whoever has connected before has not met this state.
+        self.tasks.iter_mut().for_each(|task| task.met = false);
         self.counts.reverts += 1;
         self.tell(|| format!("restore {place}, connections end: {ends}"));
     }
@@ -517,7 +519,7 @@ impl<'c> World<'c> {
         }
         self.tasks.clear();
         self.follower = None;
-        self.ledger.server().subscription = None;
+        self.ledger.server().unsubscribe();
         if orderly {
             let guard = self.guard();
             let closed = wait_for(async { guard.checkpoint().await }).is_ok();
