@@ -393,3 +393,20 @@ def test_an_iterator_may_fork() -> None:
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )
     assert done.stdout.strip() == "fine", done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_processes_that_are_forked_draw_different_secret_keys() -> None:
+    """A server that forks its workers after it has drawn a key would give all of them the same ones."""
+    drawn = {ib.Bloom(100, 0.01, seed="random").to_bytes()}
+    for _ in range(3):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, ib.Bloom(100, 0.01, seed="random").to_bytes())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as answer:
+            drawn.add(answer.read())
+        os.waitpid(child, 0)
+    assert len(drawn) == 4

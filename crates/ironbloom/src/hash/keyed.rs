@@ -39,14 +39,17 @@ impl HashKey {
 
     /// Creates a new secret key from the operating system's random numbers.
     ///
-    /// Derives it from the keys of the standard library's hash tables, which are such numbers. WebAssembly outside a
-    /// browser's interface has none: generate the bytes yourself (`crypto.getRandomValues`), and call
+    /// WebAssembly outside a browser's interface has none: generate the bytes yourself (`crypto.getRandomValues`), and call
     /// [`from_bytes`](Self::from_bytes).
+    ///
+    /// # Panics
+    /// Panics if the operating system has no random numbers.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn random() -> Self {
-        use std::hash::{BuildHasher as _, RandomState};
-        let state = RandomState::new();
-        Self([state.hash_one("ironbloom: first half"), state.hash_one("ironbloom: second half")])
+        // Not from the keys of the standard library's hash tables: a process that is forked has the same ones as its parent.
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("random numbers from the system");
+        Self::from_bytes(bytes)
     }
 
     /// The 16 bytes. Anyone who knows them can compute false positives.
